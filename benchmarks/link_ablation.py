@@ -28,13 +28,13 @@ from webrag.app import WebRAG
 from webrag.evaluation.metrics import QuestionScore, score_question
 from webrag.evaluation.questions import Question, load_questions, with_wordings
 from webrag.evaluation.runs import ResultRecord, RunRecord
-from webrag.orchestration.config import (
+from webrag.orchestration.models import (
     LINK_SIGNALS,
     ExpansionConfig,
     OrchestrationConfig,
+    OrchestrationResult,
     SiteMapConfig,
 )
-from webrag.orchestration.models import OrchestrationResult
 from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
 

@@ -47,7 +47,7 @@ from webrag import WebRAG, load_settings
 from webrag.errors import PageGoneError
 from webrag.evaluation.comparison import bootstrap_interval, permutation_test
 from webrag.ingestion.models import FetchedPage
-from webrag.settings.combinations import COMBINATIONS
+from webrag.settings.model import COMBINATIONS
 
 Scores = dict[str, dict[str, float]]  # question to measure to value
 LOSS = 0.005

@@ -45,9 +45,8 @@ from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import list_collections, table
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
-from webrag.lexical.blocks import block_of_rows
 from webrag.lexical.bm25 import CorpusTotals, score_words
-from webrag.lexical.postings import pack_postings
+from webrag.lexical.postings import block_of_rows, pack_postings
 from webrag.postgres.database import Database, lift_timeouts
 from webrag.postgres.execution import Statement
 from webrag.retrieval.chunk_search import SearchRows, VariantQuery, search_chunks

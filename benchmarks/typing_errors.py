@@ -13,7 +13,7 @@ import re
 import string
 from pathlib import Path
 
-from webrag.lexical.stopwords import QUESTION_STOPWORDS
+from webrag.lexical.analysis import QUESTION_STOPWORDS
 
 WORD = re.compile(r"(?<![\w'-])[A-Za-z]{4,}(?![\w'-])")
 

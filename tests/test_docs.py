@@ -44,7 +44,7 @@ def test_scoring_page_states_the_curve_that_is_used() -> None:
 
 
 def test_links_page_states_the_weights_that_are_used() -> None:
-    from webrag.orchestration.config import ExpansionConfig
+    from webrag.orchestration.models import ExpansionConfig
 
     stated = [float(weight) for weight in re.findall(r"\| (\d\.\d\d) \|", page("concepts/loop.md"))]
 
@@ -56,10 +56,9 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
 
     from llama_index.postprocessor.webrag.local_scoring import calibrated
 
-    from webrag.answering.config import AnswerConfig
     from webrag.answering.evidence import boosted, freshness
     from webrag.answering.judging import answer_confidence, band_of, weighted
-    from webrag.answering.models import CitationTally
+    from webrag.answering.models import AnswerConfig, CitationTally
     from webrag.lexical.fusion import fuse_scores
     from webrag.orchestration.confidence import LOCAL, confidence_of, quality
 

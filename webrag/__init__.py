@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
-    from webrag.ingestion.firecrawl.reader import FirecrawlPageReader
+    from webrag.ingestion.firecrawl.source import FirecrawlPageReader
     from webrag.ingestion.reader_source import ReaderSource
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.workflow import WebRAGWorkflow
     from webrag.question import Question
-    from webrag.retrieval.citation_checks import Citation
+    from webrag.retrieval.verification import Citation
     from webrag.settings import Settings, load_settings
     from webrag.tool_spec import WebRAGToolSpec
 
@@ -54,9 +54,9 @@ __version__ = "0.1.0"
 # Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
 # MCP server's first answers do not need it.
 _HOMES = {
-    "Citation": "webrag.retrieval.citation_checks",
+    "Citation": "webrag.retrieval.verification",
     "CorpusVectorStore": "webrag.llamaindex.store",
-    "FirecrawlPageReader": "webrag.ingestion.firecrawl.reader",
+    "FirecrawlPageReader": "webrag.ingestion.firecrawl.source",
     "IngestReport": "webrag.app",
     "Manager": "webrag.answering.manager",
     "ManagerResult": "webrag.answering.models",

@@ -68,18 +68,18 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
 from webrag.ingestion.characters import storable
+from webrag.ingestion.fetch_context import listening
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
 from webrag.ingestion.git.address import is_git
-from webrag.ingestion.notes import listening
 from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.question import QueryType, Question, ResearchMode, check_question
-from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievalMode
+from webrag.retrieval.verification import Citation, CitationCheck
 from webrag.settings import Settings, load_settings
 from webrag.settings.variables import nearest
 
@@ -95,10 +95,9 @@ if TYPE_CHECKING:
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
     from webrag.corpus.maintenance.checking import CorpusCheck
-    from webrag.corpus.maintenance.exporting import ExportReport
     from webrag.corpus.maintenance.forgetting import ForgetReport
-    from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.embedding.known_models import EmbeddingChoice
     from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
@@ -1327,7 +1326,7 @@ class WebRAG:
         Raises:
             InputError: The file exists, cannot be written, or nothing is stored.
         """
-        from webrag.corpus.maintenance.exporting import export_corpus
+        from webrag.corpus.maintenance.transfer import export_corpus
 
         async with self._some_database() as database:
             return await export_corpus(
@@ -1347,7 +1346,7 @@ class WebRAG:
             InputError: The file cannot be read or is no export.
             ProviderError: Embedding failed; what was stored before is kept.
         """
-        from webrag.corpus.maintenance.importing import import_corpus
+        from webrag.corpus.maintenance.transfer import import_corpus
 
         parts = await self._current_parts()
         return await import_corpus(parts.corpus, parts.indexer, path, on_progress=on_progress)

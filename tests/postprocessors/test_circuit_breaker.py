@@ -1,4 +1,4 @@
-from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
+from llama_index.postprocessor.webrag.service_calls import CircuitBreaker
 
 
 class Clock:

@@ -14,12 +14,12 @@ from llama_index.postprocessor.webrag import (
     RerankTimeoutError,
     RerankUnavailableError,
 )
-from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
 from llama_index.postprocessor.webrag.rerank_service import (
     Call,
     RerankService,
     retry_after_s,
 )
+from llama_index.postprocessor.webrag.service_calls import CircuitBreaker
 
 from .conftest import KEY, RerankServer
 

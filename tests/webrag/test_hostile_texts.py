@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from tests.growth import grows_as_its_input, processor_seconds
-from webrag.answering.addressing import addresses_reader
 from webrag.answering.citation_desk import locate
-from webrag.answering.english.coherence import incoherence
-from webrag.answering.english.screening import unquotable_spans
-from webrag.answering.english.support import (
+from webrag.answering.injection import addresses_reader, unquotable_spans
+from webrag.answering.planning import incoherence
+from webrag.answering.support import (
     clauses,
     denies,
     identifiers,

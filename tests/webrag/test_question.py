@@ -4,7 +4,7 @@ import pytest
 
 from webrag.answering.planning import check_answerable
 from webrag.errors import InputError
-from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.state import RunState
 from webrag.question import check_question
 

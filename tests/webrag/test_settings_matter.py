@@ -32,29 +32,28 @@ from pydantic import BaseModel, SecretStr
 from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, dumps, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
-from webrag.answering.config import AnswerConfig
+from webrag.answering.models import AnswerConfig
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.fetch_context import received
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
-from webrag.ingestion.notes import received
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.authorization.setup import authorize
 from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import build_server, serve
-from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
-from webrag.orchestration.models import OrchestrationResult
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, OrchestrationResult
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.presentation.brief.models import BriefConfig
-from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.verification import Citation
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm

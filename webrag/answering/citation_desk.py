@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webrag.answering.english.screening import holds_secret, is_instruction
-from webrag.answering.english.support import is_supported
 from webrag.answering.evidence import Evidence
+from webrag.answering.injection import holds_secret, is_instruction
 from webrag.answering.models import AnswerCitation, AnswerPart, CitationTally, PartKind
 from webrag.answering.prompts import one_line
+from webrag.answering.support import is_supported
 from webrag.retrieval.citations import extract_citation, finest_quote
 
 _MIN_QUOTE_CHARS: Final = 8  # shorter ones stand anywhere

@@ -7,18 +7,16 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
-from webrag.answering.config import AnswerConfig
-from webrag.answering.english.screening import UnquotableSpan, unquotable_spans
-from webrag.answering.models import ExecutionPlan, RetrieveStep
+from webrag.answering.injection import UnquotableSpan, unquotable_spans
+from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.ingestion.notes import listening
+from webrag.ingestion.fetch_context import listening
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import confidence, coverage, quality
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult
-from webrag.orchestration.ranking.merger import union
-from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
+from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts, union
 from webrag.orchestration.steps.research import acquire_seeds
 from webrag.question import Question
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters

@@ -10,11 +10,19 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.wordings import QUESTION_WEIGHT
 
-from webrag.answering.covering import Said, holds_name, names_of, needs_of, place_of, wanted_kind
-from webrag.answering.english.kinds import AnswerKind, is_of_kind
+from webrag.answering.covering import (
+    AnswerKind,
+    Said,
+    holds_name,
+    is_of_kind,
+    names_of,
+    needs_of,
+    place_of,
+    wanted_kind,
+)
 from webrag.answering.evidence import Evidence, Gathered
 from webrag.answering.models import ExecutionPlan, PartKind
-from webrag.ingestion.sentences import sentence_ends
+from webrag.ingestion.characters import sentence_ends
 from webrag.lexical.analysis import analyze
 from webrag.retrieval.markup import Block, read_blocks
 from webrag.retrieval.quotes import (

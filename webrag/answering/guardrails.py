@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, get_args
 
-from webrag.answering.english.screening import holds_secret
 from webrag.answering.evidence import Evidence
+from webrag.answering.injection import holds_secret
 from webrag.answering.models import AnswerPart
 from webrag.argument_checks import shown_value
 from webrag.errors import GuardrailsViolationError, InputError

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.config import AnswerConfig
-from webrag.answering.english.screening import holds_secret, is_instruction
-from webrag.answering.english.support import identifiers, numbers
 from webrag.answering.evidence import Gathered
+from webrag.answering.injection import holds_secret, is_instruction
 from webrag.answering.language_model import (
     Judgement,
     as_clause,
@@ -25,6 +23,7 @@ from webrag.answering.language_model import (
 )
 from webrag.answering.models import (
     AnswerCitation,
+    AnswerConfig,
     CitationTally,
     Diagnosis,
     ExecutionPlan,
@@ -33,6 +32,7 @@ from webrag.answering.models import (
     RetrieveStep,
 )
 from webrag.answering.prompts import one_line, reflection_messages
+from webrag.answering.support import identifiers, numbers
 from webrag.errors import ProviderError
 from webrag.orchestration.confidence import in_hundredths
 from webrag.retrieval.quotes import term_coverage

@@ -1,15 +1,165 @@
 """Checks what the answer manager is asked and plans how it is answered; no search."""
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
-from webrag.answering.english.coherence import incoherence
 from webrag.answering.models import ExecutionPlan
 from webrag.argument_checks import checked_count
 from webrag.errors import InputError
+from webrag.lexical.analysis import INDEX_STOPWORDS, QUESTION_STOPWORDS
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.question import Question
+
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_TOKEN: Final = re.compile(r"\S+")
+# Whatever mixes letters with digits or punctuation is likely a name: E0502, x86_64, --no-ff, a::b.
+_IDENTIFIER: Final = re.compile(r"(?=.*[^\W_])(?=.*[\d_\-:./+#@$%\\(\[<=*~^&])\S+")
+_VOWEL: Final = re.compile(r"[aeiouy]")
+# English has up to six consonants in a row ("catchphrase"), German seven ("Rechtsschutz").
+_CONSONANT_RUN: Final = re.compile(r"[bcdfghjklmnpqrstvwxz]{8,}")
+_KEYBOARD_RUNS: Final = ("asdf", "sdfg", "dfgh", "fghj", "ghjk", "hjkl", "qwer", "wert", "uiop",
+                         "zxcv", "xcvb", "cvbn", "vbnm", "jkl;")  # fmt: skip
+_REPEATED: Final = re.compile(r"(.)\1{4,}")
+_REPEATED_PAIR: Final = re.compile(r"(\w{2,4}?)\1{3,}\w?")
+_MOST_BOUNDS: Final = 10  # years in a question; each is compared with each
+_MIN_GIBBERISH_WORDS: Final = 2
+_REPEATED_WORDS: Final = 4
+# Alone these ask for nothing; other common words may be the name of a command or a keyword.
+_ALONE: Final = INDEX_STOPWORDS | {
+    "hello", "hi", "hey", "please", "thanks", "thank", "what", "how", "why", "who", "when",
+    "where", "which", "ok", "okay", "hmm", "um", "er", "lol", "yes", "tell", "explain", "help",
+    "same", "maybe", "something", "anything", "everything", "really",
+}  # fmt: skip
+# A question made of these alone asks for nothing, also where the index would count them.
+_EMPTY_WORDS: Final = QUESTION_STOPWORDS | frozenset(
+    {"hello", "ok", "okay", "hmm", "um", "er", "lol"}
+)
+_YEAR: Final = r"((?:19|20)\d\d)"
+_AFTER: Final = re.compile(
+    rf"\b(?:after|since|newer than|later than)\s+(?:the\s+year\s+)?{_YEAR}\b"
+)
+_BEFORE: Final = re.compile(
+    rf"\b(?:before|until|older than|earlier than|prior to)\s+(?:the\s+year\s+)?{_YEAR}\b"
+)
+_ONLY: Final = re.compile(
+    rf"\b(?:only\s+(?:from|in|of)|published\s+(?:only\s+)?in|written\s+in|dated)\s+{_YEAR}\b"
+)
+# Joins two bounds into one wish; "before 2010 or after 2015" and two separate remarks are fine.
+_JOINED: Final = re.compile(r"\b(?:and|but)\b")
+_COMPARED: Final = re.compile(r"\b(?:differ\w*|compar\w*|chang\w*|between|versus|vs|both)\b")
+
+
+def incoherence(query: str, requested_years: Sequence[int] = ()) -> str | None:
+    """Why a question cannot be answered, as a sentence; None when it can.
+
+    Args:
+        query: The question as asked.
+        requested_years: Publication years the caller restricts the answer to.
+    """
+    text = unicodedata.normalize("NFKC", query).strip()
+    if not text:
+        return "The question is empty."
+    if not any(char.isalnum() for char in text):
+        return _without_words(text)
+    return _says_nothing(text) or _is_gibberish(text) or _contradicts(text, requested_years)
+
+
+def _without_words(text: str) -> str | None:
+    # Operators are asked about: `::`, `??=`, `<=>`, `*args` without its name.
+    symbols = {char for char in text if char.isascii() and char in "!#$%&*+-/:<=>?@\\^|~()[]{}_`"}
+    if len(symbols - {"?", "!"}) and len(text) <= 8 and text.isascii() and "..." not in text:
+        return None
+    return "The question holds no word, only signs."
+
+
+def _says_nothing(text: str) -> str | None:
+    tokens = _TOKEN.findall(text)
+    if _holds_other_script(text) or any(_is_name(token) for token in tokens):
+        return None
+    words = [word.casefold() for word in _WORD.findall(text.replace("\u2019", "'"))]
+    contractions = re.sub(r"(?<=\w)'(?=\w)", "", text.casefold()).split()
+    bare = {re.sub(r"\W", "", word) for word in _EMPTY_WORDS}
+    said = [word.strip(".,;:?!\"'()") for word in contractions]
+    if len(said) == 1 and said[0] not in _ALONE:
+        return None
+    if words and all(word in _EMPTY_WORDS or word in bare or not word for word in said):
+        return "The question holds only words that could be about anything."
+    return None
+
+
+def _is_gibberish(text: str) -> str | None:
+    if _holds_other_script(text):
+        return None
+    if len(set(re.sub(r"\W", "", text.casefold()))) == 1 and len(re.sub(r"\W", "", text)) > 4:
+        return "The question repeats one sign."
+    words = [word.casefold() for word in _WORD.findall(text)]
+    if len(words) >= _REPEATED_WORDS and len(set(words)) == 1:
+        return "The question repeats one word."
+    plain = [t for t in _TOKEN.findall(text) if not _is_name(t.strip(".,;?!\"'()"))]
+    judged = [word for t in plain for word in _WORD.findall(t.casefold()) if len(word) > 3]
+    if not judged or len(plain) < len(_TOKEN.findall(text)):
+        return None
+    senseless = [word for word in judged if _is_senseless(word)]
+    is_all = len(senseless) == len(judged)
+    if is_all and (len(judged) >= _MIN_GIBBERISH_WORDS or len(judged[0]) >= 8):
+        return "The question does not consist of words."
+    return None
+
+
+def _is_senseless(word: str) -> bool:
+    if word in _KEYBOARD_RUNS or _REPEATED.search(word) or _REPEATED_PAIR.fullmatch(word):
+        return True
+    if _CONSONANT_RUN.search(word):
+        return True
+    runs = sum(word.count(run) for run in _KEYBOARD_RUNS)
+    # "wert" stands in "advert", so that one run in a longer word proves nothing.
+    if runs >= 2 or (runs == 1 and len(word) <= 6 and not _VOWEL.search(word)):
+        return True
+    return len(word) >= 6 and not _VOWEL.search(word)
+
+
+def _is_name(token: str) -> bool:
+    """Code, a path, a version, an acronym or CamelCase."""
+    bare = token.strip("\"'?!,;()")
+    if not bare:
+        return False
+    return bool(
+        (_IDENTIFIER.fullmatch(bare.rstrip(".:")) and len(set(bare)) > 2)
+        or token.startswith("`")
+        or (bare.isupper() and len(bare) <= 8 and len(set(bare)) > 1)
+        or re.search(r"[a-z][A-Z]", bare)
+    )
+
+
+def _holds_other_script(text: str) -> bool:
+    """Letters beyond Latin, of which no rule here knows anything."""
+    return any(char.isalpha() and ord(char) > 0x24F for char in text)
+
+
+def _bounds(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return list(islice(form.finditer(text), _MOST_BOUNDS))
+
+
+def _contradicts(text: str, requested: Sequence[int]) -> str | None:
+    folded = text.casefold()
+    after, before = _bounds(_AFTER, folded), _bounds(_BEFORE, folded)
+    for later in after if not _COMPARED.search(folded) else ():
+        for earlier in before:
+            between = folded[min(later.end(), earlier.end()) : max(later.start(), earlier.start())]
+            is_joined = bool(_JOINED.search(between)) and " or " not in between
+            if int(later[1]) >= int(earlier[1]) and is_joined:
+                return f"Nothing is both after {later[1]} and before {earlier[1]}."
+    wanted = {int(match[1]) for match in _ONLY.finditer(folded)}
+    if requested and wanted and not wanted & set(requested):
+        asked = ", ".join(map(str, sorted(wanted)))
+        given = ", ".join(map(str, sorted(requested)))
+        return f"The question wants {asked}, but the requested years are {given}."
+    return None
+
 
 _GREETING: Final = re.compile(
     r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"

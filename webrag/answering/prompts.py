@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webrag.answering.english.screening import is_instruction
 from webrag.answering.evidence import Evidence
+from webrag.answering.injection import is_instruction
 from webrag.answering.models import AnswerPart, ExecutionPlan
 
 _WHOLE_PASSAGES: Final = 3  # the others are shown by their best part

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.config import AnswerConfig
 from webrag.answering.covering import NOTHING_SAID, Covering, covering, said_in
 from webrag.answering.evidence import Gathered
 from webrag.answering.extraction import Excerpt, choose_excerpts, closest, said_by
 from webrag.answering.judging import is_no_answer
 from webrag.answering.language_model import SentenceReader, as_clause, stream
-from webrag.answering.models import ExecutionPlan, SynthesisMethod
+from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
 from webrag.concurrency import in_background
 from webrag.errors import ProviderError

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webrag.corpus.maintenance.checking import CorpusCheck
-    from webrag.corpus.maintenance.exporting import ExportReport
     from webrag.corpus.maintenance.forgetting import ForgetReport
-    from webrag.corpus.maintenance.importing import ImportReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
     from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
     from webrag.jobs.models import Job
     from webrag.settings import Settings

@@ -53,7 +53,7 @@ def print_text(text: str, *, pager: bool) -> None:
 
 def may_be_terminal(stream: IO[str]) -> bool:
     """Whether `rich` is to be asked; importing it takes time that pipes do without."""
-    from webrag.settings.process_environment import forces_terminal
+    from webrag.settings.variables import forces_terminal
 
     return stream.isatty() or forces_terminal()
 

@@ -24,9 +24,8 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import is_file, is_local, page_address
-from webrag.ingestion.metering import PageLimitError, PageMeter, current_meter
+from webrag.ingestion.fetch_context import PageLimitError, PageMeter, Relay, current_meter
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
-from webrag.ingestion.notes import Relay
 from webrag.ingestion.versions import Edition, edition_of
 
 if TYPE_CHECKING:
@@ -86,7 +85,8 @@ class _Flight:
 class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
 
-    What a page source tells meanwhile (`webrag.ingestion.notes`) reaches each of these callers.
+    What a page source tells meanwhile (`webrag.ingestion.fetch_context`) reaches each of these
+    callers.
 
     Args:
         ingestion: Fetches pages.

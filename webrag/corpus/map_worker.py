@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webrag.corpus.map_index import pack_listing
+from webrag.corpus.site_index import pack_listing
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.listing import MapRefusedError
 

@@ -11,7 +11,6 @@ from psycopg import AsyncConnection, sql
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.bulk_load import index_deferred
-from webrag.corpus.mapped_links import enriched
 from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
 from webrag.corpus.past_pages import (
     Holdings,
@@ -23,6 +22,7 @@ from webrag.corpus.past_pages import (
 from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding, read_embedding, table
+from webrag.corpus.site_index import enriched
 from webrag.corpus.writer import (
     Attempt,
     EmbeddedPage,

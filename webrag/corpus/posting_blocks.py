@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, sql
 from webrag.concurrency import in_background
 from webrag.corpus.schema import table
 from webrag.errors import StorageError
-from webrag.lexical.blocks import BLOCK_CHUNKS, PackedBlock, pack_block
+from webrag.lexical.postings import BLOCK_CHUNKS, PackedBlock, pack_block
 from webrag.postgres.database import Database, lift_timeouts
 from webrag.postgres.execution import Rows, copy_rows, fetch
 

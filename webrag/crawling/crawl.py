@@ -36,8 +36,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.notes import listening
-from webrag.ingestion.precedence import patiently
+from webrag.ingestion.fetch_context import listening, patiently
 
 _SHOWN_FAILURES: Final = 20
 

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import storable
-from webrag.ingestion.http.status import retry_after_s
+from webrag.ingestion.http.answers import retry_after_s
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 _RETRIED = frozenset({408, 409, 425, 429})

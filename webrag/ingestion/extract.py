@@ -18,13 +18,11 @@ from webrag.ingestion.characters import (
 )
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.containers import without_containers
-from webrag.ingestion.formats.front_matter import read_front_matter
 from webrag.ingestion.formats.lines import line_anchors
-from webrag.ingestion.formats.mdx import without_components
+from webrag.ingestion.formats.markdown import read_front_matter, without_components
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
-from webrag.ingestion.html.marks import HEADING, MAX_LINKS, Span, mark_start, read_marks
 from webrag.ingestion.html.metadata import (
     MAX_DESCRIPTION_CHARS,
     MAX_TITLE_CHARS,
@@ -40,7 +38,17 @@ from webrag.ingestion.html.prune import (
     remove_machinery,
 )
 from webrag.ingestion.html.rewrite import remove_controls, rewrite_structure
-from webrag.ingestion.html.tree import MarkupBomb, check_markup, parse, select
+from webrag.ingestion.html.tree import (
+    HEADING,
+    MAX_LINKS,
+    MarkupBomb,
+    Span,
+    check_markup,
+    mark_start,
+    parse,
+    read_marks,
+    select,
+)
 from webrag.ingestion.models import (
     Alternate,
     Anchor,

@@ -13,10 +13,10 @@ from webrag.concurrency import Threads
 from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, storable
+from webrag.ingestion.fetch_context import received
 from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
 from webrag.ingestion.models import FetchedPage, Validators
-from webrag.ingestion.notes import received
 from webrag.redaction import redacted_failure, safe_cause
 
 ContentKind = Literal["auto", "html", "markdown", "text"]

@@ -8,8 +8,8 @@ from ada_url import URL
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.fetch_context import check_request, count_answer, note
 from webrag.ingestion.git.address import is_git
-from webrag.ingestion.metering import check_request, count_answer
 from webrag.ingestion.models import (
     FetchedPage,
     NormalizedDocument,
@@ -19,7 +19,6 @@ from webrag.ingestion.models import (
     Validators,
     markdown_version,
 )
-from webrag.ingestion.notes import note
 
 _log = logging.getLogger(__name__)
 

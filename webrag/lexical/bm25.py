@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webrag.lexical.analysis import term_weight
-from webrag.lexical.blocks import PostingBlock
+from webrag.lexical.postings import PostingBlock
 
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75

@@ -8,7 +8,7 @@ therefore be computed exactly from what is stored.
 
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,3 +111,273 @@ def segments(term: str, packed: bytes, first: int = 0) -> list[PostingRow]:
         PostingRow(term, number, packed[start : start + size])
         for number, start in enumerate(range(0, len(packed), size), first)
     ]
+
+
+BLOCK_CHUNKS = 1 << 16
+"""Chunks that numbers of two bytes tell apart; a block of more uses numbers of four."""
+
+_PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
+_LAYOUT_PAGE = np.dtype([("document", "<i4"), ("terms", "<i4"), ("chunks", "<i4")])
+
+_MOST_COUNTED = 0xFFFF  # of a word on one page: fits two bytes, and is rare enough to be no matter
+
+# Numbers of pages that are spread wider than this are sorted; a table of them would not fit into
+# the processor's cache.
+_WIDEST_TABLE = 1 << 22
+
+
+class SlotLayout(NamedTuple):
+    """The pages of a block, and the slots of their chunks.
+
+    Attributes:
+        pages: Row numbers, no duplicates.
+        page_terms: Index terms of each page.
+        ends: Number of the slot behind each page's last.
+        owners: By slot, the place of its page in `pages`.
+        lengths: By slot, index terms of the chunk.
+    """
+
+    pages: NDArray[np.int64]
+    page_terms: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    owners: NDArray[np.int32]
+    lengths: NDArray[np.uint16]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(part.nbytes for part in self)
+
+    @classmethod
+    def of_sizes(
+        cls,
+        pages: NDArray[np.int64],
+        page_terms: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        lengths: NDArray[np.uint16],
+    ) -> "SlotLayout":
+        """The layout of pages with so many slots each."""
+        owners = np.repeat(np.arange(len(pages), dtype=np.int32), sizes)
+        return cls(pages, page_terms, np.cumsum(sizes), owners, lengths)
+
+
+class TermSlots(NamedTuple):
+    """The chunks and the pages of a block that hold a term.
+
+    Attributes:
+        slots: Slots of the chunks, no duplicates.
+        counts: How often each holds it, >= 1.
+        pages: Places of the pages in the layout, no duplicates.
+        page_counts: How often each holds it, the sum of its chunks, or 65,535 if that is more.
+    """
+
+    slots: NDArray[Any]
+    counts: NDArray[np.uint8]
+    pages: NDArray[Any]
+    page_counts: NDArray[Any]
+
+    @classmethod
+    def of_chunks(
+        cls, slots: NDArray[Any], counts: NDArray[np.uint8], layout: SlotLayout
+    ) -> "TermSlots":
+        """The chunks, and their pages."""
+        by_page = np.bincount(layout.owners[slots], counts, len(layout.pages)).astype(np.int64)
+        pages = np.flatnonzero(by_page)
+        return cls(slots, counts, pages, np.minimum(by_page[pages], _MOST_COUNTED))
+
+
+class PostingBlock(NamedTuple):
+    """Postings of some terms on some pages.
+
+    Attributes:
+        layout: The pages.
+        terms: Where each term occurs; one that occurs nowhere is not there.
+        left: Places of pages that do not count, whatever is said of them here.
+    """
+
+    layout: SlotLayout
+    terms: Mapping[str, TermSlots]
+    left: NDArray[np.int64]
+
+
+class PackedBlock(NamedTuple):
+    """A block as it is stored.
+
+    Attributes:
+        layout: What `unpack_layout` reads.
+        terms: Each term, ascending, and what `unpack_slots` reads of it.
+    """
+
+    layout: bytes
+    terms: list[tuple[str, bytes]]
+
+
+def pack_block(rows: Sequence[tuple[str, bytes, bytes]]) -> PackedBlock:
+    """Pack the postings of pages.
+
+    Args:
+        rows: As for `block_of_rows`, one for each term, by ascending page and place on it.
+    """
+    found = _flatten([(term, [(head, body)]) for term, head, body in sorted(rows)])
+    layout = found.layout
+    pages = np.zeros(len(layout.pages), _LAYOUT_PAGE)
+    pages["document"], pages["terms"] = layout.pages, layout.page_terms
+    pages["chunks"] = np.diff(layout.ends, prepend=0)
+    head = np.array([len(pages)], "<i4").tobytes()
+    return PackedBlock(
+        head + pages.tobytes() + layout.lengths.astype("<u2").tobytes(), list(_pack_slots(found))
+    )
+
+
+def _pack_slots(found: "_Flat") -> Iterator[tuple[str, bytes]]:
+    """Each term and its slots; all of them at once, as there are some 50,000."""
+    number = _slot_type(len(found.layout.lengths))
+    is_first = np.diff(found.places, prepend=-1) != 0
+    is_first[found.row_ends[:-1]] = True
+    first_rows = np.flatnonzero(is_first)
+    starts = (np.cumsum(found.row_sizes) - found.row_sizes)[first_rows]
+    by_page = np.add.reduceat(found.counts, starts, dtype=np.int64) if len(starts) else starts
+    slots = found.slots.astype(number).tobytes()
+    pages = found.places[first_rows].astype(number).tobytes()
+    page_counts = np.minimum(by_page, _MOST_COUNTED).astype("<u2").tobytes()
+    counts = found.counts.tobytes()
+    ends = found.ends.tolist()
+    page_ends = np.searchsorted(first_rows, found.row_ends).tolist()
+    start, page, size = 0, 0, number.itemsize
+    for term, end, page_end in zip(found.terms, ends, page_ends, strict=True):
+        yield (
+            term,
+            b"".join((
+                (end - start).to_bytes(4, "little"),
+                slots[start * size : end * size],
+                pages[page * size : page_end * size],
+                page_counts[page * 2 : page_end * 2],
+                counts[start:end],
+            )),
+        )  # fmt: skip
+        start, page = end, page_end
+
+
+def _slot_type(count: int) -> np.dtype[Any]:
+    return np.dtype("<u2" if count <= BLOCK_CHUNKS else "<u4")
+
+
+def unpack_layout(packed: bytes) -> SlotLayout:
+    """Give the layout of a packed block."""
+    (count,) = np.frombuffer(packed, "<i4", 1)
+    pages = np.frombuffer(packed, _LAYOUT_PAGE, count, offset=4)
+    lengths = np.frombuffer(packed, "<u2", offset=4 + pages.nbytes).copy()
+    return SlotLayout.of_sizes(
+        pages["document"].astype(np.int64),
+        pages["terms"].astype(np.int64),
+        pages["chunks"].astype(np.int64),
+        lengths,
+    )
+
+
+def unpack_slots(packed: bytes, layout: SlotLayout) -> TermSlots:
+    """Give the postings of a term in a packed block, by ascending slot."""
+    number = _slot_type(len(layout.lengths))
+    (count,) = np.frombuffer(packed, "<u4", 1).tolist()
+    pages = (len(packed) - 4 - count * (number.itemsize + 1)) // (number.itemsize + 2)
+    at_pages = 4 + count * number.itemsize
+    at_counts = at_pages + pages * number.itemsize
+    return TermSlots(
+        np.frombuffer(packed, number, count, offset=4),
+        np.frombuffer(packed, np.uint8, count, offset=at_counts + 2 * pages),
+        np.frombuffer(packed, number, pages, offset=at_pages),
+        np.frombuffer(packed, "<u2", pages, offset=at_counts),
+    )
+
+
+def block_of_rows(rows: Iterable[tuple[str, bytes, bytes]]) -> PostingBlock:
+    """The postings that are stored page by page, as a block of the pages that hold any.
+
+    Args:
+        rows: The term, pages that hold it as big-endian (id, terms of the page, bytes of
+            postings), and the packed postings of those pages in the same order. A term may have
+            several rows, and a page be several times in one, with different chunks.
+    """
+    by_term: dict[str, list[tuple[bytes, bytes]]] = {}
+    for term, head, body in rows:
+        by_term.setdefault(term, []).append((head, body))
+    found = _flatten(list(by_term.items()))
+    edges = found.ends[:-1]
+    split = zip(
+        found.terms, np.split(found.slots, edges), np.split(found.counts, edges), strict=False
+    )
+    terms = {
+        term: TermSlots.of_chunks(slots, counts, found.layout) for term, slots, counts in split
+    }
+    return PostingBlock(found.layout, terms, np.empty(0, np.int64))
+
+
+class _Flat(NamedTuple):
+    """Postings of all terms, one term after another, as SQL gives them.
+
+    Attributes:
+        layout: The pages that hold any.
+        terms: The terms.
+        ends: For each term, the number of the posting behind its last.
+        slots: Of each posting.
+        counts: Of each posting.
+        row_ends: As `ends`, of rows of postings.
+        row_sizes: Postings of each row.
+        places: For each row, the place of its page.
+    """
+
+    layout: SlotLayout
+    terms: Sequence[str]
+    ends: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    counts: NDArray[np.uint8]
+    row_ends: NDArray[np.int64]
+    row_sizes: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+def _flatten(terms: Sequence[tuple[str, Sequence[tuple[bytes, bytes]]]]) -> _Flat:
+    """The postings of terms, of which each has heads and bodies."""
+    headers = np.frombuffer(b"".join(head for _, each in terms for head, _ in each), _PAGE_HEADER)
+    entries = np.frombuffer(b"".join(body for _, each in terms for _, body in each), POSTING)
+    pages, places = _distinct(headers["document"].astype(np.int64))
+    page_terms = np.zeros(len(pages), np.int64)
+    page_terms[places] = headers["terms"]
+    row_sizes = headers["bytes"].astype(np.int64) // POSTING.itemsize
+    slots = entries["ordinal"].astype(np.int64)
+    starts = np.cumsum(row_sizes) - row_sizes
+    last = np.maximum.reduceat(slots, starts) if len(starts) else starts
+    sizes = np.zeros(len(pages), np.int64)
+    np.maximum.at(sizes, places, last + 1)
+    slots += np.repeat((np.cumsum(sizes) - sizes)[places], row_sizes)
+    lengths = np.zeros(int(sizes.sum()), np.uint16)
+    lengths[slots] = entries["length"]
+    return _Flat(
+        SlotLayout.of_sizes(pages, page_terms, sizes, lengths),
+        [term for term, _ in terms],
+        _ends([len(body) for _, body in each] for _, each in terms) // POSTING.itemsize,
+        slots,
+        np.ascontiguousarray(entries["tf"]),
+        _ends([len(head) for head, _ in each] for _, each in terms) // _PAGE_HEADER.itemsize,
+        row_sizes,
+        places,
+    )
+
+
+def _ends(sizes: Iterable[Sequence[int]]) -> NDArray[np.int64]:
+    return np.cumsum(np.array([sum(each) for each in sizes], np.int64))
+
+
+def _distinct(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The values, ascending and each once, and the place of each value in them."""
+    if not len(values):
+        return values, values
+    low = values.min()
+    width = int(values.max() - low) + 1
+    if width > _WIDEST_TABLE:
+        found, places = np.unique(values, return_inverse=True)
+        return found, places
+    is_there = np.zeros(width, bool)
+    is_there[values - low] = True
+    table = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there) + low, table[values - low]

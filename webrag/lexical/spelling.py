@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from webrag.lexical.analysis import analyze
-from webrag.lexical.stopwords import QUESTION_STOPWORDS
+from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze
 
 # Shorter words have so many neighbours that the nearest says little.
 _LEAST_LETTERS = 4

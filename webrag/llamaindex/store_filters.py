@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
-from webrag.corpus.nodes import STORE_KEYS
+from webrag.corpus.rows import STORE_KEYS
 from webrag.corpus.schema import table
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values

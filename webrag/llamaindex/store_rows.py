@@ -16,15 +16,17 @@ from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
 from webrag.concurrency import in_background
-from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns, storable_node
 from webrag.corpus.rows import (
+    NODE_COLUMNS,
     ChildRow,
     ParentRow,
     child_row,
     document_id_of,
+    node_from_columns,
     parent_id_of,
     parent_row,
     row_id,
+    storable_node,
 )
 from webrag.corpus.schema import table
 from webrag.corpus.writer import (

@@ -14,7 +14,7 @@ from llama_index.core.vector_stores.types import (
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from webrag.corpus.nodes import NODE_COLUMNS, node_from_columns
+from webrag.corpus.rows import NODE_COLUMNS, node_from_columns
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (

@@ -19,9 +19,8 @@ from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.versions import checked_version
 from webrag.mcp_server.arguments import Arguments
-from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
-from webrag.mcp_server.runtime import Runtime
+from webrag.mcp_server.runtime import ProgressReporter, Runtime
 from webrag.mcp_server.schemas import (
     DETAILS,
     MAX_CITATIONS,
@@ -42,9 +41,9 @@ from webrag.presentation.reports import (
 )
 from webrag.presentation.untrusted import one_line
 from webrag.question import INTENTS, RESEARCH_MODES, Question
-from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
 from webrag.retrieval.models import RETRIEVAL_MODES
+from webrag.retrieval.verification import Citation, CitationCheck, check_citation
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG

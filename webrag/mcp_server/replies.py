@@ -27,7 +27,7 @@ from webrag.errors import (
     UnusablePageError,
     WebRAGError,
 )
-from webrag.ingestion.metering import PageLimitError
+from webrag.ingestion.fetch_context import PageLimitError
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.reports import passage_uri
 from webrag.presentation.untrusted import one_line

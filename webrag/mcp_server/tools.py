@@ -17,9 +17,8 @@ from typing_extensions import override
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.arguments import Arguments, described
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
-from webrag.mcp_server.progress import ProgressReporter
 from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
-from webrag.mcp_server.runtime import Entry, RunningCalls
+from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, OUTPUT_SCHEMAS, SCHEMAS, TITLES
 
 logger = logging.getLogger(__name__)

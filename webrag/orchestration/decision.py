@@ -6,11 +6,11 @@ from statistics import fmean, pvariance
 from typing import Final, Literal
 
 from webrag.orchestration.confidence import HIGH
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
     ExpansionDecision,
+    OrchestrationConfig,
     RankedChunk,
     ScoreProfile,
 )

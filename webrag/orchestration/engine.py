@@ -11,14 +11,15 @@ from webrag.concurrency import all_of, settled
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
-from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.models import OrchestrationResult, ProgressCallback
+from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult, ProgressCallback
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
 from webrag.orchestration.state import RunState
-from webrag.orchestration.steps.research import RunComponents
-from webrag.orchestration.steps.single_pass import run_once
+from webrag.orchestration.steps.judgement import judge
+from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
+from webrag.orchestration.steps.result import build_result
 from webrag.question import Question, check_question
+from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
@@ -29,6 +30,36 @@ if TYPE_CHECKING:
     from webrag.orchestration.links.scoring import TokenEncoder
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.workflow import WebRAGWorkflow
+
+
+async def run_once(
+    components: RunComponents, state: RunState, report: Report
+) -> OrchestrationResult:
+    """The result that the workflow would give.
+
+    Args:
+        components: What the run works with.
+        state: Of a question that no rounds are allowed for; changed.
+        report: Told what is being done.
+    """
+    assert not state.rounds, "rounds need the workflow"
+    run = ResearchRun(components, state)
+    await run.prepare(report)
+    await run.analyse(report)
+    run.announce_search(report)
+    with state.clock.timed("retrieval_ms"):
+        found = await _retrieved(run)
+    await run.rank_found(found, report)
+    await judge(run)
+    return await build_result(run, report)
+
+
+async def _retrieved(run: ResearchRun) -> list[tuple[str, RetrievalResult | None, str]]:
+    async def part(query: str) -> tuple[str, RetrievalResult | None, str]:
+        return query, *await run.retrieve(query)
+
+    return await all_of(part(query) for query in run.state.queries)
+
 
 _log = logging.getLogger(__name__)
 

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webrag.ingestion.addresses import site_of
-from webrag.orchestration.config import OrchestrationConfig
-from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier
-from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, LinkScope
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
     ExpansionDecision,
     ExpansionStep,
+    OrchestrationConfig,
     OrchestrationTiming,
     QueryAnalysis,
     SubQueryResult,
 )
-from webrag.orchestration.ranking.merger import Merged
+from webrag.orchestration.ranking.reranker import Merged
 from webrag.question import Question
 from webrag.retrieval.filters import SearchFilters
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from webrag.lexical.blocks import (
+from webrag.lexical.bm25 import CorpusTotals
+from webrag.lexical.postings import (
     PostingBlock,
     SlotLayout,
     block_of_rows,
     unpack_layout,
     unpack_slots,
 )
-from webrag.lexical.bm25 import CorpusTotals
 from webrag.postgres.execution import Rows, Statement, fetch_together
 from webrag.retrieval.statements import Queries
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.ingestion.sentences import sentence_ends
+from webrag.ingestion.characters import sentence_ends
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.retrieval.markup import Block, read_blocks
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from webrag.orchestration.config import ExpansionConfig, SiteMapConfig
-from webrag.settings.explain import allowed_text
+from webrag.orchestration.models import ExpansionConfig, SiteMapConfig
 from webrag.settings.fields import filling
-from webrag.settings.model import Settings
+from webrag.settings.model import Settings, allowed_text
 from webrag.settings.values import PARTS
 from webrag.settings.variables import extra_of, is_secret, variable_names
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from webrag.answering.config import AnswerConfig
+from webrag.answering.models import AnswerConfig
 from webrag.configuration import Seconds, Share
 from webrag.frozen import FrozenModel
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
-from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig

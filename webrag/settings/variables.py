@@ -7,7 +7,9 @@ import difflib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -223,3 +225,35 @@ def _read(path: Path) -> Mapping[str, str | None]:
         raise ConfigurationError(
             f"The settings file {str(path)!r} cannot be read: {error}."
         ) from error
+
+
+_FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_lending = threading.Lock()
+
+
+def forces_terminal() -> bool:
+    """Whether `rich` would take a pipe for a terminal."""
+    return any(name in os.environ for name in _FORCED)
+
+
+def has_display(system: str = sys.platform) -> bool:
+    """Whether windows can be opened, as far as the environment says."""
+    return system != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
+
+
+@contextmanager
+def lent(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables while the block runs, one block at a time; what the user has set stays.
+
+    Args:
+        variables: What a package can be told in no other way.
+    """
+    with _lending:
+        added = {key: value for key, value in variables.items() if key not in os.environ}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for key in added:
+                os.environ.pop(key, None)

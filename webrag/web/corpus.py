@@ -24,7 +24,7 @@ from webrag.web.runs import WatchedRun
 from webrag.web.site import COLLECTION_COOKIE, Site, may_run
 
 if TYPE_CHECKING:
-    from webrag.corpus.maintenance.importing import ImportReport
+    from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import AcquiredPage, CorpusStatus
     from webrag.crawling.report import CrawlProgress, SiteReport
 

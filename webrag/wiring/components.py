@@ -51,9 +51,8 @@ if TYPE_CHECKING:
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
-    from webrag.corpus.indexer import Indexer
+    from webrag.corpus.indexer import Indexer, WorkerCutter
     from webrag.corpus.models import AcquiredPage
-    from webrag.corpus.page_cutter import WorkerCutter
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import NormalizedDocument, PageSource
@@ -262,7 +261,7 @@ class Components:
     def _cutter(self) -> "WorkerCutter":
         from llama_index.node_parser.webrag import ChunkSizes
 
-        from webrag.corpus.page_cutter import WorkerCutter
+        from webrag.corpus.indexer import WorkerCutter
         from webrag.corpus.page_worker import CutSetup
 
         sizes = ChunkSizes()
@@ -379,7 +378,7 @@ class Components:
     def _discovery(self) -> "LinkDiscovery | None":
         if self.page_source.mapper is None:
             return None
-        from webrag.corpus.mapped_links import MappedLinks
+        from webrag.corpus.site_index import MappedLinks
         from webrag.orchestration.links.discovery import LinkDiscovery
 
         limit = self._settings.expansion_config().map_limit
@@ -389,7 +388,7 @@ class Components:
         config = self._settings.expansion_config().site_map
         if self.page_source.is_own or not config.enabled:
             return None
-        from webrag.corpus.site_maps import SiteMapStore
+        from webrag.corpus.site_index import SiteMapStore
         from webrag.orchestration.links.site_maps import SiteMaps
 
         store, fetcher = SiteMapStore(self.database), self._fetcher

@@ -121,7 +121,7 @@ def _fastembed_lists(model: str) -> bool:
 def _by_fastembed(model: str, folder: Path) -> PairScorer:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-    from webrag.embedding.fastembed import announce_download, register_cross_encoder
+    from webrag.embedding.local import announce_download, register_cross_encoder
 
     # It would report every model it opens to its maker, through whatever proxy there is.
     import_module("onnxruntime").disable_telemetry_events()
@@ -143,7 +143,7 @@ def _by_sentence_transformers(model: str, folder: Path) -> PairScorer:
     from sentence_transformers import CrossEncoder
     from torch.nn import Identity
 
-    from webrag.embedding.hugging_face import announce_hub_download
+    from webrag.embedding.local import announce_hub_download
 
     if not Path(model).is_absolute():
         announce_hub_download(model, folder)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from webrag.embedding.bundled_model import BundledModel
-from webrag.settings.combinations import COMBINATIONS
+from webrag.settings.model import COMBINATIONS
 from webrag.wiring.cross_encoders import load_cross_encoder
 from webrag.wiring.local_embeddings import choose_local
 from webrag.wiring.rerankers import local_scorer

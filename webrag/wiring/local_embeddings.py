@@ -263,7 +263,7 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
     from llama_index.embeddings.huggingface import HuggingFaceEmbedding
     from sentence_transformers.util import load_file_path
 
-    from webrag.embedding.hugging_face import announce_hub_download
+    from webrag.embedding.local import announce_hub_download
 
     if not _is_folder(model):
         announce_hub_download(model, folder)
@@ -284,7 +284,7 @@ def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
 def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     from fastembed import TextEmbedding
 
-    from webrag.embedding.fastembed import PrefixedFastEmbed, announce_download, register_folder
+    from webrag.embedding.local import PrefixedFastEmbed, announce_download, register_folder
 
     own: dict[str, Any] = {}
     if _is_folder(model):

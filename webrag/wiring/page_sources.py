@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
 from webrag.extras import how_to_install
-from webrag.settings.process_environment import has_display
+from webrag.settings.variables import has_display
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -17,7 +17,7 @@ from llama_index.postprocessor.webrag.service_calls import (
 )
 from typing_extensions import override
 
-from webrag.ingestion.http.status import retry_after_s
+from webrag.ingestion.http.answers import retry_after_s
 
 # Many times what any reply holds that is read: 60,000 characters.
 _MAX_ANSWER_BYTES: Final = 4_000_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from webrag.errors import ConfigurationError
 from webrag.process_pool.pool import token_tables
-from webrag.settings.process_environment import lent
+from webrag.settings.variables import lent
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -1,4 +1,4 @@
-from webrag.answering.english.support import clauses, is_bound, nearest_clauses, numbers
+from webrag.answering.support import clauses, is_bound, nearest_clauses, numbers
 
 
 def test_sentences_are_read_clause_by_clause() -> None:

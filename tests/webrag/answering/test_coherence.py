@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.answering.english.coherence import incoherence
+from webrag.answering.planning import incoherence
 
 SENSIBLE = [
     "E0502", "max_connections?", "SIGKILL", "--no-ff", "a::b", "git rebase -i HEAD~3", "x86_64",

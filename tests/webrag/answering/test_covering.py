@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.covering import Said, covering, names_of, needs_of
-from webrag.answering.english.kinds import asked_parts
+from webrag.answering.covering import Said, asked_parts, covering, names_of, needs_of
 from webrag.answering.models import ExecutionPlan
 
 

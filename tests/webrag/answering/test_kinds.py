@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.answering.english.kinds import answer_kind, is_of_kind
+from webrag.answering.covering import answer_kind, is_of_kind
 
 
 @pytest.mark.parametrize(

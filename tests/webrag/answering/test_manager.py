@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 from llama_index.llms.openai_like import OpenAILike
 
-from webrag.answering.config import AnswerConfig
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked
-from webrag.answering.models import AnswerEvent, ManagerResult
+from webrag.answering.models import AnswerConfig, AnswerEvent, ManagerResult
 from webrag.errors import GuardrailsViolationError
 from webrag.question import Question
 from webrag.retrieval.models import RetrievalConfig

@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.answering.english.support import keeps_qualifiers, keeps_units
+from webrag.answering.support import keeps_qualifiers, keeps_units
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.config import AnswerConfig
 from webrag.answering.judging import Reflector, reflect_by_rules, weighted
-from webrag.answering.models import ExecutionPlan
+from webrag.answering.models import AnswerConfig, ExecutionPlan
 
 PLAN = ExecutionPlan(
     original_query="Hello, which port does the broker use?",

@@ -12,7 +12,7 @@ from webrag.errors import (
     StorageError,
     WebRAGError,
 )
-from webrag.ingestion.notes import note
+from webrag.ingestion.fetch_context import note
 from webrag.question import Question
 
 A, B = "https://d.test/a", "https://d.test/b"

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from webrag.answering.english.support import identifiers, is_negated, is_supported, numbers
+from webrag.answering.support import identifiers, is_negated, is_supported, numbers
 
 SUPPORTED = [
     ("The broker listens on port 7411.", "The broker listens on TCP port 7411 by default."),

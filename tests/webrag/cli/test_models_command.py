@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from webrag.settings.combinations import COMBINATIONS
+from webrag.settings.model import COMBINATIONS
 
 Run = Callable[..., Result]
 

@@ -8,8 +8,7 @@ import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
-from webrag.corpus.indexer import Indexer
-from webrag.corpus.page_cutter import LocalCutter
+from webrag.corpus.indexer import Indexer, LocalCutter
 from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import PageRows
 from webrag.embedding.embedder import Embedder
@@ -19,8 +18,7 @@ from webrag.errors import (
     PageGoneError,
     UnusablePageError,
 )
-from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
-from webrag.ingestion.notes import (
+from webrag.ingestion.fetch_context import (
     listening,
     metering,
     note,
@@ -28,6 +26,7 @@ from webrag.ingestion.notes import (
     received,
     watching_rate_limits,
 )
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"

@@ -14,10 +14,10 @@ from tests.webrag.ingestion.http.test_fetcher_manners import LoopbackDialer
 from webrag.corpus.host_turns import HostTurns
 from webrag.corpus.schema import drop_collection, ensure_schema
 from webrag.errors import FetchError
+from webrag.ingestion.fetch_context import patiently
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.precedence import patiently
 from webrag.postgres.database import Database
 
 PAGE = "<html><body><p>Hello there.</p></body></html>"

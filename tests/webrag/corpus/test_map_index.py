@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.corpus.map_index import MapIndex, pack_listing
+from webrag.corpus.site_index import MapIndex, pack_listing
 from webrag.ingestion.characters import storable
 from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing, line
 

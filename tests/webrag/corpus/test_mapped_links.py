@@ -8,10 +8,10 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.mapped_links import MappedLinks, enriched
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import SCHEMA_VERSION, ensure_schema
+from webrag.corpus.site_index import MappedLinks, enriched
 from webrag.ingestion.models import MappedLink, NormalizedDocument, OutgoingLink
 from webrag.postgres.database import Database
 

@@ -5,7 +5,7 @@ import pytest
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
-from webrag.corpus.nodes import node_from_row, stored_metadata
+from webrag.corpus.rows import node_from_row, stored_metadata
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
-from webrag.corpus.page_cutter import LocalCutter, WorkerCutter
+from webrag.corpus.indexer import LocalCutter, WorkerCutter
 from webrag.corpus.page_worker import CutSetup
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import NormalizedDocument

@@ -15,12 +15,11 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.maintenance.exporting import export_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
-from webrag.corpus.maintenance.importing import import_corpus
-from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.maintenance.transfer import export_corpus, import_corpus
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import drop_collection, ensure_schema, table
+from webrag.corpus.site_index import MappedLinks
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash

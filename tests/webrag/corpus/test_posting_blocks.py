@@ -20,9 +20,8 @@ from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms
-from webrag.lexical.blocks import BLOCK_CHUNKS
 from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
-from webrag.lexical.postings import unpack_postings
+from webrag.lexical.postings import BLOCK_CHUNKS, unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
 from webrag.retrieval.conditions import EVERYTHING, Scope

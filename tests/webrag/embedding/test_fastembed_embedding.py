@@ -12,7 +12,7 @@ import pytest
 from fastembed import TextEmbedding
 from fastembed.text.custom_text_embedding import CustomTextEmbedding
 
-from webrag.embedding.fastembed import register_folder
+from webrag.embedding.local import register_folder
 
 FILES = ("model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json")
 THREADS = 8
@@ -104,7 +104,7 @@ class Watch:
             sys.exit()
 
 sys.meta_path.insert(0, Watch())
-import webrag.embedding.fastembed
+import webrag.embedding.local
 """
 
 

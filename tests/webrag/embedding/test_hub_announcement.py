@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from webrag.embedding.hugging_face import announce_hub_download
+from webrag.embedding.local import announce_hub_download
 
 WHOLE: dict[str, Any] = {
     "siblings": [

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import FetchError
-from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.notes import (
+from webrag.ingestion.fetch_context import (
     Relay,
     listening,
     metering,
@@ -16,6 +14,8 @@ from webrag.ingestion.notes import (
     received,
     watching_rate_limits,
 )
+from webrag.ingestion.http.fetcher import HttpFetcher
+from webrag.ingestion.models import FetchConfig
 
 
 def test_note_without_listener_does_nothing() -> None:

@@ -9,8 +9,8 @@ from webrag.errors import (
     RefusedAddressError,
     SourceUnavailableError,
 )
+from webrag.ingestion.fetch_context import listening
 from webrag.ingestion.models import FetchedPage, Validators
-from webrag.ingestion.notes import listening
 from webrag.ingestion.service import FallbackSource
 
 URL = "https://site.test/page"

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webrag.ingestion.metering import (
+from webrag.ingestion.fetch_context import (
     PageLimitError,
     check_request,
     count_answer,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.ingestion.sentences import SentenceRule, sentence_ends, sentences
+from webrag.ingestion.characters import SentenceRule, sentence_ends, sentences
 
 RULES: tuple[SentenceRule, ...] = ("prose", "line", "typed", "statement")
 texts = st.text(alphabet="aB1 .!?:;\n\"')*\u3002", max_size=40)

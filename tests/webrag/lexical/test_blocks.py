@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.blocks import (
+from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
+from webrag.lexical.postings import (
     BLOCK_CHUNKS,
+    POSTING,
     PackedBlock,
     PostingBlock,
     block_of_rows,
     pack_block,
+    pack_postings,
     unpack_layout,
     unpack_slots,
 )
-from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
-from webrag.lexical.postings import POSTING, pack_postings
 
 Page = list[list[str]]
 """The terms of each chunk."""

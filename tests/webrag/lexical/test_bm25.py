@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.blocks import block_of_rows
 from webrag.lexical.bm25 import (
     CorpusTotals,
     LexicalScores,
@@ -17,7 +16,7 @@ from webrag.lexical.bm25 import (
     score_words,
     split_key,
 )
-from webrag.lexical.postings import POSTING
+from webrag.lexical.postings import POSTING, block_of_rows
 
 Entry = tuple[int, int, int, int]
 

@@ -1,4 +1,4 @@
-from webrag.lexical.stopwords import INDEX_STOPWORDS, QUESTION_STOPWORDS
+from webrag.lexical.analysis import INDEX_STOPWORDS, QUESTION_STOPWORDS
 
 
 def test_questions_leave_out_what_the_index_leaves_out() -> None:

@@ -19,7 +19,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 
-from webrag.corpus.nodes import storable_node
+from webrag.corpus.rows import storable_node
 from webrag.ingestion.characters import storable_values
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import AccessDeniedError
-from webrag.mcp_server.authorization.limits import CallLimits, UsageLedger
+from webrag.mcp_server.authorization.callers import CallLimits, UsageLedger
 
 
 class Clock:

@@ -1,6 +1,6 @@
 import asyncio
 
-from webrag.mcp_server.progress import ProgressReporter
+from webrag.mcp_server.runtime import ProgressReporter
 
 Sent = list[tuple[float, float | None, str | None]]
 

@@ -23,9 +23,8 @@ from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
 from webrag.ingestion.service import IngestionService
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.orchestration.confidence import LOCAL
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import RankedChunk
+from webrag.orchestration.models import OrchestrationConfig, RankedChunk
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database

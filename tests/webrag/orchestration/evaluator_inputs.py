@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.decision import LoopState
-from webrag.orchestration.models import EvaluationSignals, ScoreProfile
+from webrag.orchestration.models import EvaluationSignals, OrchestrationConfig, ScoreProfile
 
 PROFILE = ScoreProfile(name="test")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from webrag.corpus.acquirer import AdmitPage, PageNotAdmittedError
 from webrag.corpus.models import AcquiredPage, LinkCandidate, StoredPage
-from webrag.ingestion.notes import received
-from webrag.orchestration.config import ExpansionConfig
+from webrag.ingestion.fetch_context import received
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.models import ExpansionConfig
 
 SEED = "https://d.test/guide/start"
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import DeadlineError
-from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
 from webrag.question import Question
 
 from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab, held, texts

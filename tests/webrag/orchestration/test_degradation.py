@@ -22,9 +22,8 @@ from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
 from webrag.ingestion.service import IngestionService
 from webrag.orchestration.confidence import JINA
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.models import OrchestrationResult
+from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.config import DatabaseConfig

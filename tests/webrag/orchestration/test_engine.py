@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from webrag.errors import FetchError, InputError, PageGoneError
 from webrag.orchestration.confidence import LOCAL
-from webrag.orchestration.config import OrchestrationConfig
+from webrag.orchestration.models import OrchestrationConfig
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.question import Question
 

@@ -1,9 +1,9 @@
 from typing import Any
 
 from webrag.corpus.models import LinkCandidate
-from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.expander import LinkExpander
 from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.models import ExpansionConfig
 
 from .conftest import ENCODER, TWO_LINKS_AWAY, Lab, html
 from .scripted_web import SCOPE, SEED, Web, target

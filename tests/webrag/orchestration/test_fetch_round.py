@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.errors import DatabaseUnavailableError, FetchError, ProviderError
-from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, ScoredCandidate
 from webrag.orchestration.state import PageBudget
 
 from .scripted_web import SCOPE, SEED, Web, target

@@ -9,7 +9,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.site_index import MappedLinks
 from webrag.embedding.embedder import Embedder
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource

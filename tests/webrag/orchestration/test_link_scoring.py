@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.corpus.models import LinkCandidate
-from webrag.orchestration.config import ExpansionConfig
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
     score_links,
     similarities,
 )
+from webrag.orchestration.models import ExpansionConfig
 
 from .conftest import ENCODER
 

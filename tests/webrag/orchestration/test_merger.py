@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.models import SubQueryResult
-from webrag.orchestration.ranking.merger import merge, trim_to_budget
+from webrag.orchestration.ranking.reranker import merge, trim_to_budget
 
 from .conftest import build_chunk, build_ranked, build_result
 

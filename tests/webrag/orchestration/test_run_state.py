@@ -1,8 +1,7 @@
 import time
 
 from tests.webrag.questions import URL, asked, searched
-from webrag.orchestration.links.candidates import ExpansionOutcome, ScoredCandidate
-from webrag.orchestration.links.rules import LinkScope
+from webrag.orchestration.links.rules import ExpansionOutcome, LinkScope, ScoredCandidate
 from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.state import PageBudget, RunClock, RunState
 from webrag.question import Question

@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.decision import compute_signals, recall_gain
-from webrag.orchestration.models import EvaluationSignals, ScoreProfile
+from webrag.orchestration.models import EvaluationSignals, OrchestrationConfig, ScoreProfile
 
 PROFILE = ScoreProfile(name="test")
 CONFIG = OrchestrationConfig()

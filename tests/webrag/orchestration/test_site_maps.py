@@ -11,15 +11,14 @@ import pytest
 from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
 from webrag.concurrency import all_of
-from webrag.corpus.map_index import MapIndex, pack_listing
-from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
+from webrag.corpus.site_index import MapIndex, MarkedPage, SiteMapStore, StoredMap, pack_listing
 from webrag.embedding.bundled_model import BundledModel
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, MapMark
 from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
-from webrag.orchestration.config import ExpansionConfig, OrchestrationConfig, SiteMapConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.site_maps import KnownMap, SiteMaps, rank_maps
+from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, SiteMapConfig
 from webrag.process_pool.pool import WorkerPool
 from webrag.question import Question
 from webrag.wiring.rerankers import local_scorer

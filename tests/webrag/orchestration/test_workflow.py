@@ -8,10 +8,9 @@ from typing_extensions import override
 from workflows.events import StopEvent
 
 from webrag.orchestration.confidence import LOCAL
-from webrag.orchestration.config import OrchestrationConfig
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.events import DecisionEvent, ProgressEvent
-from webrag.orchestration.models import OrchestrationResult
+from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.orchestration.workflow import WebRAGWorkflow
 from webrag.question import Question

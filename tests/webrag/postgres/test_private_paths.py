@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from webrag.errors import DatabaseUnavailableError
+from webrag.postgres.embedded.cluster import open_private_log, why_not_private
 from webrag.postgres.embedded.locks import open_lock_file
-from webrag.postgres.embedded.private_paths import open_private_log, why_not_private
 
 
 def _own(path: Path) -> None:

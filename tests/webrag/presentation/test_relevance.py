@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.presentation.brief.relevance import is_strong, least_relevance, relevant_count
+from webrag.presentation.brief.blocks import is_strong, least_relevance, relevant_count
 
 
 @pytest.mark.parametrize(

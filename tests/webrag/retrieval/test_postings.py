@@ -2,7 +2,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from webrag.lexical.blocks import SlotLayout
+from webrag.lexical.postings import SlotLayout
 from webrag.retrieval.postings import KnownLayouts
 
 

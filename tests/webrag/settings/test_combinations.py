@@ -7,7 +7,7 @@ from fastembed.rerank.cross_encoder import TextCrossEncoder
 from webrag.embedding.known_models import known_dimensions
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
-from webrag.settings.combinations import COMBINATIONS, LocalModel
+from webrag.settings.model import COMBINATIONS, LocalModel
 
 PARTS = ("embedding_provider", "embedding_model", "reranker_provider", "reranker_model")
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"

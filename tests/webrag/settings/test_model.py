@@ -8,8 +8,12 @@ from pydantic import SecretStr, ValidationError
 
 from webrag.errors import ConfigurationError
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.config import LINK_SIGNALS, ExpansionConfig, OrchestrationConfig
-from webrag.orchestration.models import ScoreProfile
+from webrag.orchestration.models import (
+    LINK_SIGNALS,
+    ExpansionConfig,
+    OrchestrationConfig,
+    ScoreProfile,
+)
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import redacted

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from webrag.settings.process_environment import forces_terminal, lent
+from webrag.settings.variables import forces_terminal, lent
 
 
 def test_lent_variables_are_gone_after_the_block_and_those_of_the_user_stay(

@@ -8,7 +8,7 @@ import pytest
 from dotenv import dotenv_values
 from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntropyRerank
 
-from webrag.cli.mcp_command import mcp_command
+from webrag.cli.serve_commands import mcp_command
 from webrag.settings import Settings, load_settings
 from webrag.settings.reference import configuration_page, env_example, sections
 from webrag.settings.variables import ORIGINS, variable_names

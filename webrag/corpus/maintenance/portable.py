@@ -17,8 +17,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
-from webrag.ingestion.html.marks import MAX_LINKS
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
+from webrag.ingestion.html.tree import MAX_LINKS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
 from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
 

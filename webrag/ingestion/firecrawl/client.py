@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 import httpx
-from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
-from llama_index.postprocessor.webrag.service_calls import RetryPolicy, limited_client
+from llama_index.postprocessor.webrag.service_calls import (
+    CircuitBreaker,
+    RetryPolicy,
+    limited_client,
+)
 
 from webrag.errors import FetchError, InputError, ProviderError
 from webrag.ingestion.addresses import canonical_url

@@ -7,7 +7,7 @@ import httpx
 from llama_index.postprocessor.webrag.service_calls import size_failure
 
 from webrag.ingestion.characters import collapse, normalize_characters
-from webrag.ingestion.http.status import retry_after_s
+from webrag.ingestion.http.answers import retry_after_s
 from webrag.redaction import redacted_failure
 
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})

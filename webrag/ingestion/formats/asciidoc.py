@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from webrag.ingestion.formats.fences import fenced
+from webrag.ingestion.formats.markdown import fenced
 
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,100}+)!?:(?:[ \t]++(.*))?\Z")
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]{1,100}+(\S.*)\Z")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webrag.ingestion.formats.fences import fenced
+from webrag.ingestion.formats.markdown import fenced
 from webrag.ingestion.models import Anchor
 
 # Longer blocks are cut at what is declared inside them: a class at its methods.

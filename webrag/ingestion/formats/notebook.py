@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from webrag.ingestion.characters import storable
-from webrag.ingestion.formats.fences import fenced
+from webrag.ingestion.formats.markdown import fenced
 
 _OUTPUT_CHARS = 2_000
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

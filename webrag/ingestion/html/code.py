@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
 
-from webrag.ingestion.html.marks import LINE_NUMBER
-from webrag.ingestion.html.tree import ancestors, attribute, drop, select
+from webrag.ingestion.html.tree import LINE_NUMBER, ancestors, attribute, drop, select
 
 _LINE_NUMBERS = (
     ".linenos, .linenodiv, .lineno, .linenumber, .line-numbers-rows, .hljs-ln-numbers, .lnt,"

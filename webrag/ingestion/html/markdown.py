@@ -10,7 +10,7 @@ import pyromark
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.html.marks import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
+from webrag.ingestion.html.tree import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
 
 _OPTIONS = ConversionOptions(
     heading_style="atx",

@@ -8,11 +8,25 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
-from webrag.ingestion.html.marks import MAX_LINKS, Span, link_marks, mark_end, mark_start
-from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text, select
+from webrag.ingestion.characters import (
+    collapse,
+    normalize_characters,
+    sentence_ends,
+    strip_private_use,
+)
+from webrag.ingestion.html.tree import (
+    BLOCK_TAGS,
+    MAX_LINKS,
+    Span,
+    ancestors,
+    attribute,
+    inline_text,
+    link_marks,
+    mark_end,
+    mark_start,
+    select,
+)
 from webrag.ingestion.models import OutgoingLink
-from webrag.ingestion.sentences import sentence_ends
 
 _MAX_SENTENCE_CHARS = 300
 

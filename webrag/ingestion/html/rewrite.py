@@ -5,14 +5,18 @@ import re
 from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.code import rewrite_code
-from webrag.ingestion.html.marks import QUOTE, TERM_END, TERM_START, mark_end, mark_start
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
+    QUOTE,
+    TERM_END,
+    TERM_START,
     ancestors,
     attribute,
     drop,
     element,
     inline_text,
+    mark_end,
+    mark_start,
     replace_with_contents,
     select,
 )

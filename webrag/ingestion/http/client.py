@@ -12,6 +12,7 @@ import httpcore2
 import httpx2
 
 from webrag.errors import FetchError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.fetch_context import received
 from webrag.ingestion.http.guard import (
     AddressRefused,
     AllowList,
@@ -20,7 +21,6 @@ from webrag.ingestion.http.guard import (
     Resolver,
     resolve,
 )
-from webrag.ingestion.notes import received
 
 # What the HTTP client unpacks piece by piece with every installation; others it would pass on
 # packed, or unpack with whatever library happens to be there.

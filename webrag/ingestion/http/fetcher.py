@@ -16,20 +16,20 @@ from ada_url import URL
 from webrag.concurrency import in_background
 from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.fetch_context import is_patient
 from webrag.ingestion.http.answers import (
     BUSY,
     fetched_page,
     next_address,
     raise_for_status,
+    retry_after_s,
     robots_answer,
 )
 from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, WebClient
 from webrag.ingestion.http.guard import AllowList, Resolver, resolve
 from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache, RobotsRules
-from webrag.ingestion.http.status import retry_after_s
 from webrag.ingestion.logins.session import Logins, login_expired
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
-from webrag.ingestion.precedence import is_patient
 from webrag.ingestion.quality import wall_of_answer
 
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.

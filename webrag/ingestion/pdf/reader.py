@@ -14,7 +14,7 @@ from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.addresses import BARE_URL, canonical_url
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.formats.fences import fenced
+from webrag.ingestion.formats.markdown import fenced
 from webrag.ingestion.models import Anchor, OutgoingLink
 from webrag.ingestion.pdf.layout import (
     Line,

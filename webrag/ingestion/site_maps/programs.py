@@ -10,10 +10,10 @@ from webrag.ingestion.site_maps.listing import (
     SiteListing,
     list_of,
     plain,
+    read_data,
     table_of,
     text_of,
 )
-from webrag.ingestion.site_maps.literals import read_data
 
 _MAX_ITEMS: Final = 300_000
 _MAX_RUST_ITEMS: Final = 25_000

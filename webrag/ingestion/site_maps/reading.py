@@ -13,7 +13,9 @@ from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.books import (
+    parsed_page,
     read_docusaurus,
+    read_index_page,
     read_json_list,
     read_llms,
     read_mdbook,
@@ -21,7 +23,6 @@ from webrag.ingestion.site_maps.books import (
     read_vitepress,
     vitepress_next,
 )
-from webrag.ingestion.site_maps.index_pages import parsed_page, read_index_page
 from webrag.ingestion.site_maps.listing import (
     MAX_PAGES,
     ListedPage,

@@ -14,10 +14,10 @@ from webrag.ingestion.site_maps.listing import (
     SiteListing,
     list_of,
     plain,
+    read_data,
     table_of,
     text_of,
 )
-from webrag.ingestion.site_maps.literals import read_data
 
 _MAX_STEMS: Final = 500_000
 _MAX_OCCURRENCES: Final = 5_000_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from webrag.concurrency import all_of
-from webrag.corpus.mapped_links import MappedLinks
+from webrag.corpus.site_index import MappedLinks
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.models import SiteMapper
 

@@ -24,17 +24,24 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import parent_urls, site_of
-from webrag.ingestion.notes import metering, watching_rate_limits
-from webrag.orchestration.config import ExpansionConfig
-from webrag.orchestration.links.candidates import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.ingestion.fetch_context import metering, watching_rate_limits
 from webrag.orchestration.links.discovery import LinkDiscovery
-from webrag.orchestration.links.rules import LinkScope, next_to_try, silent_sites, skip_reason
+from webrag.orchestration.links.rules import (
+    ExpansionOutcome,
+    Frontier,
+    LinkScope,
+    ScoredCandidate,
+    next_to_try,
+    silent_sites,
+    skip_reason,
+)
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
     TokenEncoder,
     score_links,
 )
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
+from webrag.orchestration.models import ExpansionConfig
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 

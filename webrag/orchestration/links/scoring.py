@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from webrag.corpus.models import LinkCandidate
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.orchestration.links.candidates import ScoredCandidate
 from webrag.orchestration.links.rules import (
+    ScoredCandidate,
     anchor_of,
     path_date,
     path_words,

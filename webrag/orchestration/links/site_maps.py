@@ -16,14 +16,13 @@ from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 from webrag.concurrency import in_background, within
-from webrag.corpus.map_index import MapIndex
 from webrag.corpus.map_worker import MapAnswer, MapRequest
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.site_maps import MarkedPage, SiteMapStore, StoredMap
+from webrag.corpus.site_index import MapIndex, MarkedPage, SiteMapStore, StoredMap
 from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.models import MapMark
-from webrag.orchestration.config import SiteMapConfig
+from webrag.orchestration.models import SiteMapConfig
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 

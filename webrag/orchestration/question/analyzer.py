@@ -12,8 +12,7 @@ from llama_index.postprocessor.webrag.wordings import fitted_wordings
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import ProviderError
-from webrag.ingestion.characters import DEFAULT_IGNORABLE
-from webrag.ingestion.sentences import sentences
+from webrag.ingestion.characters import DEFAULT_IGNORABLE, sentences
 from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.question.patterns import classify, content_words, decompose, is_denial
 from webrag.question import QueryType, Question

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from webrag.lexical.stopwords import QUESTION_STOPWORDS
+from webrag.lexical.analysis import QUESTION_STOPWORDS
 from webrag.question import QueryType
 
 # The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes

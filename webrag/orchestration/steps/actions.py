@@ -4,10 +4,9 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from webrag.ingestion.notes import listening
-from webrag.orchestration.links.candidates import Frontier
+from webrag.ingestion.fetch_context import listening
 from webrag.orchestration.links.expander import MAX_LINK_SOURCES
-from webrag.orchestration.links.rules import worth_now
+from webrag.orchestration.links.rules import Frontier, worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.research import Report, ResearchRun

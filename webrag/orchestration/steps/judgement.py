@@ -15,8 +15,7 @@ from webrag.orchestration.confidence import (
     quality,
 )
 from webrag.orchestration.decision import LoopState, compute_signals, decide
-from webrag.orchestration.links.candidates import Frontier
-from webrag.orchestration.links.rules import LinkScope, silent_sites, weakest_followed
+from webrag.orchestration.links.rules import Frontier, LinkScope, silent_sites, weakest_followed
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,

@@ -18,14 +18,17 @@ from webrag.errors import (
     StorageError,
     WebRAGError,
 )
-from webrag.ingestion.notes import listening
-from webrag.orchestration.config import OrchestrationConfig
+from webrag.ingestion.fetch_context import listening
 from webrag.orchestration.links.rules import LinkScope
-from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
+from webrag.orchestration.models import (
+    OrchestrationConfig,
+    RankedChunk,
+    ScoreProfile,
+    SubQueryResult,
+)
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.merger import Merged, merge
-from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
+from webrag.orchestration.ranking.reranker import ChunkReranker, Merged, merge, rank_parts
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher

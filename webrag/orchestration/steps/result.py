@@ -11,7 +11,7 @@ from webrag.concurrency import in_background
 from webrag.orchestration.confidence import LOW, band, score_of
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
 from webrag.orchestration.question.wishes import without_effect
-from webrag.orchestration.ranking.merger import documents_in
+from webrag.orchestration.ranking.reranker import documents_in
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import in_reading_order

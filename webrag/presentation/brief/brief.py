@@ -9,10 +9,10 @@ from webrag.presentation.brief.blocks import (
     cited,
     finds_nothing,
     focus_form,
+    is_strong,
     relevant_blocks,
 )
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
-from webrag.presentation.brief.relevance import is_strong
 from webrag.presentation.brief.sections import (
     brief_stats,
     citation_entries,

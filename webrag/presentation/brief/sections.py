@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from webrag.answering.addressing import addresses_reader
+from webrag.answering.injection import addresses_reader
 from webrag.argument_checks import shown_moment
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
+    from llama_index.postprocessor.webrag.age_and_depth import DepthDecay, RecencyBoost
     from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
     from llama_index.postprocessor.webrag.cross_encoder_rerank import CrossEncoderRerank
-    from llama_index.postprocessor.webrag.depth_decay import DepthDecay
     from llama_index.postprocessor.webrag.jina_rerank import JinaRerank
     from llama_index.postprocessor.webrag.local_rerank import LocalRerank
-    from llama_index.postprocessor.webrag.recency import RecencyBoost
     from llama_index.postprocessor.webrag.redundancy import RedundancyFilter
     from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
     from llama_index.postprocessor.webrag.rerank_errors import (
@@ -57,10 +56,10 @@ _HOMES = {
     "AdjacentContext": "adjacent_context",
     "CohereRerank": "cohere_rerank",
     "CrossEncoderRerank": "cross_encoder_rerank",
-    "DepthDecay": "depth_decay",
+    "DepthDecay": "age_and_depth",
     "JinaRerank": "jina_rerank",
     "LocalRerank": "local_rerank",
-    "RecencyBoost": "recency",
+    "RecencyBoost": "age_and_depth",
     "RedundancyFilter": "redundancy",
     "RemoteRerank": "remote_rerank",
     "ScaledScores": "scaled_scores",

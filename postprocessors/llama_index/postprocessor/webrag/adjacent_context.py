@@ -17,7 +17,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import BaseDocumentStore
 from llama_index.core.utils import get_tokenizer
-from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.nodes import rescored
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override

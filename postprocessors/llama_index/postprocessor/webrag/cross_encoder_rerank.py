@@ -6,8 +6,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
-from llama_index.postprocessor.webrag.node_copies import rescored
-from llama_index.postprocessor.webrag.node_passages import passage_of
+from llama_index.postprocessor.webrag.nodes import passage_of, rescored
 from llama_index.postprocessor.webrag.rerank_features import Known, Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording, bundle_wordings, wordings_score
 from typing_extensions import override

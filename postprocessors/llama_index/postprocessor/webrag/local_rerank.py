@@ -12,8 +12,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.local_scoring import LocalScorer, calibrated, weighted_sum
-from llama_index.postprocessor.webrag.node_copies import rescored
-from llama_index.postprocessor.webrag.node_passages import passage_of
+from llama_index.postprocessor.webrag.nodes import passage_of, rescored
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     Known,

@@ -3,7 +3,7 @@
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.node_copies import rescored, score_of
+from llama_index.postprocessor.webrag.nodes import rescored, score_of
 from llama_index.postprocessor.webrag.selection import choose_distinct, shingles
 from typing_extensions import override
 

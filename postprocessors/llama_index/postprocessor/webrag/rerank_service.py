@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import httpx
-from llama_index.postprocessor.webrag.circuit_breaker import CircuitBreaker
 from llama_index.postprocessor.webrag.rerank_errors import (
     RerankCircuitOpenError,
     RerankError,
@@ -27,7 +26,11 @@ from llama_index.postprocessor.webrag.rerank_errors import (
     RerankTimeoutError,
     RerankUnavailableError,
 )
-from llama_index.postprocessor.webrag.service_calls import RetryPolicy, client_options
+from llama_index.postprocessor.webrag.service_calls import (
+    CircuitBreaker,
+    RetryPolicy,
+    client_options,
+)
 from typing_extensions import override
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from llama_index.core.bridge.pydantic import Field, SerializeAsAny, model_validator
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.nodes import rescored
 from typing_extensions import override
 
 

@@ -7,7 +7,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.utils import get_tokenizer
-from llama_index.postprocessor.webrag.node_copies import rescored
+from llama_index.postprocessor.webrag.nodes import rescored
 from llama_index.postprocessor.webrag.selection import within_budget
 from typing_extensions import override
 

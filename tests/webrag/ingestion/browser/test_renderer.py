@@ -14,9 +14,9 @@ from tests.conftest import Route, StaticSite
 from tests.tls_hosts import tls_hosts
 from webrag.errors import FetchError, SourceUnavailableError
 from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.fetch_context import metered
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Cookie, Login, Logins
-from webrag.ingestion.metering import metered
 from webrag.ingestion.models import FetchConfig, FetchedPage
 
 FRAME = '<!doctype html><title>Hives</title><div id="app"></div><script src="{}"></script>'

@@ -8,8 +8,8 @@ from webrag.errors import (
     UnusablePageError,
 )
 from webrag.ingestion.extract import extract
+from webrag.ingestion.fetch_context import listening
 from webrag.ingestion.firecrawl.source import FirecrawlSource
-from webrag.ingestion.notes import listening
 
 from .fake_firecrawl import KEY, FakeFirecrawl, document
 

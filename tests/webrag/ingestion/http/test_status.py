@@ -4,7 +4,7 @@ from email.utils import formatdate
 import pytest
 
 from webrag.errors import PageGoneError
-from webrag.ingestion.http.status import retry_after_s, status_failure
+from webrag.ingestion.http.answers import retry_after_s, status_failure
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
-from webrag.corpus.map_index import MapIndex, pack_listing
+from webrag.corpus.site_index import MapIndex, pack_listing
 from webrag.ingestion.site_maps.books import (
     read_docusaurus,
     read_json_list,

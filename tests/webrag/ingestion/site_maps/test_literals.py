@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
-from webrag.ingestion.site_maps.listing import MapRefusedError
-from webrag.ingestion.site_maps.literals import read_data, read_json
+from webrag.ingestion.site_maps.listing import MapRefusedError, read_data, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=20),

@@ -1,4 +1,4 @@
-"""MDX as Markdown: what belongs to its programming goes, what its components hold stays."""
+"""Markdown's own extras: front matter, components of MDX, and fences that fit a text."""
 
 import re
 
@@ -37,3 +37,25 @@ def _plain(text: str) -> str:
 def _title(tag: str) -> str:
     found = _TITLED.search(tag)
     return f"\n**{found[1]}**\n" if found else "\n"
+
+
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*\n", re.DOTALL)
+_FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
+
+
+def read_front_matter(source: str) -> dict[str, str]:
+    """The fields of one line each, by name in lower case; empty without front matter."""
+    front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
+    found = _FIELD.findall(front[2]) if front else []
+    return {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
+
+
+def _unquoted(value: str) -> str:
+    value = value[1:] if value.startswith(("'", '"')) else value
+    return value[:-1] if value.endswith(("'", '"')) else value
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A block of code that holds the text, in a fence longer than any run of backticks in it."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"

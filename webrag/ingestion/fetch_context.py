@@ -1,15 +1,16 @@
-"""What a page source tells whoever asked it for pages, besides the pages; it stores nothing.
+"""Lets a page source tell its caller of notes, bytes and pages, and a caller limit or yield them.
 
-A page source serves many callers and its protocol returns pages only. What else there is to say
-goes to the caller on whose behalf it works, also through the tasks that caller starts. Work that
-several callers wait for tells a `Relay`, and that tells each of them.
+All of it travels in context variables, so that concurrent callers do not hear each other.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from webrag.errors import FetchError
+from webrag.ingestion.models import FetchedPage, NotModified
 
 T = TypeVar("T")
 
@@ -116,3 +117,72 @@ class Relay:
         self._told.append((aside, value))
         for hearer in self._hearers.values():
             hearer.run(aside.tell, value)
+
+
+class PageLimitError(FetchError):
+    """Catch it to tell a page that could not be had from one that its caller may not ask for."""
+
+
+class PageMeter(Protocol):
+    """What is told of every page that is requested while it is in use."""
+
+    def refusal(self) -> str | None:
+        """Why no further page may be requested, in a sentence; None counts one more request."""
+
+    def received(self, size: int) -> None:
+        """Count the bytes of a page, as decoded."""
+
+
+_METER: ContextVar[PageMeter | None] = ContextVar("webrag_page_meter", default=None)
+
+
+def current_meter() -> PageMeter | None:
+    """The meter of the work under way."""
+    return _METER.get()
+
+
+@contextmanager
+def metered(meter: PageMeter) -> Iterator[None]:
+    """Count what is requested in the block, in tasks that begin in it too."""
+    token = _METER.set(meter)
+    try:
+        yield
+    finally:
+        _METER.reset(token)
+
+
+def check_request(url: str) -> None:
+    """Count one request.
+
+    Raises:
+        PageLimitError: The caller may request no more pages for now.
+    """
+    meter = _METER.get()
+    reason = None if meter is None else meter.refusal()
+    if reason is not None:
+        raise PageLimitError(reason, url=url)
+
+
+def count_answer(page: FetchedPage | NotModified) -> None:
+    """Count what a page source delivered."""
+    meter = _METER.get()
+    if meter is not None and isinstance(page, FetchedPage):
+        meter.received(len(page.text.encode()) + len(page.body))
+
+
+_PATIENT: ContextVar[bool] = ContextVar("webrag_patient", default=False)
+
+
+@contextmanager
+def patiently() -> Iterator[None]:
+    """Requests made in this block let those of other callers come first."""
+    token = _PATIENT.set(True)
+    try:
+        yield
+    finally:
+        _PATIENT.reset(token)
+
+
+def is_patient() -> bool:
+    """Whether the caller lets others come first."""
+    return _PATIENT.get()

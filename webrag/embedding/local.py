@@ -1,18 +1,17 @@
-"""fastembed with what it leaves to its callers.
-
-Models in a folder, words before a text, and saying beforehand what is downloaded.
-"""
+"""Embedding models of this process: fastembed's and Hugging Face's."""
 
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.rerank.cross_encoder import TextCrossEncoder
+from huggingface_hub import HfApi
+from huggingface_hub.hf_api import RepoSibling
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
@@ -173,3 +172,51 @@ def _pooling(file: Path) -> PoolingType:
 def _read(file: Path) -> dict[str, int]:
     found: dict[str, int] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     return found
+
+
+# In the order sentence-transformers prefers them; networks of other programs lie in these folders.
+_WEIGHTS = ("*.safetensors", "*.bin")
+_OTHERS = frozenset({"onnx", "openvino"})
+_TIMEOUT_S = 10.0
+
+
+def announce_hub_download(model: str, folder: Path, *, endpoint: str | None = None) -> None:
+    """Say the size and the licence of what is downloaded, as the Hub tells them.
+
+    Where the Hub does not answer, both are said to be unknown; it is for the download to fail.
+    Blocks for up to ten seconds.
+
+    Args:
+        model: Its name at the Hub; one without an owner is sentence-transformers' own.
+        folder: Where weights are kept; nothing is asked or said where they are there.
+        endpoint: Address of the Hub; None takes that of the environment, or the public one.
+    """
+    repository = model if "/" in model else f"sentence-transformers/{model}"
+    if is_on_disk(repository, folder, _WEIGHTS):
+        return
+    size, licence = None, None
+    try:
+        told = HfApi(endpoint=endpoint).model_info(
+            repository, files_metadata=True, timeout=_TIMEOUT_S
+        )
+    except Exception:  # noqa: BLE001 - a failed connection is an error of the HTTP client it has
+        _log.debug("The Hub says nothing of %s.", repository, exc_info=True)
+    else:
+        size = _weights_bytes(told.siblings or ())
+        licence = getattr(told.card_data, "license", None)
+    _log.warning(download_notice(repository, folder, size_bytes=size, licence=licence))
+
+
+def _weights_bytes(files: Sequence[RepoSibling]) -> int | None:
+    """Bytes of the weights that are read; None where the Hub does not say."""
+    for pattern in _WEIGHTS:
+        sizes = [
+            file.size
+            for file in files
+            if (path := PurePosixPath(file.rfilename)).match(pattern)
+            and _OTHERS.isdisjoint(path.parts)
+        ]
+        if sizes:
+            known = [size for size in sizes if size is not None]
+            return sum(known) if len(known) == len(sizes) else None
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
-from webrag.ingestion.sentences import sentences
+from webrag.ingestion.characters import sentences
 from webrag.lexical.analysis import analyze, query_terms
 
 _CLAUSE: Final = re.compile(

@@ -1,4 +1,4 @@
-"""A site's own map as an index: packed small, read quickly, ranked by a question."""
+"""Keeps what a site's own index says of its pages: packed, stored as rows, ranked by a question."""
 
 import re
 import struct
@@ -6,17 +6,28 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
+from psycopg import AsyncConnection, sql
+from psycopg.types.json import Jsonb
+from pydantic import TypeAdapter
 
+from webrag.corpus.models import LinkCandidate
+from webrag.corpus.rows import LinkRow
+from webrag.corpus.schema import table
+from webrag.corpus.writer import copy_links, lock_pages
+from webrag.ingestion.models import MapMark, MappedLink, is_generic_anchor
 from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
+from webrag.postgres.database import Database
+from webrag.postgres.execution import fetch
 
 _TITLE_WEIGHT: Final = 4
 _NAME_WEIGHT: Final = 2
@@ -260,3 +271,203 @@ def _porter(word: str) -> str:
     if not hasattr(_local, "porter"):
         _local.porter = Stemmer.Stemmer("porter")
     return str(_local.porter.stemWord(word.lower()))
+
+
+_MARKS = TypeAdapter(tuple[MapMark, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    """A stored page that names maps of its site.
+
+    Attributes:
+        page_id: Row number of the page.
+        depth: Links from a page the user named.
+        marks: At least one.
+    """
+
+    url: str
+    page_id: int
+    depth: int
+    marks: tuple[MapMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMap:
+    """What came of reading one map.
+
+    Attributes:
+        url: The first of its mark's addresses.
+        fetched_at: When it was asked for.
+        packed: The map, as `MapIndex` reads it; empty when there is none.
+        failure: Why there is none, a sentence.
+        marks: Of a page that was asked for the maps that it names.
+    """
+
+    url: str
+    fetched_at: datetime
+    packed: bytes = b""
+    failure: str = ""
+    marks: tuple[MapMark, ...] = ()
+
+
+class SiteMapStore:
+    """The maps of one collection; safe to share between tasks.
+
+    All methods raise StorageError when the database fails.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._collection = database.config.collection
+
+    async def marked(self, urls: Sequence[str]) -> list[MarkedPage]:
+        """Give those of some canonical URLs whose stored page names maps, in order."""
+        statement = sql.SQL(
+            "select url, id, depth, map_marks from {}"
+            " where url = any(%(urls)s) and map_marks <> '[]'"
+            " order by array_position(%(urls)s, url)"
+        ).format(table(self._collection, "documents"))
+
+        async def work(connection: AsyncConnection[Any]) -> list[MarkedPage]:
+            cursor = await connection.execute(statement, {"urls": list(urls)})
+            return [
+                MarkedPage(url, page_id, depth, _MARKS.validate_python(marks))
+                for url, page_id, depth, marks in await cursor.fetchall()
+            ]
+
+        return await self._database.run(work)
+
+    async def read(self, url: str) -> StoredMap | None:
+        """Give what came of reading a map, None when it was not asked for yet."""
+        statement = sql.SQL(
+            "select fetched_at, coalesce(packed, ''), coalesce(failure, ''), marks"
+            " from {} where url = %s"
+        ).format(table(self._collection, "site_maps"))
+
+        async def work(connection: AsyncConnection[Any]) -> StoredMap | None:
+            row = await (await connection.execute(statement, (url,))).fetchone()
+            if row is None:
+                return None
+            at, packed, failure, marks = row
+            return StoredMap(url, at, bytes(packed), failure, _MARKS.validate_python(marks))
+
+        return await self._database.run(work)
+
+    async def write(self, found: StoredMap) -> None:
+        """Keep what came of reading a map in place of what was kept before."""
+        statement = sql.SQL(
+            "insert into {} (url, fetched_at, packed, failure, marks) values (%s, %s, %s, %s, %s)"
+            " on conflict (url) do update set fetched_at = excluded.fetched_at,"
+            " packed = excluded.packed, failure = excluded.failure, marks = excluded.marks"
+        ).format(table(self._collection, "site_maps"))
+        marks = Jsonb([mark.model_dump(mode="json") for mark in found.marks])
+        values = (found.url, found.fetched_at, found.packed or None, found.failure or None, marks)
+
+        async def work(connection: AsyncConnection[Any]) -> None:
+            await connection.execute(statement, values)
+
+        await self._database.run(work)
+
+
+class MappedLinks:
+    """The mapped links of one collection; safe to share between tasks.
+
+    They are kept beside the links of a page as long as its version is: a page that changed may
+    have a site that changed.
+
+    All methods raise StorageError when the database fails.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._collection = database.config.collection
+
+    async def unmapped(self, urls: Sequence[str]) -> list[str]:
+        """Give those of some canonical URLs whose stored page was not mapped yet, in order."""
+        statement = sql.SQL(
+            "select url from {} where url = any(%s) and mapped_at is null and gone_at is null"
+        ).format(table(self._collection, "documents"))
+
+        async def work(connection: AsyncConnection[Any]) -> set[str]:
+            cursor = await connection.execute(statement, (list(urls),))
+            return {url for (url,) in await cursor.fetchall()}
+
+        found = await self._database.run(work)
+        return [url for url in dict.fromkeys(urls) if url in found]
+
+    async def store(self, url: str, links: Sequence[MappedLink], at: datetime) -> None:
+        """Keep what was listed for a page in place of what was listed before.
+
+        Args:
+            url: Canonical URL; nothing happens when the page is not stored any more.
+            links: As the service listed them.
+            at: When it did.
+        """
+        await self._database.run(lambda connection: self._write(connection, url, links, at))
+
+    async def _write(
+        self, connection: AsyncConnection[Any], url: str, links: Sequence[MappedLink], at: datetime
+    ) -> None:
+        candidates = table(self._collection, "link_candidates")
+        await lock_pages(connection, self._collection, [url])
+        rows = await fetch(
+            connection,
+            sql.SQL("update {} set mapped_at = %s where url = %s returning id").format(
+                table(self._collection, "documents")
+            ),
+            (at, url),
+        )
+        if not rows:
+            return
+        page_id = rows[0][0]
+        await connection.execute(
+            sql.SQL("delete from {} where source_document = %s and origin = 'map'").format(
+                candidates
+            ),
+            (page_id,),
+        )
+        last = await fetch(
+            connection,
+            sql.SQL("select coalesce(max(ordinal), -1) from {} where source_document = %s").format(
+                candidates
+            ),
+            (page_id,),
+        )
+        others = {link.url: link for link in links if link.url != url}
+        listed = [
+            LinkRow(ordinal, link.url, link.title, link.description, origin="map")
+            for ordinal, link in enumerate(others.values(), start=last[0][0] + 1)
+        ]
+        await copy_links(connection, self._collection, [(page_id, listed)])
+
+
+def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:
+    """Merge mapped links into the pages' own.
+
+    A page's link gets the mapped title where its anchor says nothing, and the mapped description
+    where nothing stands around it. A mapped link stays only where the page has none to its target.
+
+    Args:
+        links: Of any number of pages, in any order, which is kept.
+    """
+    mapped = {(link.source_url, link.url): link for link in links if link.origin == "map"}
+    if not mapped:
+        return list(links)
+    own = {(link.source_url, link.url) for link in links if link.origin == "page"}
+    merged: list[LinkCandidate] = []
+    for link in links:
+        key = (link.source_url, link.url)
+        if link.origin == "page":
+            merged.append(_filled(link, mapped.get(key)))
+        elif key not in own:
+            merged.append(link)
+    return merged
+
+
+def _filled(link: LinkCandidate, known: LinkCandidate | None) -> LinkCandidate:
+    if known is None:
+        return link
+    title = known.title if known.title and is_generic_anchor(link.title) else link.title
+    description = link.description or known.description
+    return link.model_copy(update={"title": title, "description": description})

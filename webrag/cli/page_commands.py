@@ -1,0 +1,228 @@
+"""The commands about one stored page: `read`, `verify`, `compare-versions`."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from webrag.argument_checks import LEAST_MAX_TOKENS
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_brief, print_jobs, print_json, print_text
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webrag.jobs.models import Job
+    from webrag.retrieval.reading import PageExcerpt
+    from webrag.retrieval.verification import Citation, CitationCheck
+    from webrag.retrieval.version_changes import VersionComparison
+    from webrag.settings import Settings
+
+
+@with_settings
+@click.command("read", short_help="Read a stored page; fetches nothing.")
+@click.argument("url", required=False)
+@click.option("--passage", type=click.UUID, metavar="ID", help="Begin with this passage.")
+@click.option("--heading", metavar="TEXT", help="Begin at the heading with these words.")
+@click.option("--quote", metavar="TEXT", help="Begin a little before this quotation.")
+@click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Begin at this character.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=LEAST_MAX_TOKENS),
+    default=4_000,
+    show_default=True,
+    metavar="N",
+    help="Tokens printed at most.",
+)
+@click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen.")
+@json_option
+@click.pass_context
+def read_command(
+    ctx: click.Context,
+    url: str | None,
+    passage: UUID | None,
+    heading: str | None,
+    quote: str | None,
+    offset: int | None,
+    max_tokens: int,
+    no_pager: bool,
+) -> None:
+    """Print the stored page URL as markdown, from its beginning or from a place.
+
+    \b
+    webrag read https://docs.python.org/3/library/asyncio-task.html --heading "Timeouts"
+    webrag read --passage ID
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    if url is None and passage is None:
+        raise InputError("Give the URL of a stored page, or --passage with the id of a passage.")
+    place = {"heading": heading, "quote": quote, "offset": offset, "passage_id": passage}
+    text, excerpt = run(_read(ctx.obj, url, place, max_tokens))
+    if run_options(ctx).json:
+        shown = excerpt.model_dump(mode="json")
+        print_json(shown | {"next_offset": excerpt.next_offset})
+    else:
+        print_text(text, pager=not no_pager)
+
+
+async def _read(
+    settings: "Settings", url: str | None, place: "Mapping[str, object]", max_tokens: int
+) -> "tuple[str, PageExcerpt]":
+    from webrag.app import WebRAG
+    from webrag.presentation.reports import format_excerpt
+
+    async with WebRAG(settings) as rag:
+        excerpt = await rag.read(url, max_tokens=max_tokens, **place)  # type: ignore[arg-type]
+        text, shown = format_excerpt(
+            excerpt, token_budget=max_tokens, count_tokens=rag.count_tokens
+        )
+    return text.replace("; read on with offset=", "; read on with --offset ", 1), shown
+
+
+@with_settings
+@click.command("verify", short_help="Check quotations.")
+@click.argument("url", required=False)
+@click.argument("quote", required=False)
+@click.option("--chars", metavar="START-END", help="Offsets at which the quotation stands.")
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
+)
+@click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
+@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
+@json_option
+@click.pass_context
+def verify_command(
+    ctx: click.Context,
+    url: str | None,
+    quote: str | None,
+    chars: str | None,
+    file: Path | None,
+    no_live: bool,
+    queue: bool,
+) -> None:
+    """Check that QUOTE is verbatim in the stored page URL and still on the live page.
+
+    Exit code 1 when a quotation is not verbatim in the stored version. With --queue, `webrag jobs
+    show` says what was found; pages that do not answer are tried again for an hour and a half.
+    """
+    from webrag.presentation.reports import format_verification
+    from webrag.retrieval.verification import VERBATIM
+
+    if (file is None) == (url is None) or (url is None) != (quote is None):
+        raise InputError("Give URL and QUOTE, or --from with a file of citations.")
+    given = _read_citations(file) if file is not None else [_given(str(url), str(quote), chars)]
+    if queue:
+        job = run(_enqueued(ctx.obj, given, live=not no_live))
+        print_jobs([job], is_json=run_options(ctx).json)
+        return
+    checks = run(_verify(ctx.obj, given, live=not no_live))
+    if run_options(ctx).json:
+        print_json({"checks": [check.model_dump(mode="json") for check in checks]})
+    else:
+        print_brief(format_verification(checks))
+    if any(check.stored.state not in VERBATIM for check in checks):
+        ctx.exit(1)
+
+
+async def _verify(
+    settings: "Settings", citations: "list[Citation]", *, live: bool
+) -> "list[CitationCheck]":
+    from webrag.app import WebRAG
+
+    async with WebRAG(settings) as rag:
+        return await rag.verify(citations, live=live)
+
+
+async def _enqueued(settings: "Settings", citations: "list[Citation]", *, live: bool) -> "Job":
+    from webrag.app import WebRAG
+    from webrag.wiring.jobs import require_workers
+
+    require_workers()
+    async with WebRAG(settings) as rag:
+        return await rag.enqueue_verification(citations, live=live)
+
+
+def _given(url: str, quote: str, chars: str | None) -> "Citation":
+    from webrag.retrieval.verification import Citation
+
+    if chars is None:
+        return Citation(url=url, quote=quote)
+    offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", chars)
+    if offsets is None:
+        raise InputError(f"--chars is {chars[:80]!r}; give two offsets, such as 395-440.")
+    return Citation(url=url, quote=quote, char_start=int(offsets[1]), char_end=int(offsets[2]))
+
+
+def _read_citations(file: Path) -> "list[Citation]":
+    from pydantic import TypeAdapter, ValidationError
+
+    from webrag.retrieval.verification import Citation
+
+    try:
+        with click.open_file(str(file), encoding="utf-8") as opened:
+            value: Any = json.load(opened)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file} cannot be read as JSON: {error}") from None
+    try:
+        return TypeAdapter(list[Citation]).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{file} is not a list of citations: {first['msg']} at {place or 'its top'}."
+        ) from None
+
+
+@with_settings
+@click.command("compare-versions", short_help="Tell what two stored versions say differently.")
+@click.argument("question")
+@click.argument("old")
+@click.argument("new")
+@click.option("--site", metavar="HOST", help="Whose versions OLD and NEW are.")
+@click.option(
+    "--top-k",
+    type=click.IntRange(1, 50),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Passages of each version at most.",
+)
+@json_option
+@click.pass_context
+def compare_versions_command(
+    ctx: click.Context, /, question: str, old: str, new: str, site: str | None, top_k: int
+) -> None:
+    """Find passages for QUESTION in the versions OLD and NEW, and print what changed.
+
+    \b
+    webrag compare-versions "How is a task cancelled?" 3.11 3.12 --site docs.python.org
+    webrag compare-versions "How is a task cancelled?" docs.python.org@3.11 docs.python.org@3.12
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    from webrag.orchestration.version_comparison import versioned_name
+    from webrag.presentation.versions import format_comparison
+    from webrag.question import check_question
+
+    check_question(question)
+    for version in (old, new):
+        versioned_name(version, site)
+    comparison = run(_compare(ctx.obj, question, old, new, site, top_k))
+    if run_options(ctx).json:
+        print_json(comparison.model_dump(mode="json"))
+    else:
+        print_text(format_comparison(comparison), pager=False)
+
+
+async def _compare(
+    settings: "Settings", question: str, old: str, new: str, site: str | None, top_k: int
+) -> "VersionComparison":
+    from webrag.app import WebRAG
+
+    async with WebRAG(settings) as rag:
+        return await rag.compare_versions(question, old, new, library=site, top_k=top_k)
