@@ -1,6 +1,7 @@
-"""Fetches the documentation sites that questions are about, from the packages of Debian.
+"""Fetches the sites that questions are about, from packages of Debian and public snapshots.
 
 Usage: python benchmarks/fetch_sites.py QUESTIONS FOLDER [--site NAME]... [--whole]
+       python benchmarks/fetch_sites.py SOURCES FOLDER [--site NAME]... [--unpacked FOLDER]
 
 QUESTIONS is a file of benchmarks/questions whose lines name a `package`. Each package is brought by
 `apt-get download`, which needs no root and installs nothing, and unpacked by `dpkg-deb`. FOLDER
@@ -8,16 +9,27 @@ gets one folder of pages for each site, as `webrag eval QUESTIONS --site-root FO
 the sites in QUESTIONS' list of pages (`..._pages.txt` beside it, where there is one) only these
 pages are taken, as the published figures were made with them; --whole takes all. The figures were
 made with Debian 12: a page with evidence that another release does not have ends the script.
+
+SOURCES is benchmarks/questions/units/sources.jsonl, whose lines name a package, or a repository and
+its commit, and the folder of the pages in it. --unpacked names a folder that already holds some of
+these packages and repositories, unpacked, under their names without the owner. Pages are placed
+as they are served: gzipped ones unpacked, plain text with `.txt` at the end. Quotations of the
+questions beside SOURCES that do not stand on the page they name end the script.
 """
 
 import argparse
+import gzip
 import json
+import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
 
 DOCUMENTATION = Path("usr/share/doc")
 # Where a package keeps the pages of a site; the others name their site by that folder.
@@ -78,13 +90,105 @@ def missing_pages(questions: Iterable[Mapping[str, Any]], root: Path) -> list[st
     return sorted(name for name in named if not (root / name).is_file())
 
 
+def clone(repository: str, commit: str, into: Path) -> Path:
+    """Bring one commit of a public repository; the folder that its files are below."""
+    target = into / repository.rpartition("/")[2]
+    subprocess.run(["git", "init", "--quiet", target], check=True)
+    address = f"https://github.com/{repository}"
+    for step in (["fetch", "--quiet", "--depth", "1", address, commit], ["checkout", commit]):
+        subprocess.run(["git", "-C", target, *step], check=True)
+    return target
+
+
+def fetch_source(source: Mapping[str, Any], unpacked: Path | None, into: Path) -> Path:
+    """The unpacked package or repository of a source, brought where it is not there."""
+    name = source.get("package") or source["repository"].rpartition("/")[2]
+    for there in (unpacked and unpacked / name, into / name):
+        if there and there.is_dir():
+            return there
+    if "package" in source:
+        return fetch(name, into)
+    return clone(source["repository"], source["commit"], into)
+
+
+def served_page(page: str) -> str:
+    """Where a page is served: unpacked, and plain text under a name that says what it is."""
+    name = page.removesuffix(".gz")
+    return name if re.search(r"\.(x?html?|txt|md|pdf|odt|docx|csv)$", name) else f"{name}.txt"
+
+
+def place_source(source: Mapping[str, Any], unpacked: Path, target: Path) -> None:
+    """Copy the pages of a source, or all HTML of its folder where it lists none, as served."""
+    root = unpacked / source["root"]
+    found = (path for path in root.rglob("*") if re.search(r"\.x?html?(\.gz)?$", path.name))
+    every = (path.relative_to(root).as_posix() for path in found if path.is_file())
+    for page in source.get("pages") or sorted(every):
+        placed = target / served_page(page)
+        placed.parent.mkdir(parents=True, exist_ok=True)
+        data = (root / page).read_bytes()
+        placed.write_bytes(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
+
+
+def visible_text(path: Path) -> str:
+    """What a reader of a page sees, without white space."""
+    data = path.read_bytes()
+    if path.suffix == ".odt":
+        with zipfile.ZipFile(path) as document:
+            data = document.read("content.xml")
+    declared = re.search(rb"<meta[^>]*charset=[\"']?([\w-]+)", data)
+    text = data.decode(declared[1].decode() if declared else "utf-8", errors="replace")
+    if path.suffix in (".html", ".htm", ".xhtml", ".odt"):
+        tree = LexborHTMLParser(text)
+        tree.strip_tags(["script", "style", "template", "noscript", "head"])
+        text = tree.body.text(deep=True) if tree.body else ""
+    return "".join(text.split())
+
+
+def absent_quotes(questions: Iterable[Mapping[str, Any]], root: Path) -> list[str]:
+    """The questions with a quotation that the page it names does not show, and the page."""
+    texts: dict[Path, str] = {}
+    absent = []
+    for question in questions:
+        for gold in question["gold"]:
+            for place in (gold, *gold.get("alternatives", ())):
+                path = root / question["source"] / served_page(place["page"])
+                if path not in texts:
+                    texts[path] = visible_text(path) if path.is_file() else ""
+                if "".join(place["quote"].split()) not in texts[path]:
+                    absent.append(f"{question['id']} on {place['page']}")
+    return absent
+
+
+def fetch_sources(listing: Path, chosen: Sequence[str], unpacked: Path | None, root: Path) -> None:
+    """Bring the sources of a listing and check the quotations of the questions beside it."""
+    sources = [json.loads(line) for line in listing.read_text("utf-8").splitlines()]
+    names = chosen or [each["source"] for each in sources]
+    with tempfile.TemporaryDirectory() as temporary:
+        for source in sources:
+            if source["source"] in names and not (root / source["source"]).exists():
+                brought = fetch_source(source, unpacked, Path(temporary))
+                place_source(source, brought, root / source["source"])
+    rows = [
+        json.loads(line)
+        for path in sorted(listing.parent.glob("*.jsonl"))
+        for line in path.read_text("utf-8").splitlines()
+    ]
+    asked = [row for row in rows if "query" in row and row["source"] in names]
+    if absent := absent_quotes(asked, root):
+        raise SystemExit(f"{len(absent)} quotations do not stand there: {', '.join(absent)}.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("questions", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--site", action="append")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--unpacked", type=Path)
     given = parser.parse_args()
+    if given.questions.name == "sources.jsonl":
+        fetch_sources(given.questions, given.site or (), given.unpacked, given.folder)
+        return
     questions = [json.loads(line) for line in given.questions.read_text("utf-8").splitlines()]
     sites = {each["site"]: each["package"] for each in questions}
     if unknown := set(given.site or ()) - set(sites):
