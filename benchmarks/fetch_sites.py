@@ -102,7 +102,7 @@ def clone(repository: str, commit: str, into: Path) -> Path:
 
 def fetch_source(source: Mapping[str, Any], unpacked: Path | None, into: Path) -> Path:
     """The unpacked package or repository of a source, brought where it is not there."""
-    name = source.get("package") or source["repository"].rpartition("/")[2]
+    name = str(source.get("package") or source["repository"].rpartition("/")[2])
     for there in (unpacked and unpacked / name, into / name):
         if there and there.is_dir():
             return there

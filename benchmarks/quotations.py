@@ -4,24 +4,23 @@ Usage: python benchmarks/quotations.py SITES [--questions FOLDER] [--part fit] [
        [--runs FOLDER]
        python benchmarks/quotations.py --deal [--questions FOLDER]
 
-SITES is what `fetch_sites.py benchmarks/questions/units/sources.jsonl SITES` has brought. Each source
-is served on loopback and ingested whole into a collection of its own; each of its questions is
-searched for alone and with its wordings. What came back is kept in a run file a source below --runs,
-as `webrag eval` writes them; a source that has one is not asked again. Printed are shares:
+SITES is what `fetch_sites.py benchmarks/questions/units/sources.jsonl SITES` has brought. Each
+source is served on loopback and ingested whole into a collection of its own; each of its questions
+is searched for alone and with its wordings. What came back is kept below --runs, one run file a
+source as `webrag eval` writes them; a source that has one is not asked again. Printed are shares:
 
     first, three   the first quotation holds the answer, one of the first three does
     words          the reference, in place of `first`: the sentence of the first passage with most
-                   words of the question and its wordings, each weighted by how rare it is
+                   words of the question and its wordings, weighted by how rare each is
     @1, @5         the first passage holds the answer, one of the first five does
     high, right    how many are called high, and for which share of them `three` is true
     lost           `three` is true, but the confidence is called none
     claimed        of the questions that the source does not answer, called medium or high
 
-A quotation holds the answer when the gold text or an accepted alternative is in it, or when it is
-part of one and at least half as long; letters and digits are compared. A question of two parts
-needs one of them in a first place and both where several places count. The parts `fit` and
-`choose` are for work on the product; `end` is for one measurement when that is done. --deal gives
-sources without a part one and leaves the others as they are.
+A quotation holds the answer when the gold or an alternative is in it, or when it is part of one and
+at least half as long; letters and digits are compared. A question of two parts needs one of them
+where one place counts, and both where several do. The parts `fit` and `choose` are for work on the
+product, `end` for one measurement after it. --deal gives new sources a part.
 """
 
 import argparse
@@ -32,12 +31,11 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from webrag.app import WebRAG
@@ -45,14 +43,14 @@ from webrag.evaluation.metrics import comparison_key
 from webrag.evaluation.questions import Gold, Question
 from webrag.evaluation.runner import Evaluation, Site
 from webrag.evaluation.runs import RunRecord, read_run
-from webrag.settings import Settings, load_settings
+from webrag.settings import load_settings
 from webrag.static_site import serve_static_site
 
 UNITS = Path(__file__).parent / "questions/units"
-PARTS = ("fit", "choose", "end")
 # To five neighbours in the order of language and kind.
 DEALT = ("fit", "choose", "fit", "end", "fit")
 WORDED = " with wordings"
+FIGURES = ("first", "three", "words", "@1", "@5")
 
 
 class Asked(Question):
@@ -63,47 +61,25 @@ class Asked(Question):
     source_kind: str
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What came back for a question, held against its gold."""
+class Judged(NamedTuple):
+    """What came back for a question: which of the figures are met, and the confidence."""
 
     question: Asked
+    met: Mapping[str, bool]
     band: str
-    first: bool
-    three: bool
-    words: bool
-    passage_1: bool
-    passage_5: bool
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def question_files(folder: Path) -> list[Path]:
-    """The files of questions in a folder, without those of wordings and sources."""
-    named = (path for path in sorted(folder.glob("*.jsonl")) if path.name != "sources.jsonl")
-    return [path for path in named if not path.stem.endswith("_wordings")]
-
-
-def served_page(page: str) -> str:
-    """Where a page of a source is served: unpacked, and plain text under a name that says so."""
-    name = page.removesuffix(".gz")
-    return name if re.search(r"\.(html?|xhtml|txt|md|pdf|odt|docx|csv)$", name) else f"{name}.txt"
-
-
 def read_questions(folder: Path, kinds: Mapping[str, str]) -> list[Asked]:
-    """The questions of all groups, with their wordings.
-
-    Args:
-        folder: Files of questions and of wordings.
-        kinds: Source to its kind.
-    """
+    """The questions of all groups, with their wordings; `kinds` are those of the sources."""
+    rows = [row for path in sorted(folder.glob("*.jsonl")) for row in lines(path)]
+    wordings = {row["id"]: row["phrasings"] for row in rows if "phrasings" in row}
     questions = []
-    for path in question_files(folder):
-        worded = path.with_name(f"{path.stem}_wordings.jsonl")
-        wordings = {each["id"]: each["phrasings"] for each in lines(worded)}
-        for row in lines(path):
+    for row in rows:
+        if "query" in row:
             gold = [{**each, "alts": each.get("alternatives", [])} for each in row["gold"]]
             renamed = {"site": row["source"], "type": row["kind"], "gold": gold}
             added = {"wordings": wordings[row["id"]], "source_kind": kinds[row["source"]]}
@@ -112,49 +88,42 @@ def read_questions(folder: Path, kinds: Mapping[str, str]) -> list[Asked]:
 
 
 def deal(sources: Iterable[Mapping[str, Any]], dealt: Mapping[str, str]) -> dict[str, str]:
-    """Give each source a part of the set, spread over kinds and languages.
-
-    Args:
-        sources: Those in `dealt` keep their part.
-        dealt: Source to its part.
-    """
-
-    def order(source: Mapping[str, Any]) -> tuple[str, str, str]:
-        digest = hashlib.sha256(source["source"].encode()).hexdigest()
-        return source["language"], source["kind"], digest
-
-    new = sorted((each for each in sources if each["source"] not in dealt), key=order)
+    """Give sources without a part one each, spread over languages and kinds."""
+    new = [each for each in sources if each["source"] not in dealt]
+    digest = {name: hashlib.sha256(name.encode()).digest() for name in (s["source"] for s in new)}
+    new.sort(key=lambda each: (each["language"], each["kind"], digest[each["source"]]))
     given = {each["source"]: DEALT[place % len(DEALT)] for place, each in enumerate(new)}
     return {**dealt, **given}
 
 
-async def ask(questions: Sequence[Asked], folder: Path, out: Path, settings: Settings) -> None:
+def ask_source(questions: Sequence[Asked], folder: Path, out: Path) -> None:
     """Ingest a source and write what each question finds, alone and with its wordings."""
     pages = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
     alone = [each.model_copy(update={"wordings": ()}) for each in questions]
     worded = [each.model_copy(update={"id": each.id + WORDED}) for each in questions]
     partial = out.with_suffix(".partial")
     with serve_static_site(folder) as address, partial.open("w", encoding="utf-8") as file:
-        own = settings.allowing([urlsplit(address).netloc])
-        own = own.model_copy(update={"collection": f"webrag_quotations_{os.getpid()}"})
-        async with WebRAG(own) as rag:
-
-            @asynccontextmanager
-            async def open_fresh() -> AsyncIterator[WebRAG]:
-                await rag.clear()
-                yield rag
-
-            site = Site(base_url=address, pages=tuple(pages))
-            run = Evaluation(
-                {folder.name: site}, open_fresh=open_fresh, out=file, on_progress=lambda *_: None
-            )
-            try:
-                await run.run_whole([*alone, *worded])
-            finally:
-                await rag.drop_collection()
-    for warning in run.warnings:
-        print(f"{folder.name}: {warning}", flush=True)
+        site = Site(base_url=address, pages=tuple(pages))
+        asyncio.run(ask([*alone, *worded], site, file))
     partial.replace(out)
+
+
+async def ask(questions: Sequence[Question], site: Site, out: TextIO) -> None:
+    """Ask questions about one source in a collection that is dropped at the end."""
+    settings = load_settings().allowing([urlsplit(site.base_url).netloc])
+    own = settings.model_copy(update={"collection": f"webrag_quotations_{os.getpid()}"})
+    async with WebRAG(own) as rag:
+        run = Evaluation(
+            {questions[0].site: site},
+            open_fresh=lambda: nullcontext(rag),
+            out=out,
+            on_progress=lambda *_: None,
+        )
+        try:
+            await run.run_whole(questions)
+        finally:
+            await rag.drop_collection()
+    print(*run.warnings, sep="\n", end="\n" if run.warnings else "", flush=True)
 
 
 def holds(gold: Gold, text: str) -> bool:
@@ -182,36 +151,33 @@ def terms(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
 
 
-def telling_sentence(question: Question, passage: str, weight: Callable[[str], float]) -> str:
+def telling_sentence(question: Question, passage: str, rarity: Mapping[str, float]) -> str:
     """The sentence of a passage with most words of the question, weighted."""
     wanted = terms(" ".join([question.query, *question.wordings]))
     sentences = re.split(r"(?<=[.!?。])\s+|\n+", passage)
-    return max(sentences, key=lambda each: sum(map(weight, sorted(terms(each) & wanted))))
+    return max(sentences, key=lambda each: math.fsum(rarity[t] for t in terms(each) & wanted))
 
 
 def judge(questions: Sequence[Asked], records: Mapping[str, RunRecord]) -> list[Judged]:
-    """Hold what one source's questions found against their gold."""
+    """Hold what the questions about one source found against their gold."""
     passages = {result.text for record in records.values() for result in record.retrieved}
     frequency = Counter(term for passage in passages for term in terms(passage))
+    rarity = {term: math.log(1 + len(passages) / count) for term, count in frequency.items()}
     judged = []
     for question in questions:
-        record = records[question.id]
+        record = records[question.id + (WORDED if question.wordings else "")]
         quotations = [each.verbatim_text for each in record.citations[:3]]
         texts = [each.text for each in record.retrieved[:5]]
-        telling = telling_sentence(
-            question, texts[0] if texts else "", lambda t: math.log(1 + len(passages) / frequency[t])
-        )
-        judged.append(
-            Judged(
-                question=question,
-                band=record.confidence_band,
-                first=begun(question, quotations),
-                three=found(question, quotations),
-                words=begun(question, [telling]),
-                passage_1=begun(question, texts),
-                passage_5=found(question, texts),
-            )
-        )
+        met = {
+            "first": begun(question, quotations),
+            "three": found(question, quotations),
+            "words": begun(
+                question, [telling_sentence(question, each, rarity) for each in texts[:1]]
+            ),
+            "@1": begun(question, texts),
+            "@5": found(question, texts),
+        }
+        judged.append(Judged(question, met, record.confidence_band))
     return judged
 
 
@@ -222,27 +188,25 @@ def share(values: Iterable[bool]) -> str:
 
 def row(name: str, judged: Sequence[Judged]) -> str:
     answerable = [each for each in judged if each.question.gold]
-    high = [each for each in answerable if each.band == "high"]
-    claims = [each.band in ("medium", "high") for each in judged if not each.question.gold]
+    high = [each.met["three"] for each in answerable if each.band == "high"]
+    claimed = [each.band in ("medium", "high") for each in judged if not each.question.gold]
     columns = [
-        *(share(getattr(e, name) for e in answerable) for name in ("first", "three", "words")),
-        *(share(getattr(e, name) for e in answerable) for name in ("passage_1", "passage_5")),
-        f"{len(high)}",
-        share(each.three for each in high),
-        share(each.three and each.band == "none" for each in answerable),
-        f"{sum(claims)}/{len(claims)}",
+        *(share(each.met[figure] for each in answerable) for figure in FIGURES),
+        str(len(high)),
+        share(high),
+        share(each.met["three"] and each.band == "none" for each in answerable),
+        f"{sum(claimed)}/{len(claimed)}",
     ]
     return f"{name:<24}{len(answerable):>5}" + "".join(f"{each:>8}" for each in columns)
 
 
 def table(title: str, judged: Sequence[Judged]) -> None:
-    names = ("first", "three", "words", "@1", "@5", "high", "right", "lost", "claimed")
+    names = (*FIGURES, "high", "right", "lost", "claimed")
     print(f"\n{title:<24}{'n':>5}" + "".join(f"{each:>8}" for each in names))
     print(row("all", judged))
     for field in ("source_kind", "type", "asked", "language", "site"):
-        values = Counter(getattr(each.question, field) for each in judged)
-        print(f"by {field.removeprefix('source_')}")
-        for value in sorted(values):
+        print(f"by {field}")
+        for value in sorted({getattr(each.question, field) for each in judged}):
             chosen = [each for each in judged if getattr(each.question, field) == value]
             print(row(f"  {value}", chosen))
 
@@ -251,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sites", type=Path, nargs="?")
     parser.add_argument("--questions", type=Path, default=UNITS)
-    parser.add_argument("--part", action="append", choices=PARTS)
+    parser.add_argument("--part", action="append", choices=sorted({*DEALT}))
     parser.add_argument("--source", action="append")
     parser.add_argument("--runs", type=Path, default=Path("quotations"))
     parser.add_argument("--deal", action="store_true")
@@ -265,19 +229,18 @@ def main() -> None:
     if given.sites is None:
         parser.error("name the folder of sites.")
     questions = read_questions(given.questions, {each["source"]: each["kind"] for each in sources})
-    wanted = [name for name, part in parts.items() if part in (given.part or ("fit",))]
+    chosen = {name for name, part in parts.items() if part in (given.part or ("fit",))}
     given.runs.mkdir(parents=True, exist_ok=True)
     alone: list[Judged] = []
     worded: list[Judged] = []
-    for name in (each for each in wanted if each in (given.source or wanted)):
+    for name in sorted(chosen & set(given.source or chosen)):
         asked = [each for each in questions if each.site == name]
-        out = given.runs / f"{name}.jsonl"
-        if not out.is_file():
-            asyncio.run(ask(asked, given.sites / name, out, load_settings()))
-        records = read_run(out)
+        run = given.runs / f"{name}.jsonl"
+        if not run.is_file():
+            ask_source(asked, given.sites / name, run)
+        records = read_run(run)
         alone += judge([each.model_copy(update={"wordings": ()}) for each in asked], records)
-        told = {each.id: records[each.id + WORDED] for each in asked}
-        worded += judge(asked, told)
+        worded += judge(asked, records)
         print(f"{name}: {len(asked)} questions", flush=True)
     table("alone", alone)
     table("with wordings", worded)

@@ -1,5 +1,6 @@
 """Every benchmark at its smallest size, on made-up pages; its figures and its reference appear."""
 
+import gzip
 import json
 import os
 import re
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.numpy import save_file
 
 from tests.webrag.wiring.tiny_bert import weights, write_cross_encoder
+from webrag.evaluation.metrics import comparison_key
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
@@ -36,6 +39,10 @@ RUNS = {
     "mcp_load.py": ("2 4", [r"^errors: 0, mixed-up answers: 0$", r"Python \d.* HTTP \d"]),
     "passage_links.py": ("--site sites/towns --questions 2", [r"^scrolled +1\.000$"]),
     "public.py": ("public", [r"^scifact +nDCG@10 +BM25", r"^docsearch +MRR +bundled +\d"]),
+    "quotations.py": (
+        "sites --questions units",
+        [r"^alone +n +first +three +words", r"^all +3 +\d\.\d\d +1\.00 +\d\.\d\d +1\.00 +1\.00 "],
+    ),
     "retrieval_comparison.py": (
         "--questions questions.jsonl --site-root sites --stock --data-dir data",
         [r"^ +fused \+ local rerank +@1 \d", r"^ +BM25 over", r"^ +LlamaIndex stock +@1 \d"],
@@ -119,6 +126,7 @@ def _write_material(folder: Path) -> None:
             )
     lines = "".join(json.dumps(each) + "\n" for each in questions)
     (folder / "questions.jsonl").write_text(lines)
+    _write_units(folder / "units", [each for each in questions if each["site"] == "towns"])
     _write_public_sets(folder / "public", questions)
     save_file(weights(1), write_cross_encoder(folder / "bert") / "model.safetensors")
 
@@ -126,6 +134,19 @@ def _write_material(folder: Path) -> None:
 def _write_page(path: Path, title: str, body: str) -> None:
     html = f"<!doctype html><title>{title}</title><main><h1>{title}</h1>{body}</main>"
     path.write_text(html, encoding="utf-8")
+
+
+def _write_units(folder: Path, questions: list[dict[str, object]]) -> None:
+    folder.mkdir()
+    labels = {"source": "towns", "asked": "page", "kind": "which", "language": "en"}
+    rows = {
+        "sources": [{"source": "towns", "kind": "manual", "language": "en"}],
+        "towns": [each | labels for each in questions],
+        "towns_wordings": [{"id": each["id"], "phrasings": ["first survey"]} for each in questions],
+    }
+    for name, lines in rows.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(each) for each in lines))
+    (folder / "split.json").write_text('{"towns": "fit"}')
 
 
 def _write_public_sets(folder: Path, questions: list[dict[str, object]]) -> None:
@@ -152,6 +173,11 @@ def _write_public_sets(folder: Path, questions: list[dict[str, object]]) -> None
     ]
     text = "\n".join(json.dumps(each) for each in asked)
     (folder / "docsearch/questions.jsonl").write_text(text)
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    text = (QUESTIONS / f"{name}.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 FETCH = runpy.run_path(str(BENCHMARKS / "fetch_sites.py"))
@@ -205,9 +231,66 @@ def test_page_with_evidence_that_was_not_fetched_is_named(tmp_path: Path) -> Non
     assert FETCH["missing_pages"]([question], tmp_path) == ["git/lost.html"]
 
 
-def _lines(name: str) -> list[dict[str, object]]:
-    text = (QUESTIONS / f"{name}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+SOURCE = {"source": "manual", "root": "usr/share/manual", "package": "manual-doc"}
+
+
+def test_pages_of_a_source_are_placed_as_they_are_served(tmp_path: Path) -> None:
+    root = tmp_path / "manual-doc" / SOURCE["root"]
+    root.mkdir(parents=True)
+    (root / "a.html.gz").write_bytes(gzip.compress(b"<p>A"))
+    (root / "NEWS").write_text("News")
+    listed = SOURCE | {"pages": ["a.html.gz", "NEWS"]}
+
+    FETCH["place_source"](listed, tmp_path / "manual-doc", tmp_path / "listed")
+    FETCH["place_source"](SOURCE, tmp_path / "manual-doc", tmp_path / "every")
+
+    placed = {path.name: path.read_text() for path in (tmp_path / "listed").iterdir()}
+    assert placed == {"a.html": "<p>A", "NEWS.txt": "News"}
+    assert [path.name for path in (tmp_path / "every").iterdir()] == ["a.html"]
+
+
+def test_quotation_that_its_page_does_not_show_is_named(tmp_path: Path) -> None:
+    (tmp_path / "manual").mkdir()
+    (tmp_path / "manual/a.html").write_text("<p>Ports <b>below</b> 1024\n are kept.<script>x = 1")
+    gold = {"page": "a.html", "quote": "Ports below 1024 are kept."}
+    questions = [
+        {"id": "shown", "source": "manual", "gold": [gold]},
+        {"id": "hidden", "source": "manual", "gold": [gold | {"quote": "x = 1"}]},
+        {
+            "id": "other",
+            "source": "manual",
+            "gold": [gold | {"alternatives": [{**gold, "page": "b.html"}]}],
+        },
+    ]
+
+    assert FETCH["absent_quotes"](questions, tmp_path) == ["hidden on a.html", "other on b.html"]
+
+
+UNITS = [_lines(f"units/{path.stem}") for path in sorted((QUESTIONS / "units").glob("*.jsonl"))]
+SOURCES = {str(row["source"]): row for rows in UNITS for row in rows if "root" in row}
+ASKED = [row for rows in UNITS for row in rows if "query" in row]
+
+
+def test_every_source_has_a_part_that_later_sources_leave_alone() -> None:
+    quotations = runpy.run_path(str(BENCHMARKS / "quotations.py"))
+    split = json.loads((QUESTIONS / "units/split.json").read_text("utf-8"))
+
+    assert split.keys() == SOURCES.keys()
+    later = {"source": "later", "kind": "blog", "language": "de"}
+    assert quotations["deal"]([later, *SOURCES.values()], split) == {**split, "later": "fit"}
+
+
+def test_every_sentence_question_is_whole() -> None:
+    wordings = {row["id"]: row["phrasings"] for rows in UNITS for row in rows if "phrasings" in row}
+    assert len({row["id"] for row in ASKED}) == len(ASKED)
+
+    for row in ASKED:
+        assert row["source"] in SOURCES
+        assert len(wordings[row["id"]]) == 3, row["id"]
+        assert (row["kind"] == "unanswerable") == (not row["gold"]), row["id"]
+        for gold in row["gold"]:
+            for place in (gold, *gold.get("alternatives", ())):
+                assert 0 < len(comparison_key(place["quote"])) <= 300, row["id"]
 
 
 def _files(folder: Path) -> list[str]:
