@@ -29,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pypdfium2 import PdfDocument
 from selectolax.lexbor import LexborHTMLParser
 
 DOCUMENTATION = Path("usr/share/doc")
@@ -100,15 +101,17 @@ def clone(repository: str, commit: str, into: Path) -> Path:
     return target
 
 
-def fetch_source(source: Mapping[str, Any], unpacked: Path | None, into: Path) -> Path:
-    """The unpacked package or repository of a source, brought where it is not there."""
-    name = str(source.get("package") or source["repository"].rpartition("/")[2])
-    for there in (unpacked and unpacked / name, into / name):
-        if there and there.is_dir():
-            return there
-    if "package" in source:
-        return fetch(name, into)
-    return clone(source["repository"], source["commit"], into)
+def fetch_source(source: Mapping[str, Any], unpacked: Path | None, into: Path) -> list[Path]:
+    """The unpacked packages or repository of a source, brought where they are not there."""
+    packages = source.get("packages") or ([source["package"]] if "package" in source else ())
+    brought = []
+    for name in packages or [source["repository"].rpartition("/")[2]]:
+        places = [folder / name for folder in (unpacked, into) if folder]
+        there = next((place for place in places if place.is_dir()), None)
+        if there is None and packages:
+            there = fetch(name, into)
+        brought.append(there or clone(source["repository"], source["commit"], into))
+    return brought
 
 
 def served_page(page: str) -> str:
@@ -117,20 +120,25 @@ def served_page(page: str) -> str:
     return name if re.search(r"\.(x?html?|txt|md|pdf|odt|docx|csv)$", name) else f"{name}.txt"
 
 
-def place_source(source: Mapping[str, Any], unpacked: Path, target: Path) -> None:
+def place_source(source: Mapping[str, Any], unpacked: Iterable[Path], target: Path) -> None:
     """Copy the pages of a source, or all HTML of its folder where it lists none, as served."""
-    root = unpacked / source["root"]
-    found = (path for path in root.rglob("*") if re.search(r"\.x?html?(\.gz)?$", path.name))
-    every = (path.relative_to(root).as_posix() for path in found if path.is_file())
-    for page in source.get("pages") or sorted(every):
+    files: dict[str, Path] = {}
+    for root in (each / source["root"] for each in unpacked):
+        found = (path for path in sorted(root.rglob("*")) if path.is_file())
+        files |= {path.relative_to(root).as_posix(): path for path in found}
+    every = [page for page in files if re.search(r"\.x?html?(\.gz)?$", page)]
+    for page in source.get("pages") or every:
         placed = target / served_page(page)
         placed.parent.mkdir(parents=True, exist_ok=True)
-        data = (root / page).read_bytes()
+        data = files[page].read_bytes()
         placed.write_bytes(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data)
 
 
 def visible_text(path: Path) -> str:
     """What a reader of a page sees, without white space."""
+    if path.suffix == ".pdf":
+        with PdfDocument(path) as pages:
+            return "".join("".join(p.get_textpage().get_text_bounded().split()) for p in pages)
     data = path.read_bytes()
     if path.suffix == ".odt":
         with zipfile.ZipFile(path) as document:

@@ -36,7 +36,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TextIO
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from webrag.app import WebRAG
 from webrag.evaluation.metrics import comparison_key
@@ -98,7 +98,7 @@ def deal(sources: Iterable[Mapping[str, Any]], dealt: Mapping[str, str]) -> dict
 
 def ask_source(questions: Sequence[Asked], folder: Path, out: Path) -> None:
     """Ingest a source and write what each question finds, alone and with its wordings."""
-    pages = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
+    pages = sorted(quote(path.relative_to(folder).as_posix()) for path in folder.rglob("*.*"))
     alone = [each.model_copy(update={"wordings": ()}) for each in questions]
     worded = [each.model_copy(update={"id": each.id + WORDED}) for each in questions]
     partial = out.with_suffix(".partial")

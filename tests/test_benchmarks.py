@@ -241,8 +241,8 @@ def test_pages_of_a_source_are_placed_as_they_are_served(tmp_path: Path) -> None
     (root / "NEWS").write_text("News")
     listed = SOURCE | {"pages": ["a.html.gz", "NEWS"]}
 
-    FETCH["place_source"](listed, tmp_path / "manual-doc", tmp_path / "listed")
-    FETCH["place_source"](SOURCE, tmp_path / "manual-doc", tmp_path / "every")
+    FETCH["place_source"](listed, [tmp_path / "manual-doc"], tmp_path / "listed")
+    FETCH["place_source"](SOURCE, [tmp_path / "manual-doc"], tmp_path / "every")
 
     placed = {path.name: path.read_text() for path in (tmp_path / "listed").iterdir()}
     assert placed == {"a.html": "<p>A", "NEWS.txt": "News"}
