@@ -182,8 +182,7 @@ def judge(questions: Sequence[Asked], records: Mapping[str, RunRecord]) -> list[
 
 
 def share(values: Iterable[bool]) -> str:
-    known = list(values)
-    return f"{fmean(known):.2f}" if known else "-"
+    return f"{fmean(known):.2f}" if (known := list(values)) else "-"
 
 
 def row(name: str, judged: Sequence[Judged]) -> str:
