@@ -146,8 +146,10 @@ def visible_text(path: Path) -> str:
     declared = re.search(rb"<meta[^>]*charset=[\"']?([\w-]+)", data)
     text = data.decode(declared[1].decode() if declared else "utf-8", errors="replace")
     if path.suffix in (".html", ".htm", ".xhtml", ".odt"):
+        # As browsers do: read as markup, an unclosed element in it swallows the rest of the page.
+        text = re.sub(r"<noscript\b.*?</noscript\s*>", "", text, flags=re.DOTALL | re.IGNORECASE)
         tree = LexborHTMLParser(text)
-        tree.strip_tags(["script", "style", "template", "noscript", "head"])
+        tree.strip_tags(["script", "style", "template", "head"])
         text = tree.body.text(deep=True) if tree.body else ""
     return "".join(text.split())
 
