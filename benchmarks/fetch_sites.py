@@ -138,7 +138,10 @@ def visible_text(path: Path) -> str:
     """What a reader of a page sees, without white space."""
     if path.suffix == ".pdf":
         with PdfDocument(path) as pages:
-            return "".join("".join(p.get_textpage().get_text_bounded().split()) for p in pages)
+            text = "".join(page.get_textpage().get_text_bounded() for page in pages)
+        return "".join(
+            text.replace("\x02", "").split()
+        )  # which stands for a hyphen at a line's end
     data = path.read_bytes()
     if path.suffix == ".odt":
         with zipfile.ZipFile(path) as document:
