@@ -94,7 +94,7 @@ async def test_reranker_that_fails_is_named_and_the_order_kept(
 
     assert len(ranked) == 1
     assert note is not None
-    assert "passages are ranked by" in note
+    assert "passages keep the order of the search" in note
     assert leaks(note + caplog.text) == []
 
 

@@ -160,7 +160,7 @@ async def test_half_characters_and_nul_never_reach_the_text(
 ) -> None:
     firecrawl.pages[URL] = document("<p>one\x00 two \ud800 three</p>")
 
-    assert (await make_source().fetch(URL)).text == "<p>one two ? three</p>"
+    assert (await make_source().fetch(URL)).text == "<p>one\ufffd two \ufffd three</p>"
 
 
 @pytest.mark.parametrize(
