@@ -348,7 +348,7 @@ class ExpansionConfig(FrozenModel):
         default=100, ge=1, description="Addresses asked from Firecrawl's map of a site."
     )
     min_candidate_score: float = Field(
-        default=0.0, description="Links that score lower are never followed, [0, 1]."
+        default=0.0, ge=0, le=1, description="Links that score lower are never followed, [0, 1]."
     )
     scope: Literal["same_site", "allow_list", "any"] = Field(
         default="same_site",

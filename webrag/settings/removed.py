@@ -18,7 +18,6 @@ WEBRAG_BROWSER_PATH                 browser_path
 WEBRAG_DATABASE_ACQUIRE_TIMEOUT     database_acquire_timeout
 WEBRAG_DATABASE_POOL_SIZE           database_pool_size
 WEBRAG_DATABASE_STATEMENT_TIMEOUT   database_statement_timeout
-AGENT_RECENT_YEAR_WINDOW            answering.recent_year_window
 WEBRAG_EXTRACTION_TIMEOUT           fetching.extraction_timeout_s
 WEBRAG_FETCH_HOST_CONCURRENCY       fetching.host_concurrency
 WEBRAG_FETCH_HOST_DELAY             fetching.host_delay_s
@@ -35,13 +34,11 @@ RERANKER_TOP_N                      orchestration.reranker_top_n
 SCORE_CLIFF_RANK_K                  orchestration.score_cliff_rank_k
 CANDIDATES_TO_SCORE_PER_ITERATION   orchestration.expansion.candidates_to_score_per_iteration
 EXPANSION_MAP_LIMIT                 orchestration.expansion.map_limit
-EXPANSION_MIN_CANDIDATE_SCORE       orchestration.expansion.min_candidate_score
 EXPANSION_SIGNAL_WEIGHTS            orchestration.expansion.signal_weights
 SITE_MAP_ENABLED                    orchestration.expansion.site_map.enabled
 SITE_MAP_MAX_BYTES                  orchestration.expansion.site_map.max_bytes
 SITE_MAP_RECRAWL_AFTER              orchestration.expansion.site_map.fresh_s
 SITE_MAP_TIMEOUT                    orchestration.expansion.site_map.timeout_s
-FUSION_METHOD                       retrieval.fusion_method
 ANSWERED_SCORE                      score_thresholds.answered_score
 CONFIDENCE_FLOOR                    score_thresholds.confidence_floor
 MEDIOCRE_SCORE_FLOOR                score_thresholds.mediocre_score_floor

@@ -233,6 +233,7 @@ class Values(BaseSettings):
     retrieval_similarity_floor: float = taken(
         "similarity_floor", RetrievalConfig, OrchestrationConfig
     )
+    fusion_method: Literal["score", "rrf"] = taken("fusion_method", RetrievalConfig)
     retrieval_depth_decay_rate: float = taken("depth_decay_rate", RetrievalConfig)
     retrieval_depth_floor: float = taken("depth_floor", RetrievalConfig)
     retrieval_hnsw_ef_search: int = taken("hnsw_ef_search", RetrievalConfig)
@@ -285,6 +286,7 @@ class Values(BaseSettings):
     orchestration_timeout: float = taken("timeout_s", OrchestrationConfig)
     max_expansion_depth: int = taken("max_depth", ExpansionConfig)
     max_candidates_per_iteration: int = taken("max_candidates_per_iteration", ExpansionConfig)
+    expansion_min_candidate_score: float = taken("min_candidate_score", ExpansionConfig)
     max_pages_per_run: int = taken("max_pages_per_run", ExpansionConfig)
     max_bytes_per_run: int = taken("max_bytes_per_run", ExpansionConfig)
     expansion_scope: Literal["same_site", "allow_list", "any"] = taken("scope", ExpansionConfig)
@@ -412,6 +414,7 @@ class Values(BaseSettings):
         None, "Model that writes answers.", default_text="`ORCHESTRATION_LLM_MODEL`"
     )
     agent_rerank_recency_boost: float = taken("rerank_recency_boost", AnswerConfig)
+    agent_recent_year_window: int = taken("recent_year_window", AnswerConfig)
     agent_reflection_temperature: float = taken("reflection_temperature", AnswerConfig)
     tracing: Literal["off", "langsmith", "opentelemetry", "both"] = setting(
         "off",

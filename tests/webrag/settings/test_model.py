@@ -55,6 +55,9 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
     ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
     ("MAX_PAGES_PER_RUN", "max_pages_per_run", 10, "25", 25, "26", "from 0 to 25"),
+    ("FUSION_METHOD", "fusion_method", "score", "rrf", "rrf", "RRF", "one of score, rrf"),
+    ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.0, "0.2", 0.2, "-1", "a number from 0 to 1"),
+    ("AGENT_RECENT_YEAR_WINDOW", "agent_recent_year_window", 3, "1", 1, "0", "from 1 to 100"),
     ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
     ("EXPANSION_ALLOWED_DOMAINS", "expansion_allowed_domains", (), "a.example,b.example", ("a.example", "b.example"), "a.example/x", "comma-separated"),
     ("MAX_BYTES_PER_RUN", "max_bytes_per_run", 20_000_000, "1", 1, "0", "from 1 to"),
@@ -311,10 +314,8 @@ def test_argument_that_a_removed_variable_is_told_to_be_exists(instead: str) -> 
 
 
 def test_removed_argument_is_refused_with_what_does_the_same() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"load_settings\(retrieval=\{'fusion_method': ...}"
-    ):
-        load_settings(fusion_method="rrf")
+    with pytest.raises(ConfigurationError, match=r"load_settings\(fetching=\{'host_delay_s': ...}"):
+        load_settings(fetch_host_delay=1.0)
 
 
 def test_unknown_argument_is_refused() -> None:
@@ -426,7 +427,7 @@ def test_configurations_carry_the_users_values() -> None:
     settings = load_settings(
         allow_hosts="localhost:8000",
         user_agent="Me/1",
-        retrieval={"fusion_method": "rrf"},
+        fusion_method="rrf",
         max_pages_per_run=3,
         orchestration=OrchestrationConfig(reranker_top_n=7),
         mcp_response_token_budget=5000,
