@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
     from webrag.orchestration.workflow import WebRAGWorkflow
     from webrag.question import Question
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
     from webrag.settings import Settings, load_settings
     from webrag.tool_spec import WebRAGToolSpec
 
@@ -54,7 +54,7 @@ __version__ = "0.1.0"
 # Loaded on first use: LlamaIndex takes more than a second to import, and most commands and the
 # MCP server's first answers do not need it.
 _HOMES = {
-    "Citation": "webrag.retrieval.verification",
+    "Citation": "webrag.retrieval.citation_checks",
     "CorpusVectorStore": "webrag.llamaindex.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl.source",
     "IngestReport": "webrag.app",

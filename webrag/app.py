@@ -77,9 +77,9 @@ from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.question import QueryType, Question, ResearchMode, check_question
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievalMode
-from webrag.retrieval.verification import Citation, CitationCheck
 from webrag.settings import Settings, load_settings
 from webrag.settings.variables import nearest
 

@@ -20,8 +20,8 @@ from webrag.presentation.reports import (
     format_status,
     format_verification,
 )
+from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
-from webrag.retrieval.verification import Citation
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG

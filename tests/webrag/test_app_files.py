@@ -16,7 +16,7 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from webrag import WebRAG
 from webrag.errors import RefusedAddressError
 from webrag.ingestion.addresses import file_url
-from webrag.retrieval.verification import Citation
+from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings
 
 QUESTION = "When is an idle connection closed?"

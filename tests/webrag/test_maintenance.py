@@ -11,7 +11,7 @@ import pytest
 from webrag.app import WebRAG
 from webrag.errors import GuardrailsViolationError, InputError
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Citation
+from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings, load_settings
 
 PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>

@@ -52,8 +52,8 @@ from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, Or
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.presentation.brief.models import BriefConfig
+from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.verification import Citation
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webrag.jobs.models import Job
+    from webrag.retrieval.citation_checks import Citation, CitationCheck
     from webrag.retrieval.reading import PageExcerpt
-    from webrag.retrieval.verification import Citation, CitationCheck
     from webrag.retrieval.version_changes import VersionComparison
     from webrag.settings import Settings
 
@@ -113,7 +113,7 @@ def verify_command(
     show` says what was found; pages that do not answer are tried again for an hour and a half.
     """
     from webrag.presentation.reports import format_verification
-    from webrag.retrieval.verification import VERBATIM
+    from webrag.retrieval.citation_checks import VERBATIM
 
     if (file is None) == (url is None) or (url is None) != (quote is None):
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
@@ -150,7 +150,7 @@ async def _enqueued(settings: "Settings", citations: "list[Citation]", *, live: 
 
 
 def _given(url: str, quote: str, chars: str | None) -> "Citation":
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
 
     if chars is None:
         return Citation(url=url, quote=quote)
@@ -163,7 +163,7 @@ def _given(url: str, quote: str, chars: str | None) -> "Citation":
 def _read_citations(file: Path) -> "list[Citation]":
     from pydantic import TypeAdapter, ValidationError
 
-    from webrag.retrieval.verification import Citation
+    from webrag.retrieval.citation_checks import Citation
 
     try:
         with click.open_file(str(file), encoding="utf-8") as opened:

@@ -20,7 +20,6 @@ from tokenizers import Tokenizer
 
 from webrag.concurrency import in_background
 from webrag.errors import ConfigurationError
-from webrag.ingestion.characters import storable
 
 Numbers = NDArray[np.int64]
 
@@ -102,7 +101,7 @@ class WordTokens:
         return found
 
     def _tokenised(self, word: str) -> tuple[int, ...]:
-        word = storable(word)
+        word = word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if word.startswith("\n\n"):
             return tuple(self._tokenizer.encode(word[2:], add_special_tokens=False).ids)
         marked = word if word.startswith("\n") else f" {word}"

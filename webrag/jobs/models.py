@@ -10,7 +10,7 @@ from pydantic import Field
 from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.frozen import FrozenModel
-from webrag.retrieval.verification import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 

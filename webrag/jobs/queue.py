@@ -34,7 +34,7 @@ from webrag.jobs.models import (
     merged_report,
 )
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Citation, check_citation
+from webrag.retrieval.citation_checks import Citation, check_citation
 
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""

@@ -27,7 +27,8 @@ from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRA
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
 from webrag.redaction import redacted_failure
-from webrag.retrieval.verification import CitationCheck, Verifier
+from webrag.retrieval.citation_checks import CitationCheck
+from webrag.retrieval.verification import Verifier
 
 _log = logging.getLogger(__name__)
 

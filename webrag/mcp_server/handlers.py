@@ -41,9 +41,9 @@ from webrag.presentation.reports import (
 )
 from webrag.presentation.untrusted import one_line
 from webrag.question import INTENTS, RESEARCH_MODES, Question
+from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.retrieval.filters import CONTENT_KINDS
 from webrag.retrieval.models import RETRIEVAL_MODES
-from webrag.retrieval.verification import Citation, CitationCheck, check_citation
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG

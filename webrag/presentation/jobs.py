@@ -12,7 +12,7 @@ from webrag.presentation.reports import (
     format_verification,
 )
 from webrag.presentation.untrusted import one_line
-from webrag.retrieval.verification import VERBATIM, CitationCheck
+from webrag.retrieval.citation_checks import VERBATIM, CitationCheck
 
 
 def format_jobs(jobs: Sequence[Job]) -> str:

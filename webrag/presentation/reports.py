@@ -17,7 +17,7 @@ from webrag.corpus.models import (
 )
 from webrag.crawling.report import CrawlProgress, SiteReport
 from webrag.presentation.untrusted import frame_notice, framed, one_line
-from webrag.retrieval.verification import CitationCheck, Finding
+from webrag.retrieval.citation_checks import CitationCheck, Finding
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport

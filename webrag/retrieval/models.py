@@ -38,8 +38,11 @@ class RetrievalConfig(FrozenModel):
         description="Candidates taken from each of the dense and lexical searches, and kept after"
         " fusion.",
     )
-    similarity_floor: Share = Field(
-        default=0.3, description="Least cosine of a candidate that only the dense search found."
+    similarity_floor: float = Field(
+        default=0.3,
+        ge=-1,
+        le=1,
+        description="Least cosine of a candidate that only the dense search found.",
     )
     depth_decay_rate: Share = Field(
         default=0.05,

@@ -9,144 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Final, Literal
-from uuid import UUID
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from webrag.argument_checks import check_text
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.corpus.texts import read_passage
 from webrag.errors import InputError, PageGoneError, WebRAGError
-from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
 from webrag.postgres.database import Database
+from webrag.retrieval.citation_checks import (
+    Citation,
+    CitationCheck,
+    Finding,
+    check_citation,
+    quoted_place,
+)
 from webrag.retrieval.word_matches import matching_runs
-
-MAX_QUOTE_CHARS = 10_000
-
-FindingState = Literal[
-    "exact",
-    "moved",
-    "reformatted",
-    "changed",
-    "absent",
-    "not_stored",
-    "gone",
-    "unreachable",
-    "unchecked",
-]
-
-VERBATIM: Final[tuple[FindingState, ...]] = ("exact", "moved")
-"""States of a version that holds the quotation as it was quoted."""
-
-
-class Citation(FrozenModel):
-    """A quotation somebody gives, with as much of its address as they know.
-
-    Attributes:
-        url: Page it is said to be from; may be left out when `passage_id` is given.
-        quote: The text, as it was quoted.
-        char_start: Where it is said to begin in the stored text of the page.
-        char_end: Where it is said to end; None for the length of the quotation.
-        passage_id: Chunk it is said to stand in.
-    """
-
-    quote: str
-    url: str | None = None
-    char_start: int | None = None
-    char_end: int | None = None
-    passage_id: UUID | None = None
-
-
-class Finding(FrozenModel):
-    """What one version of a page holds of a quotation.
-
-    Attributes:
-        state: As in `QuoteMatch`; or `not_stored` the corpus lacks the page, `gone` the site says
-            that the page does not exist, `unreachable` the live page could not be read,
-            `unchecked` it was not asked for or time ran out.
-        text: What the version holds where the quotation should be; None when nothing like it.
-        char_start: Where that begins in the version's text.
-        char_end: Where it ends.
-        similarity: Share of words in common, [0, 1].
-        reason: Why the version could not be read.
-        seen_at: When the site delivered or confirmed the version.
-    """
-
-    state: FindingState
-    text: str | None = None
-    char_start: int | None = None
-    char_end: int | None = None
-    similarity: float = 0.0
-    reason: str | None = None
-    seen_at: datetime | None = None
-
-
-class CitationCheck(FrozenModel):
-    """A quotation and what was found of it.
-
-    Attributes:
-        url: Canonical address of the page.
-        stored: In the version the corpus holds.
-        live: On the page as the site delivers it now.
-        page_unchanged: Both versions have the same text; None where one of them is missing.
-        last_seen_at: When the site last confirmed a kept earlier text that has the quotation, where
-            the stored version has it no more.
-        missing_since: When the first text without it was stored after that.
-    """
-
-    citation: Citation
-    url: str
-    stored: Finding
-    live: Finding
-    page_unchanged: bool | None = None
-    last_seen_at: datetime | None = None
-    missing_since: datetime | None = None
-
-
-def check_citation(citation: Citation) -> None:
-    """Refuse what cannot be looked up, whatever is stored.
-
-    Raises:
-        InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
-            used, or neither a page nor a passage is named.
-    """
-    quote = check_text("A quote", citation.quote)
-    if not quote.strip():
-        raise InputError("A quote is empty: give the text that was quoted.")
-    if len(quote) > MAX_QUOTE_CHARS:
-        raise InputError(
-            f"A quote has {len(quote):,} characters; at most {MAX_QUOTE_CHARS:,} are allowed."
-        )
-    quoted_place(citation)
-    if citation.url:
-        page_address(citation.url)
-    elif citation.passage_id is None:
-        raise InputError("A citation names no page: give its url, or the id of a passage.")
-
-
-def quoted_place(citation: Citation) -> tuple[int, int] | None:
-    """Where the quotation is said to stand; None when that is not said.
-
-    Raises:
-        InputError: The offsets are none.
-    """
-    start, end = citation.char_start, citation.char_end
-    if start is None:
-        return None
-    end = start + len(citation.quote) if end is None else end
-    if not 0 <= start < end:
-        raise InputError(
-            f"char_start is {start} and char_end is {end}; they must be offsets, the first smaller."
-        )
-    return start, end
-
 
 MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
 

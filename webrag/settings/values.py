@@ -231,7 +231,11 @@ class Values(BaseSettings):
         "children_limit", RetrievalConfig, OrchestrationConfig
     )
     retrieval_similarity_floor: float = taken(
-        "similarity_floor", RetrievalConfig, OrchestrationConfig
+        "similarity_floor",
+        RetrievalConfig,
+        OrchestrationConfig,
+        ge=0,
+        allowed="a number from 0 to 1",
     )
     fusion_method: Literal["score", "rrf"] = taken("fusion_method", RetrievalConfig)
     retrieval_depth_decay_rate: float = taken("depth_decay_rate", RetrievalConfig)

@@ -95,7 +95,7 @@ class ReadHandlers:
 
     async def verify(self, request: Request) -> Response:
         """Compare a citation with the page as it is now; nothing is stored."""
-        from webrag.retrieval.verification import Citation
+        from webrag.retrieval.citation_checks import Citation
 
         await self._site.checked_form(request)
         run, cited = self._cited_by(request)

@@ -10,7 +10,7 @@ from webrag import WebRAG
 from webrag.errors import InputError
 from webrag.ingestion.models import FetchedPage
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.settings import Settings
 
 URL = "https://kiln.example/program"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import children
-from webrag.errors import UnusablePageError
+from webrag.errors import InputError, UnusablePageError
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage
 
@@ -107,7 +107,7 @@ async def test_closing_ends_a_conversion_under_way(make_page: MakePage) -> None:
     await asyncio.sleep(0.2)
     await pool.aclose()
 
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(InputError, match="closed"):
         await task
 
     assert children() == before
@@ -117,7 +117,7 @@ async def test_closed_pool_converts_nothing(make_page: MakePage) -> None:
     pool = ExtractionPool(workers=1, timeout_s=20)
     await pool.aclose()
 
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(InputError, match="closed"):
         await pool.extract(make_page("<p>x"))
 
 

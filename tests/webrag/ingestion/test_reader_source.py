@@ -172,4 +172,4 @@ async def test_what_is_no_web_address_is_refused() -> None:
 async def test_half_characters_and_nul_never_reach_the_text(page: str) -> None:
     text = (await source(UrlsReader(lambda _: "one\x00 \ud800 two"), kind="text").fetch(page)).text
 
-    assert text == "one ? two"
+    assert text == "one\ufffd \ufffd two"

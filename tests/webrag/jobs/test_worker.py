@@ -23,7 +23,7 @@ from webrag.jobs.worker import (
     decide_after_visit,
 )
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Citation, CitationCheck, Finding
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 Make = Callable[..., JobWorker]
 Start = Callable[..., asyncio.Task[None]]

@@ -46,8 +46,8 @@ from webrag.mcp_server.http_server import http_app
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.question import Question
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 from webrag.retrieval.reading import PageExcerpt, ReadingPlace, excerpt_at
-from webrag.retrieval.verification import Citation, CitationCheck, Finding
 from webrag.settings import load_settings
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from webrag.presentation.reports import format_verification
-from webrag.retrieval.verification import Citation, CitationCheck, Finding
+from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 URL = "https://docs.example.org/guide/config"
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -14,8 +14,8 @@ from webrag.errors import InputError
 from webrag.llamaindex.store_filters import filter_condition
 from webrag.mcp_server.arguments import Arguments
 from webrag.question import Question, check_question
+from webrag.retrieval.citation_checks import Citation, check_citation
 from webrag.retrieval.filters import SearchFilters
-from webrag.retrieval.verification import Citation, check_citation
 
 
 def nested(depth: int) -> MetadataFilters:

@@ -9,7 +9,7 @@ import pytest
 
 from webrag import WebRAG
 from webrag.errors import InputError
-from webrag.retrieval.verification import Citation, CitationCheck
+from webrag.retrieval.citation_checks import Citation, CitationCheck
 from webrag.settings import load_settings
 
 FERRY = "The ferry leaves the island at seven, at noon and at five."

@@ -327,7 +327,7 @@ def test_half_a_surrogate_pair_of_a_notebook_is_replaced() -> None:
 
     document = stored("a.ipynb", json.dumps({"cells": cells}), kind="notebook")
 
-    assert document.markdown == "It ? boils\uffff."
+    assert document.markdown == "It \ufffd boils\uffff."
 
 
 def test_code_is_cut_at_its_declarations_and_leads_to_its_lines() -> None:

@@ -187,7 +187,9 @@ def test_half_surrogate_of_a_cut_text_loses_no_map() -> None:
 
     found = read_mkdocs(json.dumps({"docs": rows}), ROOT)
 
-    assert MapIndex(pack_listing(found)).passages_about(0, ["cone"]) == [Section("A ?", "Cone ?")]
+    assert MapIndex(pack_listing(found)).passages_about(0, ["cone"]) == [
+        Section("A \ufffd", "Cone \ufffd")
+    ]
 
 
 def test_no_text_is_kept_once_names_have_used_up_what_may_be_kept(
