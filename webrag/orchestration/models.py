@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Protocol
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from webrag.configuration import Seconds, Share
 from webrag.frozen import FrozenModel
@@ -385,12 +385,6 @@ class ExpansionConfig(FrozenModel):
         if unknown := set(weights) - set(LINK_SIGNALS):
             raise ValueError(f"no signal is called {min(unknown)!r}")
         return {**LINK_SIGNALS, **weights}
-
-    @model_validator(mode="after")
-    def _check_allow_list(self) -> Self:
-        if self.scope == "allow_list" and not self.allowed_domains:
-            raise ValueError("scope is 'allow_list' but allowed_domains names no host")
-        return self
 
 
 class OrchestrationConfig(FrozenModel):
