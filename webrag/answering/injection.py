@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF001  letters of other alphabets, and what looks like Latin ones, are meant
 """Recognises text that gives orders to a model or poses as the system, in eleven languages."""
 
 import re
@@ -8,8 +9,6 @@ from typing import Final, Literal
 
 from webrag.ingestion.characters import bare
 from webrag.retrieval.markup import read_blocks
-
-# ruff: noqa: E501, RUF001  letters of other alphabets are meant
 
 
 _SENTENCE: Final = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\n\u3002\uff01\uff1f]?")
@@ -175,9 +174,6 @@ def _is_order(sentence: str) -> bool:
     if _ALONE.search(sentence):
         return True
     return any(one.search(sentence) and other.search(sentence) for one, other in _PAIRS)
-
-
-# ruff: noqa: E501, RUF001  what looks like Latin letters here is meant to
 
 
 # Letters of other alphabets that look like Latin ones; mapped within words that hold both.
