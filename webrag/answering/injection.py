@@ -10,7 +10,6 @@ from typing import Final, Literal
 from webrag.ingestion.characters import bare
 from webrag.retrieval.markup import read_blocks
 
-
 _SENTENCE: Final = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\n\u3002\uff01\uff1f]?")
 _FEW: Final = r"(?:[\w'-]+ ){0,3}?"
 
