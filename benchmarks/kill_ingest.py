@@ -5,7 +5,8 @@ Usage: python benchmarks/kill_ingest.py [--kills 200] [--seed 1]
 A child process brings pages into a corpus and says so when one is stored: the page is acknowledged.
 At a point the child, or Postgres, is killed. Afterwards every acknowledged page must be there in
 the acknowledged version, the page under way in its old or its new one, and the corpus must pass the
-examination of `webrag doctor --all`. Where Postgres was the victim, the child must finish the page.
+examination of `webrag corpus check --all`. Where Postgres was the victim, the child must finish the
+page.
 
 Nothing of the product knows of the points: the child wraps its parts, and triggers in the database
 wait for a lock that this process holds.

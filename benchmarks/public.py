@@ -17,7 +17,7 @@ whole pages for docsearch.
 
 Measures are those of the sets: nDCG@10 over documents; MRR, recall@5 and nDCG@5 over five passages
 named by their page, where a repeated page keeps its place and earns nothing. Intervals are 95% by
-bootstrap over questions, p is that of the paired permutation test that `webrag compare` uses, of
+bootstrap over questions, p is that of the paired permutation test of `webrag eval --compare`, of
 each combination against BM25 and against the one named first, and of each with wordings against
 the same without. --save writes the scores of each question. --compare reads such a file and ends
 with 1 where a mean of a combination fell by more than .005 and the paired test says that this is

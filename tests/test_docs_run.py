@@ -26,17 +26,19 @@ TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only 
 # Commands that are not run here, and what else keeps them right.
 OTHERS = {
     "uv tool install": "the wheel of the same folder is installed by the continuous integration",
-    "claude mcp add": "the client's own; test_deployment.py looks at the part that is ours",
+    "webrag mcp": "test_mcp_command.py and test_clients.py write, print and start",
+    "uv run webrag mcp": "the same",
+    "webrag setup --server http": "it needs a language model; test_setup_command.py has one",
     "webrag web": "it serves until it is stopped; test_web_command.py starts one",
     "uv run webrag web": "the same",
     "webrag login wiki.": "it opens a window; test_window.py signs in in one",
     "webrag ingest ./docs --watch": "it goes on until it is stopped; test_ingest_command.py does",
-    "webrag worker": "it works until it is stopped; the tests of the jobs start some",
+    "webrag jobs work": "it works until it is stopped; the tests of the jobs start some",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     "uv sync --inexact --extra": "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "export WEBRAG_MODELS=small": "the same",
-    "webrag models small": "it downloads; test_models_command.py looks at what it says",
+    "webrag setup --models small": "it downloads; test_models_command.py looks at what it says",
     "apt-get install": "the continuous integration does it",
     "webrag ingest git+": "test_app_git.py clones one",
     "git clone": "the continuous integration begins with it",
@@ -59,9 +61,9 @@ BEFORE = {
     "webrag eval questions.jsonl --stored": "webrag ingest https://docs.example.org/",
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
     'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
-    "webrag import": "webrag drop shared --yes",
+    "webrag corpus import": "webrag corpus drop shared --yes",
     "uv run webrag verify": "webrag ingest https://docs.example.org/",
-    "webrag drop old": "webrag ingest https://docs.example.org/page --collection old_experiments",
+    "webrag corpus drop old": "webrag ingest https://a.example.org/ --collection old_experiments",
 }
 
 QUESTION = {
@@ -158,6 +160,7 @@ async def corpus(
     monkeypatch.setenv("WEBRAG_DATA_DIR", str(postgres_dir))
     monkeypatch.setenv("WEBRAG_COLLECTION", name)
     monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", "127.0.0.1")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     yield name
     await WebRAG().drop_collection()

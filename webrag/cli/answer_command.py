@@ -23,9 +23,11 @@ from webrag.cli.options import (
     year_option,
 )
 from webrag.cli.output import print_brief, print_json, print_text
-from webrag.cli.progress import run_progress
+from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run
+from webrag.cli.words import split_named, split_words, typed_addresses
 from webrag.concurrency import in_background
+from webrag.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.results import ResultDocument
     from webrag.question import Question
+    from webrag.retrieval.version_changes import VersionComparison
     from webrag.settings import Settings
 
 
@@ -52,14 +55,14 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 
 @with_settings
 @click.command("answer", short_help="Answer a question from a web page, file or folder.")
-@click.argument("url")
-@click.argument("question")
+@click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
 @wordings_option
 @click.option(
     "--also",
     "--url",
     "also",
     multiple=True,
+    callback=typed_addresses,
     metavar="URL",
     help="Start from this page too. Repeatable.",
 )
@@ -80,10 +83,11 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @reading_options
 @json_option
 @click.pass_context
-def answer_command(ctx: click.Context, /, url: str, question: str, **given: Any) -> None:
+def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
 
     URL may be the path of a file or folder; with --deep links from file to file are followed.
+    The question may come first, and goes without quotation marks.
 
     \b
     webrag answer https://docs.python.org/3/library/asyncio.html "How is a task cancelled?"
@@ -95,7 +99,8 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **given: Any)
 
     reading = Reading.taken_from(given)
     check = check_named if given["as_of"] is None else named_address
-    urls = tuple(map(check, (url, *given.pop("also"))))
+    named, question = split_named(words)
+    urls = tuple(map(check, (*named, *given.pop("also"))))
     asked = asked_question(question, given, urls=urls)
     only = partial(narrowed, filters=asked.filters, top_k=reading.top_k)
     run(_print_evidence(ctx, asked, reading, only))
@@ -103,7 +108,7 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **given: Any)
 
 @with_settings
 @click.command("search", short_help="Search what is stored; fetches nothing.")
-@click.argument("question")
+@click.argument("words", nargs=-1, required=True, metavar="QUESTION")
 @wordings_option
 @url_option
 @site_option
@@ -122,24 +127,68 @@ def answer_command(ctx: click.Context, /, url: str, question: str, **given: Any)
     multiple=True,
     help="Only passages that hold this. Repeatable; all must hold.",
 )
+@click.option(
+    "--between",
+    nargs=2,
+    metavar="OLD NEW",
+    help="Print what two stored versions say differently: 3.11 3.12 with --site, or HOST@3.11 ...",
+)
 @_mode_option
 @_intent_option
 @reading_options
 @json_option
 @click.pass_context
-def search_command(ctx: click.Context, /, question: str, **given: Any) -> None:
+def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
 
-    Exit code 1 when --site or --url names nothing that is stored.
+    An address before or after the question counts as --url. Exit code 1 when --site or --url names
+    nothing that is stored.
     """
     from webrag.ingestion.files.naming import named_address
 
     reading = Reading.taken_from(given)
-    pages = tuple(map(named_address, given.pop("urls"))) or None
+    named, question = split_words(words)
+    if between := given.pop("between"):
+        old, new = between
+        _print_changes(ctx, question, old, new, given["sites"], reading)
+        return
+    pages = tuple(map(named_address, (*named, *given.pop("urls")))) or None
     asked = asked_question(question, given, source_urls=pages, top_k=reading.top_k)
     result = run(_print_evidence(ctx, asked, reading))
     if (asked.sites or asked.source_urls) and not result.corpus_stats.total_parent_chunks:
         ctx.exit(1)
+
+
+_COMPARED = 8
+
+
+def _print_changes(
+    ctx: click.Context, question: str, old: str, new: str, sites: tuple[str, ...], reading: Reading
+) -> None:
+    from webrag.orchestration.version_comparison import versioned_name
+    from webrag.presentation.versions import format_comparison
+    from webrag.question import check_question
+
+    check_question(question)
+    if len(sites) > 1:
+        raise InputError(f"--between compares versions of one site; {len(sites)} were given.")
+    site = next(iter(sites), None)
+    for version in (old, new):
+        versioned_name(version, site)
+    comparison = run(_changes(ctx.obj, question, old, new, site, reading.top_k or _COMPARED))
+    if run_options(ctx).json:
+        print_json(comparison.model_dump(mode="json"))
+    else:
+        print_text(format_comparison(comparison), pager=False)
+
+
+async def _changes(
+    settings: "Settings", question: str, old: str, new: str, site: str | None, top_k: int
+) -> "VersionComparison":
+    from webrag.app import WebRAG
+
+    async with WebRAG(settings) as rag:
+        return await rag.compare_versions(question, old, new, library=site, top_k=top_k)
 
 
 @dataclass(frozen=True)
@@ -203,7 +252,7 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 
 @with_settings
 @click.command("ask", short_help="Answer a question in sentences, each with citations.")
-@click.argument("question")
+@click.argument("words", nargs=-1, required=True, metavar="QUESTION")
 @wordings_option
 @url_option
 @site_option
@@ -214,8 +263,10 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 @reading_options
 @json_option
 @click.pass_context
-def ask_command(ctx: click.Context, /, question: str, **given: Any) -> None:
+def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
+
+    An address before or after the question counts as --url.
 
     \b
     webrag ask "How is a task cancelled?"
@@ -224,10 +275,12 @@ def ask_command(ctx: click.Context, /, question: str, **given: Any) -> None:
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     options, reading = run_options(ctx), Reading.taken_from(given)
+    named, question = split_words(words)
+    given["urls"] = (*named, *given["urls"])
     # What is shortened or paged is known at the end only.
-    streams = not options.json and reading.max_tokens is None
-    writer = _Writer(quiet=options.quiet, streams=streams)
-    result, count_tokens = run(_ask(ctx.obj, question, given, writer))
+    writer = _Writer(streams=not options.json and reading.max_tokens is None)
+    with step_progress(quiet=options.quiet) as writer.show_step:
+        result, count_tokens = run(_ask(ctx.obj, question, given, writer))
     if options.json:
         from webrag.presentation.answer import answer_document
 
@@ -279,20 +332,21 @@ def _details(
 
 
 class _Writer:
-    """Prints sentences as they arrive on standard output, steps on standard error."""
+    """Prints sentences as they arrive, and steps to the progress line until then."""
 
-    def __init__(self, *, quiet: bool, streams: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, *, streams: bool) -> None:
+        self.show_step: Callable[[str], None] = lambda _text: None
         self._streams = streams
         self._has_written = False
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
-        from webrag.presentation.answer import format_part
+        from webrag.presentation.answer import STEPS, format_part
 
-        if event.kind == "step" and not self._quiet:
-            click.echo(f"{event.detail} ...", err=True)
+        if event.kind == "step" and not self._has_written:
+            self.show_step(STEPS.get(event.detail, event.detail))
         if event.kind == "part" and self._streams:
+            self.show_step("")
             click.echo(f"{format_part(event.detail)}\n")
             self._has_written = True
 

@@ -1,9 +1,10 @@
-"""`webrag status`, `forget`, `reindex`, `doctor`, `drop`, `export`, `import`: what is stored."""
+"""`webrag status`, `forget`, `reindex` and `webrag corpus`: what is stored."""
 
 import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
@@ -11,6 +12,7 @@ from webrag.cli.options import RunOptions, json_option, parse_age, run_options, 
 from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run
+from webrag.cli.words import as_address, host_of
 from webrag.errors import InputError, WebRAGError
 
 if TYPE_CHECKING:
@@ -27,36 +29,55 @@ if TYPE_CHECKING:
 
 @with_settings
 @click.command("status", short_help="Show what is stored.")
-@click.argument("url", required=False)
+@click.argument("place", metavar="[URL|HOST]", required=False)
 @click.option("--pages", "pages", is_flag=True, help="List every page, too.")
 @json_option
 @click.pass_context
-def status_command(ctx: click.Context, url: str | None, pages: bool) -> None:
-    """Show what the corpus holds in all and of each site, or what is known of the page URL.
+def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
+    """Show what the corpus holds in all and of each site, or what is known of a page or a HOST.
 
-    With --pages or URL, pages that could not be obtained are listed with the reason.
+    With --pages, URL or HOST, pages that could not be obtained are listed with the reason. Exit
+    code 1 when nothing of URL or HOST is stored.
     """
     from webrag.presentation.reports import format_sites, format_status
 
-    status, sites = run(_status(ctx.obj, url, include_urls=pages or url is not None))
+    host = host_of(place) if place else None
+    url = as_address(place) if place and not host else None
+    status, sites = run(_status(ctx.obj, url, host, include_urls=pages or place is not None))
     if run_options(ctx).json:
         listed = [site.model_dump(mode="json") for site in sites]
         print_json(status.model_dump(mode="json") | {"sites": listed})
-        return
-    shown = max(len(status.pages), len(status.failures))
-    print_brief(format_status(status, max_pages=shown))
-    if url is None and (sites or status.failed):
-        print_brief(format_sites(sites, are_pages_listed=pages))
+    else:
+        shown = max(len(status.pages), len(status.failures))
+        print_brief(format_status(status, max_pages=shown))
+        if url is None and (sites or status.failed):
+            print_brief(format_sites(sites, are_pages_listed=pages or host is not None))
+    if place and not (status.pages if url else sites):
+        ctx.exit(1)
 
 
 async def _status(
-    settings: "Settings", url: str | None, *, include_urls: bool
+    settings: "Settings", url: str | None, host: str | None, *, include_urls: bool
 ) -> "tuple[CorpusStatus, Sequence[SiteSize]]":
     from webrag.app import WebRAG
 
     async with WebRAG(settings) as rag:
         status = await rag.status(url, include_urls=include_urls)
-        return status, [] if url else await rag.sites()
+        sites = [] if url else await rag.sites()
+    if host is None:
+        return status, sites
+    return _of_host(status, host), [site for site in sites if site.site == host]
+
+
+def _of_host(status: "CorpusStatus", host: str) -> "CorpusStatus":
+    """The status with only those pages listed that are of a host."""
+
+    def is_of(url: str) -> bool:
+        return urlsplit(url).netloc == host
+
+    pages = tuple(page for page in status.pages if is_of(page.url))
+    failures = tuple(page for page in status.failures if is_of(page.url))
+    return status.model_copy(update={"pages": pages, "failures": failures})
 
 
 _SHOWN = 10
@@ -64,7 +85,7 @@ _SHOWN = 10
 
 @with_settings
 @click.command("forget", short_help="Delete stored pages.")
-@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.argument("urls", metavar="[URL|HOST]...", nargs=-1)
 @click.option("--site", metavar="HOST", help="All pages of this host.")
 @click.option(
     "--older-than",
@@ -84,12 +105,15 @@ def forget_command(
 ) -> None:
     """Delete pages, by URL or by --site and --older-than, with everything made from them.
 
-    Asks first; without a terminal it needs --yes. Exit code 1 when a URL is not stored.
+    A HOST alone, as `webrag status` prints it, counts as --site. Asks first; without a terminal it
+    needs --yes. Exit code 1 when a URL is not stored.
     """
     if not yes and not sys.stdin.isatty():
         raise InputError("Forgetting pages needs --yes when nobody can be asked.")
     options = run_options(ctx)
-    report = run(_forget(ctx.obj, urls, site, older_than, ask=not yes, options=options))
+    host = host_of(urls[0]) if len(urls) == 1 and site is None else None
+    site, named = site or host, () if host else tuple(map(as_address, urls))
+    report = run(_forget(ctx.obj, named, site, older_than, ask=not yes, options=options))
     error = _unknown(report)
     if options.json:
         shown = report.model_dump(mode="json")
@@ -109,7 +133,7 @@ def forget_command(
 @with_settings
 @click.command("reindex", short_help="Embed the stored text with another model.")
 @click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
-@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
+@click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
 def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
@@ -138,12 +162,16 @@ def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
             click.echo(_without_vectors(report), err=True)
 
 
-@with_settings
-@click.command("doctor", short_help="Check the database and what is stored.")
+@click.group("corpus", short_help="Check, export, import or drop all that is stored.")
+def corpus_command() -> None:
+    """Look after a corpus as a whole."""
+
+
+@corpus_command.command("check", short_help="Check the database and what is stored.")
 @click.option("--all", "everything", is_flag=True, help="Verify every page, not 100 at random.")
 @json_option
 @click.pass_context
-def doctor_command(ctx: click.Context, everything: bool) -> None:
+def check_command(ctx: click.Context, everything: bool) -> None:
     """Check server, tables, indexes and rows, and verify that every quotation can be located.
 
     Exit code 1 when a check fails.
@@ -158,8 +186,7 @@ def doctor_command(ctx: click.Context, everything: bool) -> None:
         ctx.exit(1)
 
 
-@with_settings
-@click.command("drop", short_help="Delete a whole collection.")
+@corpus_command.command("drop", short_help="Delete a whole collection.")
 @click.argument("name", metavar="COLLECTION")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
@@ -278,8 +305,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _NAMED_PAGES = 20
 
 
-@with_settings
-@click.command("export", short_help="Write all pages to a portable file.")
+@corpus_command.command("export", short_help="Write all pages to a portable file.")
 @click.argument("file", type=_FILE)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
@@ -289,8 +315,8 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     """Write every page of the collection to FILE, compressed when its name ends with .gz.
 
     The file has one JSON object per line. It holds texts, links and dates; vectors are made anew
-    by `webrag import`, with the model of the importing side. Pages that were read with a login of
-    yours are left out unless you ask for them.
+    by `webrag corpus import`, with the model of the importing side. Pages that were read with a
+    login of yours are left out unless you ask for them.
     """
     options = run_options(ctx)
     report = run(_export(ctx.obj, file, overwrite, with_logins, options))
@@ -310,8 +336,7 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
         )
 
 
-@with_settings
-@click.command("import", short_help="Store the pages of an exported file.")
+@corpus_command.command("import", short_help="Store the pages of an exported file.")
 @click.argument("file", type=_FILE)
 @json_option
 @click.pass_context
@@ -374,3 +399,7 @@ def _print_failures(report: "ImportReport", message: str | None) -> None:
         click.echo(
             f"... and {len(report.failed) - _NAMED_PAGES:,} more; --json lists all.", err=True
         )
+
+
+for _command in corpus_command.commands.values():
+    with_settings(_command)

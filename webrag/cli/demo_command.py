@@ -66,10 +66,10 @@ What to try next:
       searches the pages that the demo has stored; its site has stopped, nothing is fetched
   {program} answer https://docs.python.org/3/library/asyncio-task.html "How do I set a timeout?"
       a page of your choice; add --deep to follow its links where the evidence is too thin
-  {program} mcp
-      serves the same to an assistant, as an MCP server; docs/clients.md has the blocks to paste
-  {program} --help
-      all commands; docs/configuration.md lists every setting"""
+  {program} mcp --install claude-desktop
+      gives it to an assistant, after asking; also cursor, vscode, codex, gemini, zed and others
+  {program} web
+      asks and reads in a browser, and looks after what is stored"""
 
 
 def _program() -> str:

@@ -1,4 +1,4 @@
-"""`webrag eval` and `webrag compare`: judge WebRAG on questions of one's own."""
+"""`webrag eval`: judge WebRAG on questions of one's own, and compare two such runs."""
 
 import hashlib
 import os
@@ -69,13 +69,18 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
     help="Run file to write, one JSON object per question.",
 )
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write a readable report, in Markdown.",
+)
+@click.option(
+    "--compare",
+    type=(click.Path(path_type=Path), click.Path(path_type=Path)),
+    metavar="FIRST SECOND",
+    help="Compare two run files, question by question; nothing is asked again.",
 )
 @click.pass_obj
 def eval_command(
@@ -90,18 +95,29 @@ def eval_command(
     wordings: Path | None,
     limit: int | None,
     max_pages: int,
-    out: Path,
+    out: Path | None,
     report: Path | None,
+    compare: tuple[Path, Path] | None,
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
     QUESTIONS is JSON Lines: id, query, site, seed_url, and gold quotes where you know them;
     wordings, a list, is asked together with the query.
+
+    With --compare each figure is given for both runs, with the 95 % interval of its change and the
+    probability that chance alone makes so large a change: by a permutation test of the values, and
+    by a sign test of the questions that became better and worse. The questions whose first right
+    result moved are listed, those that became worse first.
     """
     from webrag.cli.progress import evaluation_progress
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
 
+    if compare is not None:
+        _compare(questions, *compare)
+        return
+    if out is None:
+        raise InputError("Give --out, the run file to write.")
     if (site_root is not None) + (base_url is not None) + stored != 1:
         raise InputError("Give one of --site-root, --base-url and --stored.")
     if stored and setting != "whole":
@@ -338,19 +354,8 @@ def _no_folder(name: str, site_root: Path) -> InputError:
     return InputError(f"The site {name!r} has no folder in {site_root}.", hint=f"{hint}.")
 
 
-@with_settings
-@click.command("compare", short_help="Compare two evaluations.")
-@click.argument("questions", type=click.Path(path_type=Path))
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
-def compare_command(questions: Path, first: Path, second: Path) -> None:
-    """Compare the run files FIRST and SECOND of `webrag eval` on QUESTIONS, question by question.
-
-    Each figure is given for both, with the 95 % interval of its change and the probability that
-    chance alone makes so large a change: by a permutation test of the values, and by a sign test
-    of the questions that became better and worse. The questions whose first right result moved are
-    listed, those that became worse first. Nothing is asked again.
-    """
+def _compare(questions: Path, first: Path, second: Path) -> None:
+    """Print how two runs differ."""
     from webrag.evaluation.comparison import compare_scores, moved_questions
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions

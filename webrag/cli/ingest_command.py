@@ -8,6 +8,7 @@ from webrag.cli.options import RunOptions, json_option, run_options, with_option
 from webrag.cli.output import error_value, print_brief, print_jobs, print_json, shown
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run
+from webrag.cli.words import typed_addresses
 from webrag.errors import InputError, PageGoneError, WebRAGError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 
 @with_settings
 @click.command("ingest", short_help="Fetch and store pages, a site, files, folders.")
-@click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True)
+@click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True, callback=typed_addresses)
 @crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
 @click.option(
@@ -67,7 +68,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     metavar="VERSION",
     help="Of the library that the pages are about, as 3.2; else read from addresses and pages.",
 )
-@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
+@click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @click.option(
     "--watch", is_flag=True, help="Go on, and read files again when they change; Ctrl-C ends it."
 )

@@ -1,4 +1,4 @@
-"""`webrag jobs` and `webrag schedule`: what workers do, did and will do."""
+"""`webrag jobs`: what workers do, did and will do."""
 
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -9,6 +9,7 @@ from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
 from webrag.cli.output import print_brief, print_json, shown
 from webrag.cli.running import run
+from webrag.cli.words import typed_addresses
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _T = TypeVar("_T")
 _KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")
 
 
-@click.group("jobs", short_help="List, show, cancel and retry jobs.")
+@click.group("jobs", short_help="Do jobs, look at them, and visit sites again and again.")
 def jobs_command() -> None:
     """Look after what `--queue` of ingest, verify and reindex, and schedules have enqueued.
 
@@ -80,13 +81,8 @@ def retry_command(ctx: click.Context, /, job: int) -> None:
     _print(ctx, _asked(ctx.obj, lambda queue: queue.retry(job)))
 
 
-for _command in (list_command, show_command, cancel_command, retry_command):
-    with_settings(_command)
-
-
-@with_settings
-@click.command("schedule", short_help="Visit a site again and again.")
-@click.argument("site", required=False)
+@jobs_command.command("schedule", short_help="Visit a site again and again.")
+@click.argument("site", required=False, callback=typed_addresses)
 @click.option("--every", metavar="AGE", callback=parse_age, help="Time between two visits: 7d.")
 @click.option("--remove", type=int, metavar="NUMBER", help="Visit this schedule's site no more.")
 @crawl_options
@@ -169,8 +165,7 @@ def parse_queues(
     return tuple(dict.fromkeys(names))  # type: ignore[arg-type]  # checked above
 
 
-@with_settings
-@click.command("worker", short_help="Do jobs that others have enqueued.")
+@jobs_command.command("work", short_help="Do jobs that others have enqueued.")
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),
@@ -192,7 +187,7 @@ def parse_queues(
 )
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
 @click.pass_context
-def worker_command(
+def work_command(
     ctx: click.Context,
     /,
     concurrency: int,
@@ -200,7 +195,7 @@ def worker_command(
     keep: "timedelta | None",
     until_empty: bool,
 ) -> None:
-    """Do what --queue of ingest, verify and reindex, and `webrag schedule` ask for.
+    """Do what --queue of ingest, verify and reindex, and `webrag jobs schedule` ask for.
 
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
     pages under way; what a worker leaves behind, others take over.
@@ -240,3 +235,7 @@ async def _work(
             until_empty=until_empty,
             on_turn=tell,
         )
+
+
+for _command in jobs_command.commands.values():
+    with_settings(_command)

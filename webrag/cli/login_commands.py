@@ -1,4 +1,4 @@
-"""`webrag login`, `logout`, `logins`: sessions of the user's own, kept on this machine."""
+"""`webrag login`: sessions of the user's own, kept on this machine, listed and deleted."""
 
 import sys
 import threading
@@ -29,7 +29,7 @@ _KEPT = {
 
 @with_settings
 @click.command("login", short_help="Keep your session of a site, to read its pages.")
-@click.argument("host")
+@click.argument("host", required=False)
 @click.option(
     "--cookies",
     "file",
@@ -43,23 +43,41 @@ _KEPT = {
     metavar="URL",
     help="Sign in in a Chromium that runs already, as http://127.0.0.1:9222.",
 )
+@click.option(
+    "--remove",
+    is_flag=True,
+    help="Delete the session of HOST; the site is not told, and pages read with it stay stored.",
+)
 @json_option
 @click.pass_context
-def login_command(ctx: click.Context, host: str, file: Path | None, endpoint: str | None) -> None:
+def login_command(
+    ctx: click.Context, host: str | None, file: Path | None, endpoint: str | None, remove: bool
+) -> None:
     """Open HOST in a window, let you sign in, and keep the cookies, encrypted, on this machine.
 
     From then on your own commands read pages of HOST with them: that very host and port, over
-    https, and no other. Pages read so are marked, and `webrag export` leaves them out.
+    https, and no other. Pages read so are marked, and `webrag corpus export` leaves them out.
+
+    Without HOST: list the sites whose session is kept, never what it holds.
 
     \b
     webrag login wiki.example.com
     webrag login wiki.example.com --cookies cookies.txt
+    webrag login wiki.example.com --remove
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.ingestion.logins.session import Login, checked_host, cookies_for, read_cookie_file
 
+    if (file is not None) + (endpoint is not None) + remove > 1:
+        raise InputError("--cookies, --browser and --remove exclude each other.")
+    if host is None:
+        if remove or file is not None or endpoint is not None:
+            raise InputError("Name the host, as in `webrag login wiki.example.com`.")
+        _list(ctx)
+        return
     name = checked_host(host)
-    if file is not None and endpoint is not None:
-        raise InputError("--cookies and --browser exclude each other.")
+    if remove:
+        _remove(ctx, name)
+        return
     if file is not None:
         cookies = cookies_for(name, read_cookie_file(file))
     else:
@@ -77,19 +95,7 @@ def login_command(ctx: click.Context, host: str, file: Path | None, endpoint: st
     click.echo(f"Kept {counted(len(cookies), 'cookie')} of {name}, encrypted; {_KEPT[place]}.")
 
 
-@with_settings
-@click.command("logout", short_help="Delete a stored session.")
-@click.argument("host")
-@json_option
-@click.pass_context
-def logout_command(ctx: click.Context, host: str) -> None:
-    """Delete the session of HOST from this machine; pages read with it stay stored.
-
-    The site is not told. Exit code 2 when there is none.
-    """
-    from webrag.ingestion.logins.session import checked_host
-
-    name = checked_host(host)
+def _remove(ctx: click.Context, name: str) -> None:
     store = _store(ctx.obj)
     if not store.forget(name):
         known = ", ".join(store.hosts()) or "none"
@@ -103,12 +109,7 @@ def logout_command(ctx: click.Context, host: str) -> None:
     )
 
 
-@with_settings
-@click.command("logins", short_help="List the sites you have a stored session of.")
-@json_option
-@click.pass_context
-def logins_command(ctx: click.Context) -> None:
-    """List hosts, when their session was kept and when its cookies end; never what they hold."""
+def _list(ctx: click.Context) -> None:
     settings: Settings = ctx.obj
     found = [*_store(settings).load(), *settings.header_logins]
     if run_options(ctx).json:

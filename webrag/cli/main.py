@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, shown
+from webrag.cli.words import as_address
 from webrag.errors import (
     ConfigurationError,
     FetchError,
@@ -25,37 +26,65 @@ from webrag.errors import (
 )
 from webrag.redaction import redacted_failure
 
-# Name of a command to the module with its function, `NAME_command`; in the order of the help.
-_HOMES = {
-    "demo": "demo_command",
-    "answer": "answer_command",
-    "search": "answer_command",
-    "ask": "answer_command",
-    "read": "page_commands",
-    "ingest": "ingest_command",
-    "login": "login_commands",
-    "logins": "login_commands",
-    "logout": "login_commands",
-    "worker": "jobs_commands",
-    "jobs": "jobs_commands",
-    "schedule": "jobs_commands",
-    "status": "corpus_commands",
-    "verify": "page_commands",
-    "compare-versions": "page_commands",
-    "forget": "corpus_commands",
-    "export": "corpus_commands",
-    "import": "corpus_commands",
-    "doctor": "corpus_commands",
-    "reindex": "corpus_commands",
-    "drop": "corpus_commands",
-    "config": "config_command",
-    "models": "config_command",
-    "web": "serve_commands",
-    "mcp": "serve_commands",
-    "eval": "eval_command",
-    "compare": "eval_command",
+# What people do, the commands for it in the order of the help, and the module that has each as
+# `NAME_command`.
+_GROUPS = {
+    "Start": {"demo": "demo_command", "setup": "setup_command", "config": "config_command"},
+    "Ask": {
+        "ask": "answer_command",
+        "answer": "answer_command",
+        "search": "answer_command",
+        "read": "page_commands",
+        "verify": "page_commands",
+    },
+    "Add": {"ingest": "ingest_command", "login": "login_commands"},
+    "Look after": {
+        "status": "corpus_commands",
+        "forget": "corpus_commands",
+        "reindex": "corpus_commands",
+        "corpus": "corpus_commands",
+        "jobs": "jobs_commands",
+    },
+    "Serve": {"web": "serve_commands", "mcp": "serve_commands"},
+    "Measure": {"eval": "eval_command"},
+}
+_HOMES = {name: home for commands in _GROUPS.values() for name, home in commands.items()}
+
+# What people type who know another program, or an earlier version, and the command that does it.
+_TOLD = {
+    "add": "ingest URL",
+    "compare": "eval QUESTIONS --compare FIRST SECOND",
+    "compare-versions": "search QUESTION --between OLD NEW",
+    "crawl": "ingest URL --max-pages 500",
+    "delete": "forget URL",
+    "doctor": "corpus check",
+    "drop": "corpus drop COLLECTION",
+    "export": "corpus export FILE",
+    "fetch": "ingest URL",
+    "find": "search QUESTION",
+    "import": "corpus import FILE",
+    "index": "ingest URL",
+    "init": "setup",
+    "install": "mcp --install CLIENT",
+    "list": "status",
+    "logins": "login",
+    "logout": "login HOST --remove",
+    "ls": "status",
+    "models": "setup --models",
+    "open": "read URL",
+    "query": "ask QUESTION",
+    "remove": "forget URL",
+    "rm": "forget URL",
+    "schedule": "jobs schedule SITE --every 7d",
+    "serve": "web",
+    "show": "read URL",
+    "start": "web",
+    "ui": "web",
+    "update": "ingest URL --refresh",
+    "worker": "jobs work",
 }
 
+_WITHOUT_COMMAND = "Begin with `ask` for a question, or `answer` for a page and a question."
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
@@ -103,10 +132,30 @@ class _Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.list_commands(ctx), 1)
-            if not near:
+            if args[0] in _TOLD:
+                said = f"That is `webrag {_TOLD[args[0]]}`."
+            elif near:
+                said = f"Did you mean {near[0]!r}?"
+            elif as_address(args[0]) != args[0] or "://" in args[0] or len(args[0].split()) > 1:
+                said = _WITHOUT_COMMAND
+            else:
                 raise
-            said = f"{error.message} Did you mean {near[0]!r}?"
-            raise click.UsageError(said, ctx) from error
+            raise click.UsageError(f"{error.message} {said}", ctx) from error
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by what people do with them."""
+        width = max(map(len, _HOMES))
+        for title, names in _GROUPS.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{name:<{width}}", each.get_short_help_str(80))
+                        for name, each in found.items()
+                        if each is not None
+                    ]
+                )
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from typing_extensions import override
 
 from webrag.argument_checks import LEAST_MAX_TOKENS
+from webrag.cli.words import typed_addresses
 from webrag.redaction import redacted_failure
 
 if TYPE_CHECKING:
@@ -80,7 +81,12 @@ wordings_option = click.option(
 )
 
 url_option = click.option(
-    "--url", "urls", multiple=True, metavar="URL", help="Only this page. Repeatable."
+    "--url",
+    "urls",
+    multiple=True,
+    callback=typed_addresses,
+    metavar="URL",
+    help="Only this page. Repeatable.",
 )
 
 

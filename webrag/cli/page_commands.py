@@ -1,4 +1,4 @@
-"""The commands about one stored page: `read`, `verify`, `compare-versions`."""
+"""The commands about one stored page: `read` and `verify`."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.output import print_brief, print_jobs, print_json, print_text
 from webrag.cli.running import run
+from webrag.cli.words import split_named, typed_addresses
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from webrag.jobs.models import Job
     from webrag.retrieval.citation_checks import Citation, CitationCheck
     from webrag.retrieval.reading import PageExcerpt
-    from webrag.retrieval.version_changes import VersionComparison
     from webrag.settings import Settings
 
 
 @with_settings
 @click.command("read", short_help="Read a stored page; fetches nothing.")
-@click.argument("url", required=False)
+@click.argument("url", required=False, callback=typed_addresses)
 @click.option("--passage", type=click.UUID, metavar="ID", help="Begin with this passage.")
 @click.option("--heading", metavar="TEXT", help="Begin at the heading with these words.")
 @click.option("--quote", metavar="TEXT", help="Begin a little before this quotation.")
@@ -85,8 +85,7 @@ async def _read(
 
 @with_settings
 @click.command("verify", short_help="Check quotations.")
-@click.argument("url", required=False)
-@click.argument("quote", required=False)
+@click.argument("words", nargs=-1, metavar="URL QUOTE")
 @click.option("--chars", metavar="START-END", help="Offsets at which the quotation stands.")
 @click.option(
     "--from",
@@ -95,13 +94,12 @@ async def _read(
     help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
 )
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
-@click.option("--queue", is_flag=True, help="Let `webrag worker` do it; needs webrag[workers].")
+@click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
 @click.pass_context
 def verify_command(
     ctx: click.Context,
-    url: str | None,
-    quote: str | None,
+    words: tuple[str, ...],
     chars: str | None,
     file: Path | None,
     no_live: bool,
@@ -115,9 +113,9 @@ def verify_command(
     from webrag.presentation.reports import format_verification
     from webrag.retrieval.citation_checks import VERBATIM
 
-    if (file is None) == (url is None) or (url is None) != (quote is None):
+    if (file is None) != (len(words) > 1):
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
-    given = _read_citations(file) if file is not None else [_given(str(url), str(quote), chars)]
+    given = _read_citations(file) if file is not None else [_given(words, chars)]
     if queue:
         job = run(_enqueued(ctx.obj, given, live=not no_live))
         print_jobs([job], is_json=run_options(ctx).json)
@@ -149,8 +147,10 @@ async def _enqueued(settings: "Settings", citations: "list[Citation]", *, live: 
         return await rag.enqueue_verification(citations, live=live)
 
 
-def _given(url: str, quote: str, chars: str | None) -> "Citation":
+def _given(words: tuple[str, ...], chars: str | None) -> "Citation":
     from webrag.retrieval.citation_checks import Citation
+
+    (url, *_), quote = split_named(words)
 
     if chars is None:
         return Citation(url=url, quote=quote)
@@ -178,51 +178,3 @@ def _read_citations(file: Path) -> "list[Citation]":
         raise InputError(
             f"{file} is not a list of citations: {first['msg']} at {place or 'its top'}."
         ) from None
-
-
-@with_settings
-@click.command("compare-versions", short_help="Tell what two stored versions say differently.")
-@click.argument("question")
-@click.argument("old")
-@click.argument("new")
-@click.option("--site", metavar="HOST", help="Whose versions OLD and NEW are.")
-@click.option(
-    "--top-k",
-    type=click.IntRange(1, 50),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Passages of each version at most.",
-)
-@json_option
-@click.pass_context
-def compare_versions_command(
-    ctx: click.Context, /, question: str, old: str, new: str, site: str | None, top_k: int
-) -> None:
-    """Find passages for QUESTION in the versions OLD and NEW, and print what changed.
-
-    \b
-    webrag compare-versions "How is a task cancelled?" 3.11 3.12 --site docs.python.org
-    webrag compare-versions "How is a task cancelled?" docs.python.org@3.11 docs.python.org@3.12
-    """  # noqa: D301  click takes the backspace for "do not rewrap"
-    from webrag.orchestration.version_comparison import versioned_name
-    from webrag.presentation.versions import format_comparison
-    from webrag.question import check_question
-
-    check_question(question)
-    for version in (old, new):
-        versioned_name(version, site)
-    comparison = run(_compare(ctx.obj, question, old, new, site, top_k))
-    if run_options(ctx).json:
-        print_json(comparison.model_dump(mode="json"))
-    else:
-        print_text(format_comparison(comparison), pager=False)
-
-
-async def _compare(
-    settings: "Settings", question: str, old: str, new: str, site: str | None, top_k: int
-) -> "VersionComparison":
-    from webrag.app import WebRAG
-
-    async with WebRAG(settings) as rag:
-        return await rag.compare_versions(question, old, new, library=site, top_k=top_k)

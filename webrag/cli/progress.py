@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -23,19 +23,30 @@ _PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
 
 
-def run_progress(*, quiet: bool, verbose: bool) -> "AbstractContextManager[ProgressCallback]":
+@contextmanager
+def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
     """Progress of one run, phase by phase.
 
     Args:
         quiet: Show nothing.
         verbose: Print a line per phase on terminals too.
     """
-    if quiet:
-        return _phases(lambda _text: None)
-    console = _terminal()
-    if console is not None and not verbose:
-        return _live_phases(console)
-    return _phases(_plain_phases())
+    with _line(quiet=quiet, verbose=verbose) as show:
+
+        async def report(
+            phase: str, detail: str, iteration: int | None = None, total: int | None = None
+        ) -> None:
+            show(_sentence(phase, detail, iteration, total))
+
+        yield report
+
+
+@contextmanager
+def step_progress(*, quiet: bool) -> "Iterator[Callable[[str], None]]":
+    """Progress of an answer, step by step; an empty text ends it, before the first sentence."""
+    with ExitStack() as stack:
+        show = stack.enter_context(_line(quiet=quiet, verbose=False))
+        yield lambda text: show(f"{text} ...") if text else stack.close()
 
 
 @contextmanager
@@ -100,9 +111,10 @@ def _plain_crawl() -> "CrawlProgressCallback":
 
 
 def _crawl_text(progress: "CrawlProgress") -> str:
+    pace = f", {progress.pages_per_second:.1f} pages/s" if progress.pages_per_second else ""
     return (
-        f"{progress.done:,} pages done, {progress.queued:,} queued, {progress.failed:,} failed,"
-        f" {progress.pages_per_second:.1f} pages/s{_left(progress.seconds_left)}"
+        f"{progress.done:,} pages done, {progress.queued:,} queued, {progress.failed:,} failed"
+        f"{pace}{_left(progress.seconds_left)}"
     )
 
 
@@ -168,16 +180,19 @@ def _terminal() -> "Console | None":
 
 
 @contextmanager
-def _phases(show: Callable[[str], None]) -> "Iterator[ProgressCallback]":
-    async def report(
-        phase: str, detail: str, iteration: int | None = None, total: int | None = None
-    ) -> None:
-        show(_sentence(phase, detail, iteration, total))
+def _line(*, quiet: bool, verbose: bool) -> "Iterator[Callable[[str], None]]":
+    """One line that changes on a terminal, a line for each text elsewhere."""
+    console = None if quiet else _terminal()
+    if quiet:
+        yield lambda _text: None
+    elif console is None or verbose:
+        yield _plain_lines()
+    else:
+        with _live_line(console) as show:
+            yield show
 
-    yield report
 
-
-def _plain_phases() -> Callable[[str], None]:
+def _plain_lines() -> Callable[[str], None]:
     last = ""
 
     def show(text: str) -> None:
@@ -190,7 +205,7 @@ def _plain_phases() -> Callable[[str], None]:
 
 
 @contextmanager
-def _live_phases(console: "Console") -> "Iterator[ProgressCallback]":
+def _live_line(console: "Console") -> "Iterator[Callable[[str], None]]":
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
@@ -199,12 +214,7 @@ def _live_phases(console: "Console") -> "Iterator[ProgressCallback]":
     columns = (SpinnerColumn(), TimeElapsedColumn(), text)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("", total=None)
-
-        def show(text: str) -> None:
-            progress.update(task, description=text)
-
-        with _phases(show) as report:
-            yield report
+        yield lambda text: progress.update(task, description=text)
 
 
 def _sentence(phase: str, detail: str, iteration: int | None, total: int | None) -> str:

@@ -1,30 +1,97 @@
 """The commands that serve: `webrag mcp` for MCP clients, `webrag web` for people."""
 
+import shlex
 import sys
+from pathlib import Path
 
 import click
 
 from webrag.cli.options import host_option, run_options, with_options, with_settings
+from webrag.cli.running import run
+from webrag.errors import InputError
 
 
-def _mcp(ctx: click.Context) -> None:
-    """Serve the tools answer, search, status, ingest and verify to MCP clients.
+def _mcp(
+    ctx: click.Context, *, print_config: str | None, install: str | None, check: bool, yes: bool
+) -> None:
+    """Serve the tools answer, search, read, status, ingest and verify to MCP clients.
 
-    Over stdio the client starts this command itself; messages go to standard error. With a client
-    that reads a JSON configuration, the entry is: {"command": "webrag", "args": ["mcp"]}
+    Over stdio the client starts this command itself; messages go to standard error. A client is
+    one of claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf and zed; what is
+    written for it names this program by its path and keeps the options given here.
 
     With --transport http it serves http://HOST:PORT/mcp until it is stopped. MCP_AUTH_TOKEN sets
     the bearer token that clients must send.
-    """
+
+    \b
+    webrag mcp --install claude-desktop
+    webrag mcp --print-config vscode --collection work
+    webrag mcp --check
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    if (print_config is not None) + (install is not None) + check > 1:
+        raise InputError("--print-config, --install and --check exclude each other.")
+    if name := print_config or install:
+        _configure(name, _start(ctx), writes=install is not None, asks=not yes)
+        return
+    if check:
+        _check(_start(ctx))
+        return
     from webrag.mcp_server.server import serve
 
     if ctx.obj.mcp_transport == "stdio" and sys.stdin.isatty():
         click.echo(
             "Waiting for an MCP client on standard input; clients start this command themselves, "
-            "as docs/clients.md shows. Ctrl-C ends it.",
+            "as docs/clients.md shows. `webrag mcp --install CLIENT` tells one. Ctrl-C ends it.",
             err=True,
         )
     serve(ctx.obj)
+
+
+def _configure(name: str, command: list[str], *, writes: bool, asks: bool) -> None:
+    """Print what a client needs, or write it into its file."""
+    from webrag.mcp_server.clients import CLIENTS, block, install
+
+    if name not in CLIENTS:
+        raise InputError(f"There is no client {name!r}; there are {', '.join(CLIENTS)}.")
+    client = CLIENTS[name]
+    lines = block(client, command)
+    if not writes:
+        click.echo(lines)
+        click.echo(f"It belongs into {client.path}.", err=True)
+        return
+    if asks:
+        if not sys.stdin.isatty():
+            raise InputError(f"Writing {client.path} needs --yes when nobody can be asked.")
+        click.echo(lines, err=True)
+        click.confirm(f"Write this into {client.path}?", err=True, abort=True)
+    path = install(client, command)
+    click.echo(f"Written to {path}. Start {client.title} again, and ask it to search WebRAG.")
+
+
+def _check(command: list[str]) -> None:
+    """Start the server as a client would, and say how that went."""
+    from webrag.mcp_server.clients import check
+
+    seconds, tools, status = run(check(command))
+    click.echo(f"{shlex.join(command)}\nanswers after {seconds:.1f} s, with {', '.join(tools)}.")
+    stored = next((line for line in status.splitlines() if line.startswith("Documents")), "")
+    click.echo(stored or status)
+
+
+def _start(ctx: click.Context) -> list[str]:
+    """The command that starts this server from anywhere, with the options that were given."""
+    program = Path(sys.argv[0]).absolute()
+    is_script = program.stem == "webrag" and program.is_file()
+    command = [str(program)] if is_script else [sys.executable, "-m", "webrag"]
+    given = {name: ctx.params[name] for name in ("collection", "data_dir", "env_file")}
+    for name, value in given.items():
+        if value is not None:
+            path = value.absolute() if isinstance(value, Path) else value
+            command += [f"--{name.replace('_', '-')}", str(path)]
+    for host in ctx.params["allow_host"]:
+        command += ["--allow-host", host]
+    at = 1 if is_script else 3
+    return [*command[:at], "mcp", *command[at:]]
 
 
 def _full_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
@@ -40,6 +107,10 @@ _with_mcp_options = with_options(
     ),
     host_option,
     click.option("--port", type=int, help="Port to listen on.  [default: 8765]"),
+    click.option("--print-config", metavar="CLIENT", help="Print what the client's file needs."),
+    click.option("--install", metavar="CLIENT", help="Write that into the file, after asking."),
+    click.option("--yes", is_flag=True, help="With --install: do not ask."),
+    click.option("--check", is_flag=True, help="Start the server as a client would, and ask it."),
 )
 
 

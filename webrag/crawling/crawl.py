@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +39,9 @@ from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.fetch_context import listening, patiently
 
 _SHOWN_FAILURES: Final = 20
+
+_PACE_PAGES: Final = 30
+_FEW: Final = 3  # the first pages tell of the start, not of the pace
 
 _SHOWN_NOTES: Final = 20
 
@@ -240,6 +243,7 @@ class CrawlRun:
         self._queue = CrawlQueue(state, record.id)
         self._known = 0
         self._waiting = 0
+        self._ended: deque[float] = deque(maxlen=_PACE_PAGES)
         self._provider_failures = 0
 
     @property
@@ -489,17 +493,23 @@ class CrawlRun:
             return
         tally = self._tally
         done = self.record.visited + tally.visited
+        self._ended.append(time.monotonic())
         self._on_progress(
             CrawlProgress(
                 done=done,
                 queued=max(0, min(self._waiting, self.options.max_pages - done)),
                 failed=tally.failed.total(),
-                pages_per_second=tally.visited / max(tally.seconds, 1e-6),
+                pages_per_second=self._pace(),
                 url=url,
                 outcome=outcome,
                 reason=reason,
             )
         )
+
+    def _pace(self) -> float:
+        """Pages in a second, by the latest ones; 0 until there are a few."""
+        took = self._ended[-1] - self._ended[0]
+        return (len(self._ended) - 1) / took if len(self._ended) > _FEW and took > 0 else 0.0
 
 
 def _stop_if_cancelled() -> None:

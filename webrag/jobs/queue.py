@@ -524,7 +524,7 @@ class JobQueue:
             return (await connection.execute(statement, (number,))).rowcount
 
         if not await self.database.run(work):
-            raise InputError(f"There is no schedule {number}; `webrag schedule` lists them.")
+            raise InputError(f"There is no schedule {number}; `webrag jobs schedule` lists them.")
 
     async def schedules(self) -> list[Schedule]:
         """The sites that are visited again and again, the one due next first."""

@@ -285,7 +285,7 @@ class JobWorker:
             if until_empty and error is not None and interruptions >= _MOST_INTERRUPTIONS:
                 raise StorageError(
                     f"The job queue failed {interruptions} times in a row: {_said(error)}",
-                    hint="The jobs wait; `webrag doctor` checks the database.",
+                    hint="The jobs wait; `webrag corpus check` checks the database.",
                 ) from error
             if until_empty and not await self._queue.others_wait(self._options.queues):
                 return

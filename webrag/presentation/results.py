@@ -1,5 +1,6 @@
 """A result as a person at a terminal reads it, and as a program does; both in the order of rank."""
 
+import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -238,7 +239,8 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
         passages: From `best_passages`.
     """
     if not passages:
-        return "\n".join([*as_of_note(result.as_of), "Nothing was found.", *_notes(result)])
+        nothing = [*as_of_note(result.as_of), "Nothing was found.", *_notes(result)]
+        return "\n".join([*nothing, *_what_would_find_it(result)])
     best, *others = passages
     lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
     lines += _quoted(best, _BEST_LINES)
@@ -248,7 +250,18 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
     for number, block in enumerate(others, 2):
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
         lines += [f"   {line}" for line in (*_quoted(block, _OTHER_LINES), *_stands_in(block))]
-    return "\n".join([*lines, *_rest(result, passages), *_notes(result)])
+    lines += [*_rest(result, passages), *_notes(result)]
+    return "\n".join([*lines, *_what_would_find_it(result)])
+
+
+def _what_would_find_it(result: OrchestrationResult) -> list[str]:
+    """The command to run next, where nothing that was found seems to answer."""
+    if result.confidence_band != "none" or result.as_of is not None:
+        return []
+    pages = shlex.join(result.seed_urls[:1]) or "URL"
+    asked = shlex.quote(one_line(result.query, max_chars=_NOTE_CHARS))
+    why = "To follow the links of this page" if result.seed_urls else "To look on the web"
+    return [f"{why}: webrag answer {pages} {asked} --deep"]
 
 
 def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:

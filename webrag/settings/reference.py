@@ -26,8 +26,8 @@ Python only: [below](#what-is-set-in-python-only).
 ## Where values come from
 
 An argument or a command-line option wins over the environment, the environment over the settings
-file, and that over the default. An empty value counts as not set. `webrag config` prints every
-value with its origin, with secrets masked.
+file, and that over the default. An empty value counts as not set. `webrag config --all` prints
+every value with its origin, with secrets masked.
 
 The settings file holds `NAME=value` lines, like `.env.example`. WebRAG reads one file: the one
 that `--env-file` names, else the one that `WEBRAG_ENV_FILE` names, else `webrag/.env` in your

@@ -176,9 +176,9 @@ class Values(BaseSettings):
 
     models: Literal["bundled", "small", "medium"] | None = setting(
         None,
-        "Embedding and reranker of this machine, chosen together: `webrag models` lists what each "
-        "name stands for. Weights are downloaded once. `EMBEDDING_PROVIDER`, `EMBEDDING_MODEL`, "
-        "`RERANKER_PROVIDER` and `RERANKER_MODEL` win over their part of it.",
+        "Embedding and reranker of this machine, chosen together: `webrag setup --models` lists "
+        "what each name stands for. Weights are downloaded once. `EMBEDDING_PROVIDER`, "
+        "`EMBEDDING_MODEL`, `RERANKER_PROVIDER` and `RERANKER_MODEL` win over their part of it.",
         env="WEBRAG_MODELS",
         begins="Embedding",
     )

@@ -194,6 +194,13 @@ def user_folder(kind: Literal["data", "config"]) -> Path:
     return home / ".local" / "share" / "webrag"
 
 
+def desktop_folder() -> Path:
+    """The folder below which desktop programs of this user keep their settings."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return user_folder("config").parent
+
+
 def is_secret(info: FieldInfo) -> bool:
     """Whether the value must never be shown."""
     return "SecretStr" in str(info.annotation)

@@ -1,6 +1,6 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 
 _RECENT = 8
 _PING_S = 15
-
-_STEPS: Mapping[str, str] = {
-    "plan": "Reading the question",
-    "read pages": "Reading the pages you named",
-    "retrieve": "Searching what is stored",
-    "rerank": "Comparing passages with the question",
-    "synthesize": "Choosing sentences and checking each quotation",
-    "reflect": "Judging the answer",
-}
 
 
 @dataclass(frozen=True)
@@ -295,8 +286,10 @@ async def _told(run: WatchedRun) -> AsyncIterator[JSONServerSentEvent]:
 
 
 def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
+    from webrag.presentation.answer import STEPS
+
     if event.kind == "step":
-        run.tell("step", text=_STEPS.get(event.detail, event.detail))
+        run.tell("step", text=STEPS.get(event.detail, event.detail))
     elif event.kind == "progress":
         run.tell("line", text=event.detail, round=event.round or 0)
     elif event.kind == "part" and event.part is not None:

@@ -167,7 +167,7 @@ def _foreign_form() -> AccessDeniedError:
 def _too_large(most: int) -> TooLargeError:
     return TooLargeError(
         f"What was sent is longer than the {most:,} bytes that are taken here.",
-        hint="`webrag import FILE` takes exports of any size.",
+        hint="`webrag corpus import FILE` takes exports of any size.",
     )
 
 

@@ -42,7 +42,7 @@ def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
     assert result.stdout.count("every three weeks with citric acid. [1]") == 1
     assert "[CITATIONS]\n[1] " in result.stdout
     assert "Confidence: " in result.stdout
-    assert result.stderr.startswith("plan ...\nread pages ...\nretrieve ...\n")
+    assert result.stderr.startswith("Reading the question ...\nReading the pages you named ...\n")
 
 
 @pytest.mark.parametrize(

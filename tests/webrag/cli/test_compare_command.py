@@ -31,7 +31,7 @@ def test_two_runs_are_compared_question_by_question(
     first = write(tmp_path / "a.jsonl", *(record(n, "hay") for n in range(8)))
     second = write(tmp_path / "b.jsonl", *(record(n, "needle") for n in range(8)))
 
-    result = webrag("compare", questions, first, second)
+    result = webrag("eval", questions, "--compare", first, second)
 
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith(f"Questions compared: 8; first: {first}, second: {second}\n")
@@ -47,7 +47,7 @@ def test_questions_that_moved_are_listed_the_worse_first(
     first = write(tmp_path / "a.jsonl", record(0, "hay"), record(1, "needle"), record(2, "hay"))
     second = write(tmp_path / "b.jsonl", record(0, "needle"), record(1, "hay"), record(2, "hay"))
 
-    result = webrag("compare", questions, first, second)
+    result = webrag("eval", questions, "--compare", first, second)
 
     listed = result.stdout.partition("where it moved:\n")[2].splitlines()
     assert [line.split() for line in listed[1:]] == [
@@ -59,14 +59,14 @@ def test_questions_that_moved_are_listed_the_worse_first(
 def test_runs_of_equal_ranks_list_no_question(questions: str, tmp_path: Path, webrag: Run) -> None:
     same = write(tmp_path / "a.jsonl", record(0, "needle"))
 
-    assert "where it moved" not in webrag("compare", questions, same, same).stdout
+    assert "where it moved" not in webrag("eval", questions, "--compare", same, same).stdout
 
 
 def test_questions_of_one_run_only_are_named(questions: str, tmp_path: Path, webrag: Run) -> None:
     first = write(tmp_path / "a.jsonl", *(record(n, "hay") for n in range(8)))
     second = write(tmp_path / "b.jsonl", record(0, "needle"))
 
-    result = webrag("compare", questions, first, second)
+    result = webrag("eval", questions, "--compare", first, second)
 
     assert result.stdout.startswith("Questions compared: 1;")
     assert "not in both runs and left out: q1, q2, q3, q4, q5 ..." in result.stderr
@@ -77,7 +77,7 @@ def test_runs_without_a_common_question_are_refused(
 ) -> None:
     empty = write(tmp_path / "a.jsonl")
 
-    result = webrag("compare", questions, empty, empty)
+    result = webrag("eval", questions, "--compare", empty, empty)
 
     assert (result.exit_code, result.stdout) == (2, "")
     assert "is in both runs" in result.stderr
@@ -89,7 +89,9 @@ def test_a_line_that_is_no_record_is_named(
 ) -> None:
     (tmp_path / "bad.jsonl").write_text(text, encoding="utf-8")
 
-    result = webrag("compare", questions, str(tmp_path / "bad.jsonl"), str(tmp_path / "bad.jsonl"))
+    result = webrag(
+        "eval", questions, "--compare", str(tmp_path / "bad.jsonl"), str(tmp_path / "bad.jsonl")
+    )
 
     assert result.exit_code == 2
     assert "bad.jsonl line 1 is not a record of a run" in result.stderr

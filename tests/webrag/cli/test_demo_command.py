@@ -16,8 +16,8 @@ from webrag.postgres.embedded.server import EmbeddedPostgres
 
 Run = Callable[..., Result]
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-SHOWN = README[README.index("```text\n[SOURCES]") :].split("```")[1].removeprefix("text\n")
+PAGE = (Path(__file__).parents[3] / "docs/guide/install.md").read_text(encoding="utf-8")
+SHOWN = PAGE[PAGE.index("```text\n[SOURCES]") :].split("```")[1].removeprefix("text\n")
 SECTION = re.compile(r"^\[[A-Z][A-Z -]+\]$", re.M)
 
 

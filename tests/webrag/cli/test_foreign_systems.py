@@ -27,7 +27,7 @@ for command in (
     ["ingest", f"{site}/", *place],
     ["search", "How is the filter cleaned?", *place],
     ["ingest", f"{site}/other", "--queue", *place],
-    ["worker", "--until-empty", *place],
+    ["jobs", "work", "--until-empty", *place],
     ["jobs", "list", *place],
 ):
     try:
@@ -79,12 +79,12 @@ def test_modules_of_unix_are_imported_where_they_are_used_only() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ("worker",),
+        ("jobs", "work"),
         ("jobs", "list"),
         ("jobs", "show", "1"),
         ("jobs", "cancel", "1"),
         ("jobs", "retry", "1"),
-        ("schedule",),
+        ("jobs", "schedule"),
         ("ingest", "https://docs.test/", "--queue"),
     ],
 )

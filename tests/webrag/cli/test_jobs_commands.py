@@ -21,7 +21,7 @@ def test_queued_page_is_stored_by_a_worker(
 
     queued = corpus_command(site, "ingest", f"{site}/", "--queue")
     before = len(site.paths)
-    worked = corpus_command(site, "worker", "--until-empty")
+    worked = corpus_command(site, "jobs", "work", "--until-empty")
     shown = corpus_command(site, "jobs", "show", "1")
 
     assert f"- 1: {site}/\n  (waiting)" in queued.stdout
@@ -52,7 +52,7 @@ def test_worker_reads_pages_with_the_logins_that_are_lent_to_others(
     place += ["--collection", database.config.collection]
 
     webrag("ingest", url, "--queue", *place)
-    worked = webrag("worker", "--until-empty", *place)
+    worked = webrag("jobs", "work", "--until-empty", *place)
     fake.stop()
 
     assert len(fake.asked("scrape")) == (read_by == "firecrawl")
@@ -71,7 +71,7 @@ def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     same = corpus_command(site, "reindex", "--queue")
     queued = corpus_command(site, "reindex", "--queue", "--force")
     again = corpus_command(site, "reindex", "--queue", "--force")
-    corpus_command(site, "worker", "--until-empty")
+    corpus_command(site, "jobs", "work", "--until-empty")
     checked = corpus_command(site, "jobs", "show", "1")
     embedded = corpus_command(site, "jobs", "show", "2")
 
@@ -104,9 +104,9 @@ def test_unknown_job_is_told_so(corpus_command: Run) -> None:
 
 
 def test_schedule_is_set_shown_by_status_and_removed(corpus_command: Run) -> None:
-    made = corpus_command(None, "schedule", "https://docs.test/guide/", "--every", "7d")
+    made = corpus_command(None, "jobs", "schedule", "https://docs.test/guide/", "--every", "7d")
     status = corpus_command(None, "status")
-    removed = corpus_command(None, "schedule", "--remove", "1")
+    removed = corpus_command(None, "jobs", "schedule", "--remove", "1")
 
     assert "- 1: https://docs.test/guide/\n  (every 1w; due now)" in made.stdout
     assert "Sites visited again and again: 1 (1 due, 0 failing)" in status.stdout
@@ -118,21 +118,21 @@ def test_schedule_is_set_shown_by_status_and_removed(corpus_command: Run) -> Non
     [("https://docs.test/",), ("--every", "7d"), ("https://docs.test/", "--remove", "1")],
 )
 def test_schedule_that_is_half_given_is_refused(corpus_command: Run, options: tuple[str]) -> None:
-    ran = corpus_command(None, "schedule", *options)
+    ran = corpus_command(None, "jobs", "schedule", *options)
 
     assert ran.exit_code == 2
     assert "Give SITE with --every AGE" in ran.stderr
 
 
 def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
-    ran = corpus_command(None, "worker", "--queues", "page,seite")
+    ran = corpus_command(None, "jobs", "work", "--queues", "page,seite")
 
     assert ran.exit_code == 2
     assert "'seite' is no kind of job; allowed are page, site, citation, embedding." in ran.stderr
 
 
 def test_every_kind_of_job_can_be_named(corpus_command: Run) -> None:
-    named = corpus_command(None, "worker", "--help").stdout
+    named = corpus_command(None, "jobs", "work", "--help").stdout
 
     for kind in get_args(JobKind):
         assert corpus_command(None, "jobs", "list", "--kind", kind).exit_code == 0
@@ -145,7 +145,7 @@ def test_worker_does_the_queues_that_are_named(
     site = static_site({"/": PAGE})
     corpus_command(site, "ingest", f"{site}/", "--max-pages", "9", "--queue")
 
-    corpus_command(site, "worker", "--until-empty", "--queues", "page")
+    corpus_command(site, "jobs", "work", "--until-empty", "--queues", "page")
     waiting = corpus_command(site, "jobs", "list", "--kind", "site", "--unfinished")
     others = corpus_command(site, "jobs", "list", "--kind", "page")
 

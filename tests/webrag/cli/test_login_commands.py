@@ -25,10 +25,10 @@ def cookies(tmp_path: Path) -> str:
 
 def test_login_is_kept_listed_and_deleted_and_never_shown(run: Run, cookies: str) -> None:
     kept = run("login", "wiki.example", "--cookies", cookies)
-    listed = run("logins")
-    as_json = run("logins", "--json")
-    deleted = run("logout", "https://wiki.example/page")
-    again = run("logout", "wiki.example")
+    listed = run("login")
+    as_json = run("login", "--json")
+    deleted = run("login", "https://wiki.example/page", "--remove")
+    again = run("login", "wiki.example", "--remove")
 
     assert "Kept 1 cookie of wiki.example, encrypted" in kept.stdout
     assert listed.stdout.splitlines()[1].endswith("2100-01-01 00:00 UTC")
@@ -38,7 +38,7 @@ def test_login_is_kept_listed_and_deleted_and_never_shown(run: Run, cookies: str
     assert (again.exit_code, "There is no login for wiki.example" in again.stderr) == (2, True)
     everything = (kept, listed, as_json, deleted, again)
     assert not any(SECRET in each.output for each in everything)
-    assert "no logins" in run("logins").stdout
+    assert "no logins" in run("login").stdout
 
 
 @pytest.mark.parametrize(

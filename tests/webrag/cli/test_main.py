@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ import click
 import pytest
 from click.testing import Result
 
+from webrag.cli.main import _TOLD as TOLD
 from webrag.cli.options import json_option, with_settings
 from webrag.errors import (
     ConfigurationError,
@@ -18,34 +20,10 @@ from webrag.errors import (
 
 Run = Callable[..., Result]
 COMMANDS = [
-    "demo",
-    "answer",
-    "search",
-    "ask",
-    "read",
-    "ingest",
-    "login",
-    "logins",
-    "logout",
-    "worker",
-    "jobs",
-    "schedule",
-    "status",
-    "verify",
-    "compare-versions",
-    "forget",
-    "export",
-    "import",
-    "doctor",
-    "reindex",
-    "drop",
-    "config",
-    "models",
-    "web",
-    "mcp",
-    "eval",
-    "compare",
-]
+    "demo", "setup", "config", "ask", "answer", "search", "read", "verify", "ingest", "login",
+    "status", "forget", "reindex", "corpus", "jobs", "web", "mcp", "eval",
+]  # fmt: skip
+GROUPS = {"jobs": "list", "corpus": "check"}
 
 
 def failing(error: BaseException) -> click.Command:
@@ -58,20 +36,43 @@ def failing(error: BaseException) -> click.Command:
     return fail
 
 
-def test_help_lists_every_command_in_order_of_use(webrag: Run) -> None:
+def test_help_lists_at_most_18_commands_by_what_people_do(webrag: Run) -> None:
     result = webrag("--help")
 
-    listed = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines()[1:]]
-    assert (result.exit_code, listed) == (0, COMMANDS)
+    listed = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")]
+    titles = re.findall(r"^(\w[\w ]+):$", result.stdout, re.MULTILINE)
+    assert [each for each in listed if each in COMMANDS] == COMMANDS
+    assert len(COMMANDS) <= 18
+    assert titles == ["Options", "Start", "Ask", "Add", "Look after", "Serve", "Measure"]
 
 
-@pytest.mark.parametrize("command", [*(each for each in COMMANDS if each != "jobs"), "jobs list"])
+@pytest.mark.parametrize("command", [f"{each} {GROUPS.get(each, '')}" for each in COMMANDS])
 def test_help_of_a_command_is_tidy(command: str, webrag: Run) -> None:
     result = webrag(*command.split(), "--help")
 
     assert result.exit_code == 0
     assert "--allow-host" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("typed", sorted(TOLD))
+def test_word_of_another_program_is_told_its_command_which_exists(typed: str, webrag: Run) -> None:
+    result = webrag(typed, "https://docs.example.com/")
+
+    told = re.findall(r"That is `webrag ([\w -]+)", result.stderr)[0].split()
+    path = told[:2] if told[0] in GROUPS else told[:1]
+    options = [each for each in told if each.startswith("--")]
+    assert result.exit_code == 2
+    shown = webrag(*path, "--help").stdout
+    assert shown.startswith(f"Usage: webrag {' '.join(path)} ")
+    assert all(option in shown for option in options)
+
+
+@pytest.mark.parametrize("typed", ["https://docs.example.com/", "docs.example.com", "How is it?"])
+def test_question_or_address_without_a_command_is_told_where_it_goes(
+    typed: str, webrag: Run
+) -> None:
+    assert "Begin with `ask` for a question" in webrag(typed).stderr
 
 
 def test_version_is_printed(webrag: Run) -> None:

@@ -133,7 +133,7 @@ def test_forget_needs_yes_when_nobody_can_be_asked(filled: Any, corpus_command: 
 def test_drop_needs_yes_when_nobody_can_be_asked(
     filled: Any, corpus_command: Run, database: Database
 ) -> None:
-    result = corpus_command(None, "drop", database.config.collection)
+    result = corpus_command(None, "corpus", "drop", database.config.collection)
 
     assert (result.exit_code, status(corpus_command)["documents"]) == (2, 2)
     assert "--yes" in result.stderr
@@ -141,8 +141,8 @@ def test_drop_needs_yes_when_nobody_can_be_asked(
 
 def test_drop_removes_a_collection(filled: Any, corpus_command: Run, database: Database) -> None:
     name = database.config.collection
-    dropped = corpus_command(None, "drop", name, "--yes")
-    again = corpus_command(None, "drop", name, "--yes")
+    dropped = corpus_command(None, "corpus", "drop", name, "--yes")
+    again = corpus_command(None, "corpus", "drop", name, "--yes")
 
     assert dropped.stdout == f"The collection {name} was dropped.\n"
     assert again.exit_code == 1
@@ -155,11 +155,11 @@ def test_status_lists_the_other_collections(filled: Any, webrag: Run, database: 
         shown = webrag("status", *place)
         assert f"{database.config.collection} (2 pages)" in shown.stdout
     finally:
-        webrag("drop", "test_other_collection", "--yes", *place)
+        webrag("corpus", "drop", "test_other_collection", "--yes", *place)
 
 
 def test_doctor_finds_a_sound_corpus_sound(filled: Any, corpus_command: Run) -> None:
-    result = corpus_command(None, "doctor", "--all", "--json")
+    result = corpus_command(None, "corpus", "check", "--all", "--json")
 
     shown = json.loads(result.stdout)
     assert (result.exit_code, shown["ok"]) == (0, True), shown
@@ -171,7 +171,7 @@ def test_doctor_finds_a_sound_corpus_sound(filled: Any, corpus_command: Run) -> 
 def test_doctor_fails_with_a_remedy_when_the_model_does_not_fit(
     filled: Any, corpus_command: Run, other_model: Any
 ) -> None:
-    result = corpus_command(None, "doctor")
+    result = corpus_command(None, "corpus", "check")
 
     assert result.exit_code == 1
     assert "fail  model" in result.stdout
@@ -204,7 +204,7 @@ def test_reindex_and_back_leaves_a_sound_corpus(
     monkeypatch.setenv("EMBEDDING_PROVIDER", "bundled")
     back = json.loads(corpus_command(None, "reindex", "--json").stdout)
     again = json.loads(corpus_command(None, "reindex", "--json").stdout)
-    doctor = corpus_command(None, "doctor", "--all", "--json")
+    doctor = corpus_command(None, "corpus", "check", "--all", "--json")
 
     assert added.exit_code == 0, added.stderr
     assert (before["dimensions"], back["dimensions"]) == (DIMENSIONS, 256)
@@ -241,7 +241,7 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
     process.communicate()
 
     meanwhile = corpus_command(None, "search", "Tell me about animal3", "--json")
-    doctor = corpus_command(None, "doctor", "--json")
+    doctor = corpus_command(None, "corpus", "check", "--json")
     other_model.holds_from = None
     other_model.held.set()
     monkeypatch.setenv("EMBEDDING_PROVIDER", "openai_compatible")
@@ -254,7 +254,7 @@ def test_killed_reindex_serves_the_old_index_and_goes_on_where_it_stopped(
     report = json.loads(resumed.stdout)
     assert report["chunks"] == 480
     assert report["embedded"] == 480 - 256
-    assert corpus_command(None, "doctor", "--all", "--quiet").exit_code == 0
+    assert corpus_command(None, "corpus", "check", "--all", "--quiet").exit_code == 0
 
 
 def test_reindex_of_nothing_is_a_sentence(corpus_command: Run, other_model: Any) -> None:

@@ -3,10 +3,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from webrag.mcp_server.clients import CLIENTS
 from webrag.postgres.database import Database
 
 INITIALIZE = {
@@ -69,3 +71,26 @@ def test_typed_on_a_terminal_it_says_what_it_waits_for() -> None:
 
     assert first.startswith("Waiting for an MCP client")
     assert "docs/clients.md" in first
+
+
+def test_command_line_writes_nothing_unless_somebody_says_so(
+    webrag: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    refused = webrag("mcp", "--install", "cursor")
+    written = webrag("mcp", "--install", "cursor", "--yes", "--collection", "work")
+
+    assert (refused.exit_code, "--yes" in refused.stderr) == (2, True)
+    entry = json.loads((tmp_path / ".cursor/mcp.json").read_text())["mcpServers"]["webrag"]
+    assert [entry["command"], *entry["args"]] == [
+        sys.executable, "-m", "webrag", "mcp", "--collection", "work",
+    ]  # fmt: skip
+    assert str(tmp_path / ".cursor/mcp.json") in written.stdout
+
+
+def test_help_names_every_client(webrag: Callable[..., Result]) -> None:
+    shown = " ".join(webrag("mcp", "--help").stdout.split())
+
+    assert [name for name in CLIENTS if name not in shown] == []
+    assert "there are claude-desktop" in webrag("mcp", "--print-config", "nope").stderr

@@ -1,4 +1,4 @@
-"""`webrag models`: what can be chosen, and what is on disk."""
+"""`webrag setup --models`: what can be chosen, and what is on disk."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def place_weights(data_dir: Path) -> None:
 
 
 def test_combinations_are_listed_with_size_and_licence(webrag: Run, tmp_path: Path) -> None:
-    result = webrag("models", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "--data-dir", str(tmp_path))
 
     assert result.exit_code == 0
     listed = [line for line in result.stdout.splitlines() if line and line[0] != " "]
@@ -31,7 +31,7 @@ def test_combinations_are_listed_with_size_and_licence(webrag: Run, tmp_path: Pa
 def test_what_is_on_disk_is_told(webrag: Run, tmp_path: Path) -> None:
     place_weights(tmp_path)
 
-    result = webrag("models", "--json", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "--json", "--data-dir", str(tmp_path))
 
     found = json.loads(result.stdout)
     on_disk = {
@@ -45,7 +45,7 @@ def test_what_is_on_disk_is_told(webrag: Run, tmp_path: Path) -> None:
 
 
 def test_every_quality_says_whether_it_was_measured(webrag: Run, tmp_path: Path) -> None:
-    result = webrag("models", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "--data-dir", str(tmp_path))
 
     qualities = [line for line in result.stdout.splitlines() if line.startswith("  quality")]
     assert len(qualities) == len(COMBINATIONS)
@@ -59,20 +59,20 @@ def test_combination_in_use_is_marked(
 ) -> None:
     monkeypatch.setenv("WEBRAG_MODELS", "small")
 
-    result = webrag("models", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "--data-dir", str(tmp_path))
 
     assert "small (in use)" in result.stdout.splitlines()
 
 
 def test_name_that_does_not_exist_names_those_that_do(webrag: Run, tmp_path: Path) -> None:
-    result = webrag("models", "smal", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "smal", "--data-dir", str(tmp_path))
 
     assert result.exit_code == 2
     assert "there are bundled, small, medium" in result.stderr
 
 
 def test_bundled_models_need_no_download(webrag: Run, tmp_path: Path) -> None:
-    result = webrag("models", "bundled", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "bundled", "--data-dir", str(tmp_path))
 
     assert (result.exit_code, list(tmp_path.iterdir())) == (0, [])
     assert "download   none" in result.stdout
@@ -83,7 +83,7 @@ def test_download_without_a_network_says_what_it_would_have_taken(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # else a failed download is tried for 12 s
 
-    result = webrag("models", "small", "--data-dir", str(tmp_path))
+    result = webrag("setup", "--models", "small", "--data-dir", str(tmp_path))
 
     assert result.exit_code == 2
     assert "all-MiniLM-L6-v2 once: about 90 MB, licence apache-2.0" in result.stderr

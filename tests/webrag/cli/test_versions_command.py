@@ -54,7 +54,7 @@ def test_queued_page_keeps_the_version_that_it_was_given(
     corpus_command: Run, site: Any, host: str
 ) -> None:
     corpus_command(site, "ingest", f"{site}/plain", "--version", "3.2", "--queue")
-    corpus_command(site, "worker", "--until-empty")
+    corpus_command(site, "jobs", "work", "--until-empty")
 
     shown = corpus_command(site, "status")
     listed = json.loads(corpus_command(site, "status", "--json").stdout)["sites"]
@@ -115,7 +115,7 @@ def test_crawled_pages_get_the_named_version(corpus_command: Run, site: Any) -> 
     [
         ("ingest", "https://docs.test/", "--version", "newest"),
         ("search", QUESTION, "--version", "newest"),
-        ("compare-versions", QUESTION, "1.9", "newest"),
+        ("search", QUESTION, "--between", "1.9", "newest"),
     ],
 )
 def test_what_is_no_version_is_refused_at_once(webrag: Run, arguments: tuple[str, ...]) -> None:
@@ -126,7 +126,7 @@ def test_what_is_no_version_is_refused_at_once(webrag: Run, arguments: tuple[str
 
 
 def test_comparison_marks_the_words_that_changed(corpus_command: Run, site: Any, host: str) -> None:
-    result = corpus_command(site, "compare-versions", QUESTION, "1.9", "1.10", "--site", host)
+    result = corpus_command(site, "search", QUESTION, "--between", "1.9", "1.10", "--site", host)
 
     assert result.exit_code == 0, result.output
     assert "1 reworded, 0 added, 0 removed, 0 unchanged." in result.stdout
@@ -137,14 +137,14 @@ def test_comparison_marks_the_words_that_changed(corpus_command: Run, site: Any,
 def test_comparison_as_json_quotes_both_versions(corpus_command: Run, site: Any, host: str) -> None:
     names = (f"{host}@1.9", f"{host}@1.10")
 
-    result = corpus_command(site, "compare-versions", QUESTION, *names, "--json")
+    result = corpus_command(site, "search", QUESTION, "--between", *names, "--json")
 
     (change,) = json.loads(result.stdout)["changes"]
     assert (change["kind"], change["old"]["text"], change["new"]["text"]) == ("reworded", OLD, NEW)
 
 
 def test_version_with_two_libraries_is_refused(webrag: Run) -> None:
-    result = webrag("compare-versions", QUESTION, "a.test@1", "2", "--site", "b.test")
+    result = webrag("search", QUESTION, "--between", "a.test@1", "2", "--site", "b.test")
 
     assert result.exit_code == 2
     assert "'a.test@1' names its library already" in result.stderr

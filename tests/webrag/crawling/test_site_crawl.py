@@ -206,7 +206,7 @@ async def test_progress_tells_done_queued_failed_and_rate(
     await crawl_lab.crawler().crawl(f"{site}/docs/", CrawlOptions(), on_progress=seen.append)
 
     assert (seen[-1].done, seen[-1].queued, seen[-1].failed) == (5, 0, 1)
-    assert seen[-1].pages_per_second > 0
+    assert (seen[0].seconds_left, seen[-1].pages_per_second > 0) == (None, True)
     assert {at.url: at.outcome for at in seen if at.outcome == "failed"} == {
         f"{site}/docs/b.html": "failed"
     }

@@ -94,7 +94,10 @@ def test_weaker_evidence_prints_less(
 def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
     result = make_result(confidence=0.0, confidence_band="none", warnings=("Nothing is stored.",))
 
-    assert shown(result) == "Nothing was found.\nNote: Nothing is stored."
+    assert shown(result) == (
+        "Nothing was found.\nNote: Nothing is stored.\n"
+        "To follow the links of this page: webrag answer https://docs.example.org/guide/install 'How do I set the timeout of a firing?' --deep"
+    )
 
 
 def test_words_that_stand_for_others_are_told_in_every_form(

@@ -192,7 +192,7 @@ def tables_check(missing: list[str]) -> Check:
         name="tables",
         level="fail",
         found=f"Missing: {', '.join(missing)}.",
-        remedy="Restore a backup, or `webrag drop` the collection and fetch its pages again.",
+        remedy="Restore a backup, or `webrag corpus drop` it and fetch its pages again.",
     )
 
 

@@ -42,6 +42,8 @@ _PLAIN_NAMES: Final = frozenset(
     installing license licence maintainers news notice readme thanks todo upgrading""".split()  # noqa: SIM905
 )
 _CODE_NAMES: Final = {"dockerfile": "dockerfile", "makefile": "make", "justfile": "make"}
+# They dress web pages and say nothing; named themselves they are read.
+_DRESS: Final = frozenset({"cjs", "css", "js", "mjs", "scss"})
 _GENERATED: Final = re.compile(
     r"(?:\.min\.(?:js|css)|[.-]lock(?:\.(?:json|yaml))?|\.lockb|\.snap|\bsearchindex\.js)\Z"
 )
@@ -71,6 +73,8 @@ def why_left_out(name: str) -> str | None:
         return "hidden"
     if _GENERATED.search(name.lower()):
         return "generated"
+    if PurePath(name.lower()).suffix[1:] in _DRESS:
+        return "scripts and style sheets"
     return None if kind_of_name(name) else "of a kind that is not read"
 
 

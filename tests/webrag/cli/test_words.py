@@ -1,0 +1,143 @@
+"""Addresses and questions in any order, as people type them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.cli.words import as_address, split_named, split_words
+
+Run = Callable[..., Result]
+PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>
+<p>Clean the filter of the kettle every three weeks with citric acid.</p></main></body></html>"""
+URL = "https://docs.example.com/guide/"
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("docs.example.com", "https://docs.example.com"),
+        ("docs.example.com/guide/", URL),
+        ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("localhost:8000/a", "http://localhost:8000/a"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        (URL, URL),
+        ("notes.md", "notes.md"),
+        ("docs/guide.md", "docs/guide.md"),
+        ("./docs.example.com", "./docs.example.com"),
+        ("mailto:me@example.com", "mailto:me@example.com"),
+    ],
+)
+def test_host_needs_no_scheme_and_nothing_else_gets_one(typed: str, address: str) -> None:
+    assert as_address(typed) == address
+
+
+def test_file_of_the_name_of_a_host_is_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs.example.com").mkdir()
+
+    assert as_address("docs.example.com") == "docs.example.com"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (URL, "How is it cleaned?"),
+        ("How is it cleaned?", URL),
+        (URL, "How", "is", "it", "cleaned?"),
+        ("How", "is", "it", "cleaned?", URL),
+        ("docs.example.com/guide/", "How is it cleaned?"),
+        ("How", "is", "it", "cleaned?", "docs.example.com/guide/"),
+    ],
+)
+@pytest.mark.parametrize("split", [split_words, split_named])
+def test_address_and_question_are_told_apart_in_either_order(
+    words: tuple[str, ...], split: Callable[..., Any]
+) -> None:
+    assert split(words) == ((URL,), "How is it cleaned?")
+
+
+@pytest.mark.parametrize(
+    "words", [("How", "does", "asyncio.timeout", "work"), ("What", "is", "socket.io"), (URL,)]
+)
+def test_what_may_be_asked_about_is_no_address(words: tuple[str, ...]) -> None:
+    assert split_words(words) == ((), " ".join(words))
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
+def test_no_word_is_lost_whatever_is_typed(words: list[str]) -> None:
+    addresses, question = split_words(words)
+
+    assert question
+    assert len(addresses) < len(words)
+    assert len("".join(words)) <= len("".join(addresses)) + len(question)
+
+
+@pytest.mark.parametrize("command", ["answer", "ask", "search"])
+def test_question_may_come_first_and_without_quotation_marks(
+    command: str, static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", site.removeprefix("http://"), "-q")
+
+    result = corpus_command(
+        site, command, "How", "often", "is", "the", "filter", "cleaned", f"{site}/", "-q"
+    )
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "every three weeks with citric acid" in result.stdout
+
+
+def test_answer_without_an_address_names_the_commands_that_need_none(webrag: Run) -> None:
+    result = webrag("answer", "How", "is", "it", "cleaned?")
+
+    assert result.exit_code == 2
+    assert "`webrag ask` and `webrag search`" in result.stderr
+
+
+def test_quotation_may_come_before_its_address(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/", "-q")
+
+    result = corpus_command(site, "verify", "every three weeks with citric acid", f"{site}/")
+
+    assert (result.exit_code, "word for word" in result.stdout) == (0, True)
+
+
+def test_host_as_status_prints_it_is_taken_by_status_and_forget(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/", "-q")
+    host = site.removeprefix("http://")
+
+    shown = corpus_command(None, "status", host)
+    forgotten = corpus_command(None, "forget", host, "--yes")
+    after = corpus_command(None, "status", host)
+
+    assert (shown.exit_code, f"— {site}/\n" in shown.stdout) == (0, True)
+    assert "1 page removed." in forgotten.stdout
+    assert after.exit_code == 1
+
+
+def test_page_that_is_not_stored_ends_status_with_code_1(corpus_command: Run) -> None:
+    assert corpus_command(None, "status", URL).exit_code == 1
+
+
+def test_search_without_an_answer_names_the_command_that_would_find_it(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/", "-q")
+
+    shown = corpus_command(None, "search", "Who won the cup in 1974?", "-q").stdout
+
+    assert "\nTo look on the web: webrag answer URL 'Who won the cup in 1974?' --deep" in shown

@@ -1,0 +1,210 @@
+"""`webrag setup`: a language model of one's own, and the models of this machine."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.output import print_json
+from webrag.cli.running import run
+from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from webrag.settings import Settings
+    from webrag.settings.model import Combination
+    from webrag.wiring.served_models import ModelServer
+
+_OPENAI = "https://api.openai.com/v1"
+_VARIABLES = ("ORCHESTRATION_LLM_BASE_URL", "ORCHESTRATION_LLM_MODEL", "ORCHESTRATION_LLM_API_KEY")
+# They would win over those for answers.
+_CLEARED: "dict[str, str | None]" = dict.fromkeys(
+    ("ANSWER_LLM_BASE_URL", "ANSWER_LLM_MODEL", "ANSWER_LLM_API_KEY")
+)
+_WITHOUT = (
+    "Everything works without a language model: answers are sentences of the pages. With one,"
+    " `webrag ask` and the page write in their own words, each sentence checked against its"
+    " quotation, and questions are split and reworded by it."
+)
+
+
+@with_settings
+@click.command("setup", short_help="Choose the models: none needed, your own, or a provider's.")
+@click.option("--server", metavar="URL|none", help="Server with OpenAI's interface; none for none.")
+@click.option("--model", metavar="NAME", help="Model of that server that writes answers.")
+@click.option("--key", is_flag=True, help="Ask for its key, or read it from standard input.")
+@click.option(
+    "--models",
+    "combination",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="List the embeddings and rerankers that WEBRAG_MODELS can name; download those of NAME.",
+)
+@json_option
+@click.pass_context
+def setup_command(
+    ctx: click.Context, server: str | None, model: str | None, key: bool, combination: str | None
+) -> None:
+    """Choose a language model: none, one that is served on this machine, or a provider's.
+
+    Looks for servers here, asks which one to use, tries it, and writes it to the settings file.
+
+    \b
+    webrag setup
+    webrag setup --server http://127.0.0.1:11434/v1 --model qwen3
+    webrag setup --server none
+    webrag setup --models small
+    """  # noqa: D301  click takes the backspace for "do not rewrap"
+    if combination is not None:
+        _show_models(ctx, combination or None)
+        return
+    if server is None:
+        server, model, key = _chosen(model, key=key)
+    if server is None:
+        return
+    values: dict[str, str | None] = dict.fromkeys(_VARIABLES)
+    took = None
+    if server != "none":
+        values, took = _tried(server, model, _key() if key else None)
+    _write(ctx, values | _CLEARED, took)
+
+
+def _write(ctx: click.Context, values: "dict[str, str | None]", took: float | None) -> None:
+    """Write what was chosen, and say so; a variable of the environment would still win."""
+    from webrag.settings.file import settings_file, write_settings
+
+    path = settings_file(ctx.params["env_file"])
+    write_settings(path, values)
+    url, model = values[_VARIABLES[0]], values[_VARIABLES[1]]
+    if run_options(ctx).json:
+        print_json({"server": url, "model": model, "seconds": took, "file": str(path)})
+    elif url is None:
+        click.echo(f"No language model is used. Written to {path}.")
+    else:
+        click.echo(f"{model} at {url} answers, in {took:.1f} s. Written to {path};")
+        click.echo("`webrag setup --server none` takes it out.")
+    for name in values:
+        if ctx.obj.origin(name.lower()).endswith("in the environment"):
+            click.echo(f"Note: {name} in the environment wins over the file.", err=True)
+
+
+def _tried(
+    server: str, model: str | None, key: str | None
+) -> "tuple[dict[str, str | None], float]":
+    """What to write, once the model has answered, and the seconds that took."""
+    from webrag.settings import load_settings
+    from webrag.wiring.served_models import list_models, try_model
+
+    if model is None:
+        known = run(list_models(server, key))
+        if len(known) != 1:
+            named = ", ".join(known[:20]) or "none"
+            raise InputError(f"Name one with --model; {server} has: {named}.")
+        model = known[0]
+    values: dict[str, str | None] = dict(zip(_VARIABLES, (server, model, key), strict=True))
+    given: dict[str, Any] = {name.lower(): value for name, value in (values | _CLEARED).items()}
+    return values, run(try_model(load_settings(**given)))
+
+
+def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bool]:
+    """Ask which server and model to use; None where nobody can be asked."""
+    from webrag.wiring.served_models import find_servers
+
+    click.echo(f"{_WITHOUT}\n")
+    found = run(find_servers())
+    for number, each in enumerate(found, 2):
+        click.echo(f"  {number}  {each.name} at {each.url}: {', '.join(each.models[:8])}")
+    if not sys.stdin.isatty():
+        if not found:
+            click.echo("No server of language models was found on this machine.")
+        click.echo("Choose with `webrag setup --server URL --model NAME`, --key for a key.")
+        return None, None, False
+    click.echo("  1  none: sentences of the pages, as now")
+    click.echo(f"  {len(found) + 2}  a provider's, with a key of yours")
+    choice = click.prompt("Which", type=click.IntRange(1, len(found) + 2), default=1)
+    if choice == 1:
+        return "none", None, False
+    if choice == len(found) + 2:
+        url = click.prompt("Address", default=_OPENAI)
+        return url, model or click.prompt("Model", default="gpt-4o-mini"), True
+    server = found[choice - 2]
+    return server.url, model or _model_of(server), key
+
+
+def _model_of(server: "ModelServer") -> str:
+    if len(server.models) == 1:
+        return server.models[0]
+    answer: str = click.prompt("Model", type=click.Choice(server.models), default=server.models[0])
+    return answer
+
+
+def _key() -> str:
+    given: str = (
+        click.prompt("Key", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().strip()
+    )
+    if not given:
+        raise InputError("The key is empty.")
+    return given
+
+
+def _show_models(ctx: click.Context, name: str | None) -> None:
+    from webrag.settings.model import COMBINATIONS
+
+    settings: Settings = ctx.obj
+    if name is not None:
+        if name not in COMBINATIONS:
+            raise InputError(f"There is no {name!r}; there are {', '.join(COMBINATIONS)}.")
+        _download(name, settings)
+    chosen = {key: each for key, each in COMBINATIONS.items() if name in (None, key)}
+    if run_options(ctx).json:
+        print_json({key: _value(key, each, settings) for key, each in chosen.items()})
+        return
+    click.echo("\n\n".join(_model_text(key, each, settings) for key, each in chosen.items()))
+    if name is None:
+        click.echo(
+            "\nChoose one with WEBRAG_MODELS; `webrag setup --models NAME` downloads it beforehand."
+        )
+
+
+def _download(name: str, settings: "Settings") -> None:
+    from webrag.wiring.downloads import download_models
+
+    download_models(name, settings)
+
+
+def _value(name: str, combination: "Combination", settings: "Settings") -> dict[str, Any]:
+    from webrag.embedding.known_models import is_on_disk
+
+    folder = settings.data_dir / "models"
+    return {
+        "in_use": settings.models == name,
+        "embedding": combination.embedding.name if combination.embedding else "bundled",
+        "reranker": combination.reranker.name if combination.reranker else "local",
+        "megabytes": combination.megabytes,
+        "quality": combination.quality or None,
+        "speed": combination.speed,
+        "downloads": [
+            {
+                "model": each.name,
+                "megabytes": each.megabytes,
+                "licence": each.licence,
+                "on_disk": is_on_disk(each.repository, folder),
+            }
+            for each in combination.downloads
+        ],
+    }
+
+
+def _model_text(name: str, combination: "Combination", settings: "Settings") -> str:
+    value = _value(name, combination, settings)
+    lines = [f"{name} (in use)" if value["in_use"] else name]
+    lines += [f"  embedding  {value['embedding']}", f"  reranker   {value['reranker']}"]
+    lines += [
+        f"  download   {each['model']}: {each['megabytes']} MB, {each['licence']},"
+        f" {'on disk' if each['on_disk'] else 'not on disk'}"
+        for each in value["downloads"]
+    ] or ["  download   none"]
+    lines += [f"  quality    {value['quality'] or 'not measured'}"]
+    lines += [f"  speed      {value['speed']}"]
+    return "\n".join(lines)
