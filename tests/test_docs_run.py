@@ -25,7 +25,6 @@ TOPICS = "A timeout is set with asyncio.timeout. A database is opened read only 
 
 # Commands that are not run here, and what else keeps them right.
 OTHERS = {
-    "uv tool install": "the wheel of the same folder is installed by the continuous integration",
     "webrag mcp": "test_mcp_command.py and test_clients.py write, print and start",
     "uv run webrag mcp": "the same",
     "webrag setup --server http": "it needs a language model; test_setup_command.py has one",

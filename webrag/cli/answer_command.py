@@ -341,7 +341,8 @@ class _Writer:
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
-        from webrag.presentation.answer import STEPS, format_part
+        from webrag.presentation.answer import format_part
+        from webrag.presentation.steps import STEPS
 
         if event.kind == "step" and not self._has_written:
             self.show_step(STEPS.get(event.detail, event.detail))

@@ -10,6 +10,7 @@ import click
 
 from webrag.cli.options import run_options
 from webrag.cli.output import may_be_terminal
+from webrag.presentation.steps import in_plain_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +37,7 @@ def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
         async def report(
             phase: str, detail: str, iteration: int | None = None, total: int | None = None
         ) -> None:
-            show(_sentence(phase, detail, iteration, total))
+            show(_sentence(phase, in_plain_words(detail), iteration, total))
 
         yield report
 

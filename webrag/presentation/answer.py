@@ -1,8 +1,6 @@
 """Gives what the answer manager returns: as text, and as a document for programs."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
 from typing import Literal
 
 from webrag.answering.models import (
@@ -16,18 +14,6 @@ from webrag.frozen import FrozenModel
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, one_line
-
-# The steps of an answer, in the words of whoever waits for it.
-STEPS: Mapping[str, str] = MappingProxyType(
-    {
-        "plan": "Reading the question",
-        "read pages": "Reading the pages you named",
-        "retrieve": "Searching what is stored",
-        "rerank": "Comparing passages with the question",
-        "synthesize": "Choosing sentences and checking each quotation",
-        "reflect": "Judging the answer",
-    }
-)
 
 _ENDINGS: dict[FinalReason, str] = {
     "confidence_high": "high: the sources very likely say so",

@@ -14,9 +14,11 @@ from webrag.argument_checks import shown_value
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
+from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.web.rendering import FRAGMENT_HEADER
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, may_run, status_of
+from webrag.web.suggestions import suggested_questions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,17 +195,21 @@ class AskHandlers:
         return site.runs.start("answer", {"asked": asked}, work, owner=site.owner_of(request))
 
     async def _form(self, request: Request, asked: Asked) -> Response:
-        return self._page(request, asked, await self._surroundings(request), run=None, result=None)
+        around = await self._surroundings(request, suggests=not asked.question)
+        return self._page(request, asked, around, run=None, result=None)
 
-    async def _surroundings(self, request: Request) -> dict[str, Any]:
+    async def _surroundings(self, request: Request, *, suggests: bool = False) -> dict[str, Any]:
         """What the form offers, and why it cannot; the script has the form already."""
+        nothing: dict[str, Any] = {"sites": [], "years": {}, "suggested": (), "problem": None}
         if FRAGMENT_HEADER in request.headers:
-            return {"sites": [], "years": {}, "problem": None}
+            return nothing
         try:
             async with self._site.enter(request, "status") as rag:
-                return {"sites": await rag.sites(), "years": await rag.years(), "problem": None}
+                suggested = await suggested_questions(rag) if suggests else ()
+                known = {"sites": await rag.sites(), "years": await rag.years()}
+                return {**nothing, **known, "suggested": [Asked(each) for each in suggested]}
         except WebRAGError as error:
-            return {"sites": [], "years": {}, "problem": error}
+            return {**nothing, "problem": error}
 
     async def _shown(self, request: Request, run: WatchedRun) -> Response:
         if run.kind != "answer":
@@ -286,12 +292,10 @@ async def _told(run: WatchedRun) -> AsyncIterator[JSONServerSentEvent]:
 
 
 def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
-    from webrag.presentation.answer import STEPS
-
     if event.kind == "step":
         run.tell("step", text=STEPS.get(event.detail, event.detail))
     elif event.kind == "progress":
-        run.tell("line", text=event.detail, round=event.round or 0)
+        run.tell("line", text=in_plain_words(event.detail), round=event.round or 0)
     elif event.kind == "part" and event.part is not None:
         run.tell("part", text=event.part.text)
 

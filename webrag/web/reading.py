@@ -70,7 +70,15 @@ class ReadHandlers:
         page, images = await self._stored(request)
         shown = await in_background(page_html, page.markdown, (), images)
         return self._site.page(
-            request, "read.html", page=page, shown=shown, run=None, marks=(), lost=(), at=None
+            request,
+            "read.html",
+            page=page,
+            shown=shown,
+            run=None,
+            marks=(),
+            lost=(),
+            cited=(),
+            at=None,
         )
 
     async def cited(self, request: Request) -> Response:
@@ -90,6 +98,7 @@ class ReadHandlers:
             run=run,
             marks=marks,
             lost=lost,
+            cited=[each for each in citations if each.document_id == page.document_id],
             at=by_number.get(at) if at is not None else None,
         )
 

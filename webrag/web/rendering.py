@@ -30,6 +30,9 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 _NONCE_BYTES: Final = 16
+# The script sets it, so that a page comes in its colours at once.
+_THEME_COOKIE: Final = "webrag_theme"
+_THEMES: Final = ("light", "dark")
 
 
 def content_policy(nonce: str) -> str:
@@ -65,6 +68,7 @@ class Templates:
         """A whole page, or for the page's own script its inner part."""
         nonce = secrets.token_urlsafe(_NONCE_BYTES)
         is_fragment = FRAGMENT_HEADER in request.headers
+        theme = request.cookies.get(_THEME_COOKIE, "")
         html = (
             _environment()
             .get_template(name)
@@ -73,6 +77,7 @@ class Templates:
                 nonce=nonce,
                 csrf=self.csrf_token(owner),
                 path=request.url.path,
+                theme=theme if theme in _THEMES else "",
                 **{**self._shown, **values},
             )
         )

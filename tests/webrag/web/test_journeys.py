@@ -103,10 +103,100 @@ async def test_citation_opens_at_its_mark_and_keys_go_to_the_next(
 
     await page.keyboard.press("j")
     count = await reader.locator("mark[id]").count()
-    await expect(reader.locator("mark.current")).to_have_id("c2" if count > 1 else "c1")
+    number = 2 if count > 1 else 1
+    await expect(reader.locator("mark.current")).to_have_id(f"c{number}")
     await page.keyboard.press("Escape")
     await expect(reader).to_be_hidden()
-    await expect(chip).to_be_focused()
+    await expect(page.get_by_role("link", name=f"Citation {number}: Kettle")).to_be_focused()
+
+
+async def test_mark_chip_and_verify_mean_the_same_citation(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    body = (
+        "<h1>Stove</h1><h2>Cleaning the stove</h2><p>The stove is cleaned with soda.</p>"
+        "<h2>Lighting the stove</h2><p>The stove is lit with dry birch wood.</p>"
+    )
+    address = web_site.add("/stove", "Stove manual", body)
+    await ask(page, "How is the stove cleaned, and how is the stove lit?", url=address)
+    await answered(page)
+    await page.get_by_role("link", name="Citation 1: Stove").first.click()
+    reader = page.get_by_role("complementary", name="Stored page")
+    await expect(reader.locator("mark.current")).to_have_id("c1")
+    assert await reader.locator("mark[id]").count() > 1
+
+    await page.keyboard.press("j")
+
+    current = await reader.locator("mark.current").get_attribute("id")
+    number = str(current).removeprefix("c")
+    assert number != "1"
+    chips = page.locator(".chip[aria-current]")
+    assert set(await chips.all_text_contents()) == {number}
+    await expect(reader.get_by_role("button", name=re.compile("^Verify"))).to_have_text(
+        f"Verify citation {number}"
+    )
+    await reader.get_by_role("button", name=f"Verify citation {number}").click()
+    await expect(
+        reader.get_by_text(f"Citation {number}: The live page says exactly")
+    ).to_be_visible()
+    await seen("reader-second")
+    await page.keyboard.press("k")
+    await expect(reader.get_by_role("button", name="Verify citation 1")).to_be_visible()
+    await expect(reader.get_by_text(f"Citation {number}: ")).to_have_count(0)
+
+
+async def test_start_page_shows_what_is_stored_and_a_question_it_can_answer(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await add(page, web_site.add("/kettle", "Kettle manual", KETTLE))
+    body = (
+        "<h1>Oven</h1><h2>How to bake bread</h2><p>Bread is baked at 220 degrees for an hour.</p>"
+    )
+    await add(page, web_site.add("/oven", "Oven manual", body))
+    await page.goto("/")
+    stored = page.get_by_role("region", name="What is stored")
+    host = web_site.base.removeprefix("http://")
+    await expect(stored.get_by_role("link", name=host)).to_be_visible()
+    await seen("start")
+
+    await stored.get_by_role("link", name="How to bake bread?").click()
+    await answered(page)
+
+    await expect(page.get_by_role("article", name="How to bake bread?")).to_contain_text("220")
+
+
+async def test_theme_is_kept_from_page_to_page(page: Page, seen: Seen) -> None:
+    switch = page.get_by_role("button", name=re.compile("^Colours: "))
+    await switch.click()
+    await switch.click()
+    await seen("start-dark")
+
+    await page.goto("/corpus")
+
+    await expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    assert await page.evaluate(paper) == "rgb(21, 23, 26)"
+    await seen("corpus-dark")
+
+
+async def test_nothing_is_cut_on_a_narrow_screen(page: Page, seen: Seen, web_site: WebSite) -> None:
+    address = web_site.add("/kettle", "Kettle manual", KETTLE)
+    await add(page, address)
+    await page.set_viewport_size({"width": 360, "height": 740})
+    cut = """() => [...document.querySelectorAll("button, time, a, input, td")].filter((each) => {
+      const box = each.getBoundingClientRect();
+      return box.width && (box.right > innerWidth + 1 || box.left < -1)
+        && getComputedStyle(each).position !== "absolute";
+    }).map((each) => each.outerHTML.slice(0, 120))"""
+    for path in ("/corpus", "/"):
+        await page.goto(path)
+        assert await page.evaluate(cut) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        await seen(f"narrow{path.replace('/', '-')}")
+    await ask(page, QUESTION, url=address)
+    await answered(page)
+    assert await page.evaluate(cut) == []
+    await seen("narrow-answer")
 
 
 async def test_years_narrow_an_answer(page: Page, seen: Seen, web_site: WebSite) -> None:
@@ -130,7 +220,7 @@ async def test_years_narrow_an_answer(page: Page, seen: Seen, web_site: WebSite)
 async def test_cancelled_question_stops_at_once(page: Page, seen: Seen, web_site: WebSite) -> None:
     web_site.delays["/slow"] = 8.0
     await ask(page, "Is it slow?", url=web_site.add("/slow", "Slow", "<p>Slow.</p>"))
-    await expect(page.get_by_text(re.compile("Checking if .*/slow is indexed"))).to_be_visible()
+    await expect(page.get_by_text(re.compile("Looking whether .*/slow is stored"))).to_be_visible()
     await seen("running")
 
     await page.get_by_role("button", name="Cancel").click()
@@ -206,7 +296,7 @@ async def test_changed_page_is_verified_word_by_word(
     web_site.add("/mill", "Mill manual", body.replace("ten", "twelve"))
     await page.get_by_role("link", name=re.compile("Citation 1")).click()
 
-    await page.get_by_role("button", name="Verify now").click()
+    await page.get_by_role("button", name="Verify citation 1").click()
 
     await expect(page.get_by_text("The live page says something else now")).to_be_visible()
     assert "ten" in await page.get_by_role("deletion").all_text_contents()

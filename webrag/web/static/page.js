@@ -112,6 +112,7 @@ function goTo(mark) {
   if (!mark) return;
   document.querySelector("mark.current")?.classList.remove("current");
   mark.classList.add("current");
+  point(mark.id.slice(1));
   const behavior = still.matches ? "auto" : "smooth";
   const reader = mark.closest("#reader");
   if (reader) { // the page around it stays where it is
@@ -123,11 +124,31 @@ function goTo(mark) {
   mark.focus({ preventScroll: true });
 }
 
+function point(number) { // chip, mark and tools mean the same citation
+  const tools = [...document.querySelectorAll(".at")];
+  if (!tools.some((each) => each.dataset.at === number)) return;
+  if (tools.some((each) => each.hidden === (each.dataset.at === number))) byId("verified").textContent = "";
+  tools.forEach((each) => { each.hidden = each.dataset.at !== number; });
+  document.querySelectorAll(".chip[aria-current]").forEach((e) => e.removeAttribute("aria-current"));
+  const chips = [...document.querySelectorAll(".chip")].filter((chip) => chip.textContent === number);
+  chips.forEach((chip) => chip.setAttribute("aria-current", "true"));
+  if (chips.length && !chips.includes(opener)) opener = chips[0];
+}
+
 function step(by) {
   const marks = [...document.querySelectorAll(".stored mark[id]")];
   if (!marks.length) return;
   const at = marks.indexOf(document.querySelector("mark.current"));
   goTo(marks[at < 0 ? 0 : (at + by + marks.length) % marks.length]);
+}
+
+function switchTheme(button) {
+  const themes = { "": ["light", "Light"], light: ["dark", "Dark"], dark: ["", "Auto"] };
+  const [theme, label] = themes[document.documentElement.dataset.theme];
+  document.documentElement.dataset.theme = theme;
+  document.cookie = `webrag_theme=${theme}; path=/; max-age=31536000; samesite=strict`;
+  button.textContent = label;
+  button.setAttribute("aria-label", `Colours: ${theme || "as the system"}`);
 }
 
 document.addEventListener("submit", async (event) => {
@@ -166,6 +187,8 @@ document.addEventListener("click", async (event) => {
     step(Number(event.target.closest("[data-step]").dataset.step));
   } else if (event.target.closest("[data-close]")) {
     closeReader();
+  } else if (event.target.closest("[data-theme-switch]")) {
+    switchTheme(event.target.closest("[data-theme-switch]"));
   }
 });
 

@@ -1,0 +1,41 @@
+"""What is being done for a question, in the words of whoever waits for it."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+STEPS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "plan": "Reading the question",
+        "read pages": "Reading the pages you named",
+        "retrieve": "Searching what is stored",
+        "rerank": "Comparing passages with the question",
+        "synthesize": "Choosing sentences and checking each quotation",
+        "reflect": "Judging the answer",
+    }
+)
+
+_PLAIN: Final = tuple(
+    (re.compile(said), plain)
+    for said, plain in (
+        (r"Scraping (.+)", r"Fetching \1"),
+        (r"Checking if (.+) is indexed", r"Looking whether \1 is stored"),
+        (r"Reranking 1 chunks", "Comparing 1 passage with the question"),
+        (r"Reranking (.+) chunks", r"Comparing \1 passages with the question"),
+        (r"Assembling results \(([\d,]+) chunks, .+\)", r"Putting together what was found: \1"),
+        (r"Grabbing adjacent context", "Reading what stands around it"),
+        (r"Analyzing query: (.+)", r"Reading the question: \1"),
+        (r"Expanding to linked pages \(up to (.+)\)", r"Following links, to \1 pages at most"),
+        (r"Retrieving more of what is indexed", "Searching more of what is stored"),
+    )
+)
+
+
+def in_plain_words(detail: str) -> str:
+    """A message of the engine for people who know nothing of its parts; others stay."""
+    text = detail.removesuffix("...")
+    for said, plain in _PLAIN:
+        if (found := said.fullmatch(text)) is not None:
+            return found.expand(plain)
+    return text
