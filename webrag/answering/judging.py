@@ -100,8 +100,7 @@ _WHAT_HELPS: Final = (
 
 _NOTHING_STORED: Final = (
     "Nothing is stored yet, so there was nothing to search. Give the address of a page to answer"
-    " from (`--url`, in Python `url=`), or fetch pages first (`webrag ingest`, in Python"
-    " `ingest`)."
+    " from, or add pages first."
 )
 
 _TOO_LOW: Final = Band(

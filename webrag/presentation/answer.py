@@ -1,5 +1,6 @@
 """Gives what the answer manager returns: as text, and as a document for programs."""
 
+import shlex
 from datetime import datetime
 from typing import Literal
 
@@ -61,6 +62,9 @@ def format_brief_details(result: ManagerResult) -> str:
     lines += as_of_note(result.as_of)
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
+    if result.final_reason == "confidence_too_low_clarify" and result.as_of is None:
+        asked = shlex.quote(one_line(result.query, max_chars=300))
+        lines.append(f"To look on the web: webrag answer URL {asked} --deep")
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from sse_starlette import EventSourceResponse, JSONServerSentEvent
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from webrag.argument_checks import shown_value
@@ -15,10 +15,11 @@ from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
-from webrag.web.rendering import FRAGMENT_HEADER
+from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, may_run, status_of
 from webrag.web.suggestions import suggested_questions
+from webrag.web.thread import Turn, in_thread, thread_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _RECENT = 8
 _PING_S = 15
+_ID_CHARS = 40
+_MOST_TURNS = 30
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Asked:
         urls: As typed, one or more.
         deep: Follow links of `urls`.
         rounds: Rounds of that at most; None for what the server is set to.
+        after: The run that the question goes on from; "" for none.
     """
 
     question: str = ""
@@ -47,6 +51,7 @@ class Asked:
     wordings: tuple[str, ...] = ()
     deep: bool = False
     rounds: int | None = None
+    after: str = ""
 
     @property
     def where(self) -> str:
@@ -66,6 +71,7 @@ class Asked:
         pairs += [("wording", each) for each in self.wordings]
         pairs += [("deep", "1")] if self.deep else []
         pairs += [("rounds", str(self.rounds))] if self.rounds else []
+        pairs += [("after", self.after)] if self.after else []
         return f"/?{urlencode(pairs)}"
 
 
@@ -73,7 +79,7 @@ def parse_asked(values: Any) -> Asked:
     """A question from a form or an address.
 
     Args:
-        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep` and `rounds`.
+        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep`, `rounds` and `after`.
 
     Raises:
         InputError: A year or the rounds are no number.
@@ -86,6 +92,7 @@ def parse_asked(values: Any) -> Asked:
         wordings=_lines(values.getlist("wording")),
         deep=bool(values.get("deep")),
         rounds=_rounds(str(values.get("rounds") or "").strip()),
+        after=str(values.get("after") or "")[:_ID_CHARS],
     )
 
 
@@ -176,12 +183,13 @@ class AskHandlers:
 
     def _start(self, request: Request, asked: Asked) -> WatchedRun:
         site = self._site
+        understood = in_thread(asked.question, self._turns(request, asked.after))
 
         async def work(run: WatchedRun) -> "ManagerResult":
             # Pages that are named are fetched and stored, as `answer` does.
             async with site.enter(request, "answer" if asked.urls else "search") as rag:
                 return await rag.ask(
-                    asked.question,
+                    understood,
                     wordings=asked.wordings or None,
                     url=asked.urls,
                     sites=asked.sites,
@@ -192,7 +200,32 @@ class AskHandlers:
                     on_event=lambda event: _tell(run, event),
                 )
 
-        return site.runs.start("answer", {"asked": asked}, work, owner=site.owner_of(request))
+        given = {"asked": asked, "understood": understood}
+        return site.runs.start("answer", given, work, owner=site.owner_of(request))
+
+    def _thread(self, request: Request, run_id: str) -> list[WatchedRun]:
+        """The questions that led to a run, itself last, as far as they are kept."""
+        owner, found = self._site.owner_of(request), list[WatchedRun]()
+        while run_id and len(found) < _MOST_TURNS:
+            run = self._site.runs.get(run_id, owner)
+            if run is None or run.kind != "answer" or run in found:
+                break
+            found.append(run)
+            run_id = run.asked["asked"].after
+        return found[::-1]
+
+    def _turns(self, request: Request, run_id: str) -> list[Turn]:
+        return [
+            Turn(run.asked["asked"].question, run.result) for run in self._thread(request, run_id)
+        ]
+
+    async def markdown(self, request: Request) -> Response:
+        """The thread up to a run, as Markdown with its citations."""
+        run = self._site.run_of(request)
+        turns = self._turns(request, run.id)
+        return PlainTextResponse(
+            thread_markdown(turns), media_type="text/markdown", headers=dict(HEADERS)
+        )
 
     async def _form(self, request: Request, asked: Asked) -> Response:
         around = await self._surroundings(request, suggests=not asked.question)
@@ -236,6 +269,7 @@ class AskHandlers:
             longest_s=site.research_s,
             research_s=seconds,
             recent=_distinct(recent)[:_RECENT],
+            earlier=self._thread(request, asked.after),
             **around,
             **values,
         )
@@ -307,6 +341,7 @@ def ask_routes(site: Site) -> list[Route]:
         Route("/", handlers.home, methods=["GET"]),
         Route("/runs", handlers.start, methods=["POST"]),
         Route("/runs/{run_id}", handlers.show, methods=["GET"]),
+        Route("/runs/{run_id}/markdown", handlers.markdown, methods=["GET"]),
         Route("/runs/{run_id}/events", handlers.events, methods=["GET"]),
         Route("/runs/{run_id}/stop", handlers.stop, methods=["POST"]),
     ]

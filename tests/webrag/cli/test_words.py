@@ -132,12 +132,13 @@ def test_page_that_is_not_stored_ends_status_with_code_1(corpus_command: Run) ->
     assert corpus_command(None, "status", URL).exit_code == 1
 
 
-def test_search_without_an_answer_names_the_command_that_would_find_it(
-    static_site: Callable[..., Any], corpus_command: Run
+@pytest.mark.parametrize("command", ["search", "ask"])
+def test_question_without_an_answer_names_the_command_that_would_find_it(
+    command: str, static_site: Callable[..., Any], corpus_command: Run
 ) -> None:
     site = static_site({"/": PAGE})
     corpus_command(site, "ingest", f"{site}/", "-q")
 
-    shown = corpus_command(None, "search", "Who won the cup in 1974?", "-q").stdout
+    shown = corpus_command(None, command, "Who won the cup in 1974?", "-q").stdout
 
     assert "\nTo look on the web: webrag answer URL 'Who won the cup in 1974?' --deep" in shown

@@ -145,6 +145,40 @@ async def test_mark_chip_and_verify_mean_the_same_citation(
     await expect(reader.get_by_text(f"Citation {number}: ")).to_have_count(0)
 
 
+async def test_follow_up_keeps_the_subject_and_the_thread_is_copied_with_citations(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    water = "<h1>Pump</h1><p>The pump moves water from the well to the house.</p>"
+    install = "<h2>Installing the pump</h2><p>The pump is installed with four long bolts.</p>"
+    address = web_site.add("/pump", "Pump manual", water + install)
+    await add(
+        page, web_site.add("/shelf", "Shelf", "<h1>Shelf</h1><p>It is installed on a wall.</p>")
+    )
+    await page.goto("/")
+    await ask(page, "What does the pump move?", url=address)
+    await answered(page)
+    first = page.url
+    await page.get_by_label("Ask further about this").fill("And how is it installed?")
+
+    await page.get_by_role("button", name="Ask", exact=True).last.click()
+
+    answer = page.get_by_role("article", name="And how is it installed?")
+    await expect(answer).to_contain_text("four long bolts")
+    await expect(answer.get_by_text("Understood as: How is the pump installed?")).to_be_visible()
+    earlier = page.get_by_role("navigation", name="Earlier in this thread").get_by_role("link")
+    await expect(earlier).to_have_attribute("href", re.sub("^http://[^/]+", "", first))
+    await seen("thread")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("link", name="Copy as Markdown").click()
+    await expect(page.get_by_role("link", name="Copied")).to_be_visible()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("## What does the pump move?\n")
+    assert "## And how is it installed?\n" in copied
+    assert f"]({address}" in copied.replace("(<", "(")
+    await page.reload()
+    await expect(answer).to_contain_text("four long bolts")
+
+
 async def test_start_page_shows_what_is_stored_and_a_question_it_can_answer(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:

@@ -156,6 +156,10 @@ document.addEventListener("submit", async (event) => {
   if (form.id === "ask" && byId("q").value.trim()) {
     event.preventDefault();
     await ask(new FormData(form));
+  } else if ("follow" in form.dataset && form.elements.q.value.trim()) {
+    event.preventDefault();
+    byId("q").value = "";
+    await ask(new FormData(form));
   } else if ("quiet" in form.dataset) {
     event.preventDefault();
     await fetch(form.action, { method: "POST", body: new FormData(form), redirect: "manual" });
@@ -180,6 +184,11 @@ document.addEventListener("click", async (event) => {
     const fields = new FormData();
     values.forEach((value, name) => fields.append(name, value));
     await ask(fields);
+  } else if (link && plain && "copy" in link.dataset && navigator.clipboard) {
+    event.preventDefault();
+    await navigator.clipboard.writeText(await fragment(link.href));
+    link.textContent = "Copied";
+    say("Copied.");
   } else if (link && "inside" in link.dataset) {
     event.preventDefault();
     byId(link.hash.slice(1))?.scrollIntoView({ block: "start" });
@@ -195,9 +204,9 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.id === "q" && event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+  if (["q", "further"].includes(event.target.id) && event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
-    byId("ask").requestSubmit();
+    event.target.form.requestSubmit();
   } else if (event.key === "Escape") {
     closeReader();
   } else if (!typing && (event.key === "j" || event.key === "k")) {
