@@ -3,12 +3,12 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
+from webrag.cli.options import json_option, parse_age, run_options, with_settings
 from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run
@@ -16,15 +16,19 @@ from webrag.cli.words import as_address, host_of
 from webrag.errors import InputError, WebRAGError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from webrag.app import WebRAG
     from webrag.corpus.maintenance.checking import CorpusCheck
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
-    from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
+    from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
-    from webrag.jobs.models import Job
     from webrag.settings import Settings
+
+    Tell = Callable[[int, int], None]
+
+_T = TypeVar("_T")
 
 
 @with_settings
@@ -113,7 +117,14 @@ def forget_command(
     options = run_options(ctx)
     host = host_of(urls[0]) if len(urls) == 1 and site is None else None
     site, named = site or host, () if host else tuple(map(as_address, urls))
-    report = run(_forget(ctx.obj, named, site, older_than, ask=not yes, options=options))
+    confirm = True if yes else _confirm_pages
+
+    def work(rag: "WebRAG", tell: "Tell") -> "Awaitable[ForgetReport]":
+        return rag.forget(
+            named or None, site=site, older_than=older_than, confirm=confirm, on_progress=tell
+        )
+
+    report = _worked(ctx, "Forgetting pages", work)
     error = _unknown(report)
     if options.json:
         shown = report.model_dump(mode="json")
@@ -147,13 +158,15 @@ def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
 
     options = run_options(ctx)
     if queue:
-        jobs = run(_enqueue_reindex(ctx.obj, force))
+        jobs = _worked(ctx, "", lambda rag, _: rag.enqueue_reindex(force=force))
         if jobs or options.json:
             print_jobs(jobs, is_json=options.json)
         else:
             click.echo("The collection is made with this model already; nothing was enqueued.")
         return
-    report = run(_reindex(ctx.obj, force, options))
+    report = _worked(
+        ctx, "Embedding chunks", lambda rag, tell: rag.reindex(force=force, on_progress=tell)
+    )
     if options.json:
         print_json(report.model_dump(mode="json"))
     else:
@@ -177,7 +190,11 @@ def check_command(ctx: click.Context, everything: bool) -> None:
     Exit code 1 when a check fails.
     """
     options = run_options(ctx)
-    result = run(_check(ctx.obj, everything, options))
+    result = _worked(
+        ctx,
+        "Verifying pages",
+        lambda rag, tell: rag.check_corpus(everything=everything, on_progress=tell),
+    )
     if options.json:
         print_json({"ok": result.is_sound, **result.model_dump(mode="json")})
     else:
@@ -195,7 +212,8 @@ def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
     """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
     if not yes and not sys.stdin.isatty():
         raise InputError(f"Dropping the collection {name!r} needs --yes when nobody can be asked.")
-    if not run(_drop(ctx.obj, name, ask=not yes)):
+    confirm = None if yes else _confirm_drop
+    if not _worked(ctx, "", lambda rag, _: rag.drop_collection(name, confirm=confirm)):
         raise WebRAGError(
             f"There is no collection {name!r}.", hint="`webrag status` lists the collections."
         )
@@ -205,51 +223,16 @@ def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
         click.echo(f"The collection {name} was dropped.")
 
 
-async def _forget(
-    settings: "Settings",
-    urls: tuple[str, ...],
-    site: str | None,
-    older_than: timedelta | None,
-    *,
-    ask: bool,
-    options: RunOptions,
-) -> "ForgetReport":
-    from webrag.app import WebRAG
+def _worked(ctx: click.Context, what: str, work: "Callable[[WebRAG, Tell], Awaitable[_T]]") -> _T:
+    """What comes of work on the corpus, whose progress is shown."""
 
-    with count_progress("Forgetting pages", quiet=options.quiet) as report:
-        return await WebRAG(settings).forget(
-            urls or None,
-            site=site,
-            older_than=older_than,
-            confirm=_confirm_pages if ask else True,
-            on_progress=report,
-        )
+    async def worked() -> _T:
+        from webrag.app import WebRAG
 
+        with count_progress(what, quiet=run_options(ctx).quiet) as tell:
+            return await work(WebRAG(ctx.obj), tell)
 
-async def _reindex(settings: "Settings", force: bool, options: RunOptions) -> "ReindexReport":
-    from webrag.app import WebRAG
-
-    with count_progress("Embedding chunks", quiet=options.quiet) as report:
-        return await WebRAG(settings).reindex(force=force, on_progress=report)
-
-
-async def _enqueue_reindex(settings: "Settings", force: bool) -> "list[Job]":
-    from webrag.app import WebRAG
-
-    return await WebRAG(settings).enqueue_reindex(force=force)
-
-
-async def _check(settings: "Settings", everything: bool, options: RunOptions) -> "CorpusCheck":
-    from webrag.app import WebRAG
-
-    with count_progress("Verifying pages", quiet=options.quiet) as report:
-        return await WebRAG(settings).check_corpus(everything=everything, on_progress=report)
-
-
-async def _drop(settings: "Settings", name: str, *, ask: bool) -> bool:
-    from webrag.app import WebRAG
-
-    return await WebRAG(settings).drop_collection(name, confirm=_confirm_drop if ask else None)
+    return run(worked())
 
 
 def _confirm_pages(urls: "Sequence[str]") -> bool:
@@ -319,7 +302,13 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     login of yours are left out unless you ask for them.
     """
     options = run_options(ctx)
-    report = run(_export(ctx.obj, file, overwrite, with_logins, options))
+    report = _worked(
+        ctx,
+        "Exporting pages",
+        lambda rag, tell: rag.export_corpus(
+            file, overwrite=overwrite, with_logins=with_logins, on_progress=tell
+        ),
+    )
     if options.json:
         print_json(report.model_dump(mode="json"))
         return
@@ -346,7 +335,12 @@ def import_command(ctx: click.Context, file: Path) -> None:
     Exit code 1 when a line could not be used; the others are imported.
     """
     options = run_options(ctx)
-    report = run(_import(ctx.obj, file, options))
+
+    async def work(rag: "WebRAG", tell: "Tell") -> "ImportReport":
+        async with rag:
+            return await rag.import_corpus(file, on_progress=tell)
+
+    report = _worked(ctx, "Importing pages", work)
     message = _failure(report)
     if options.json:
         shown = report.model_dump(mode="json")
@@ -361,25 +355,6 @@ def import_command(ctx: click.Context, file: Path) -> None:
         _print_failures(report, message)
     if message is not None:
         ctx.exit(1)
-
-
-async def _export(
-    settings: "Settings", file: Path, overwrite: bool, with_logins: bool, options: RunOptions
-) -> "ExportReport":
-    from webrag.app import WebRAG
-
-    with count_progress("Exporting pages", quiet=options.quiet) as report:
-        return await WebRAG(settings).export_corpus(
-            file, overwrite=overwrite, with_logins=with_logins, on_progress=report
-        )
-
-
-async def _import(settings: "Settings", file: Path, options: RunOptions) -> "ImportReport":
-    from webrag.app import WebRAG
-
-    with count_progress("Importing pages", quiet=options.quiet) as report:
-        async with WebRAG(settings) as rag:
-            return await rag.import_corpus(file, on_progress=report)
 
 
 def _failure(report: "ImportReport") -> str | None:
