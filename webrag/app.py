@@ -1556,12 +1556,20 @@ class WebRAG:
         )
 
     def vector_index(self) -> "VectorStoreIndex":
-        """An index over `vector_store` with `embed_model`; nothing is embedded."""
-        from llama_index.core import VectorStoreIndex
+        """An index over `vector_store` with `embed_model`; nothing is embedded.
 
-        return VectorStoreIndex.from_vector_store(
-            self.vector_store(), embed_model=self.embed_model()
+        Its document store gives the stored chunks and their parents by id, so that
+        `AutoMergingRetriever(index.as_retriever(), index.storage_context)` works.
+        """
+        from llama_index.core import StorageContext, VectorStoreIndex
+
+        from webrag.llamaindex.document_store import CorpusDocumentStore
+
+        store = self.vector_store()
+        storage = StorageContext.from_defaults(
+            docstore=CorpusDocumentStore(store), vector_store=store
         )
+        return VectorStoreIndex(nodes=[], storage_context=storage, embed_model=self.embed_model())
 
     def embed_model(self) -> "BaseEmbedding":
         """The embedding model the corpus is made with."""

@@ -15,12 +15,13 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
 from webrag.concurrency import in_background, run_in_loop
 from webrag.errors import InputError
+from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.question import Question, ResearchMode
@@ -231,21 +232,8 @@ def _asked(item: RankedChunk, result: OrchestrationResult) -> tuple[str, dict[st
 
 
 def _node(item: RankedChunk) -> NodeWithScore:
-    chunk = item.chunk
     return NodeWithScore(
-        node=TextNode(
-            id_=str(chunk.chunk_id),
-            text=chunk.text,
-            metadata={
-                "source_url": chunk.source_url,
-                "title": chunk.title,
-                "heading_path": list(chunk.heading_path),
-                "fetched_at": chunk.fetched_at.isoformat(),
-            },
-            start_char_idx=chunk.char_start,
-            end_char_idx=chunk.char_end,
-        ),
-        score=min(max(item.reranked_score, 0.0), 1.0),
+        node=evidence_node(item.chunk), score=min(max(item.reranked_score, 0.0), 1.0)
     )
 
 

@@ -1,26 +1,17 @@
 """The corpus as a LlamaIndex retriever; the searching itself is `Searcher`'s."""
 
-from typing import Any
-
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.schema import (
-    NodeRelationship,
-    NodeWithScore,
-    ObjectType,
-    QueryBundle,
-    RelatedNodeInfo,
-    TextNode,
-)
-from llama_index.node_parser.webrag import FLAG_KEYS
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
 from webrag.argument_checks import check_choice
 from webrag.concurrency import run_blocking
 from webrag.errors import InputError
+from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode, RetrievalResult, RetrievedChunk
+from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode, RetrievalResult
 from webrag.retrieval.search import Searcher
 
 
@@ -30,8 +21,9 @@ class WebRAGRetriever(BaseRetriever):
     Scores lie between 0 and 1 and compare within one result.
 
     A node's text is exactly what the page holds from `start_char_idx` to `end_char_idx`; its
-    metadata name the page, the headings, the rich-content flags and, under `focus`, the offsets of
-    the passage that matched best. Only the text goes to language models and embeddings.
+    metadata name the page with its dates and its depth, the headings, the rich-content flags and,
+    under `focus`, the offsets of the passage that matched best. Only the text goes to language
+    models and embeddings.
 
     `custom_embedding_strs` of a query bundle, where query transforms such as `HyDEQueryTransform`
     write, count as other wordings of the question: the first five, each cut to 500 characters.
@@ -84,33 +76,6 @@ class WebRAGRetriever(BaseRetriever):
         best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
         best = self._searcher.best_score if result.mode == "chunk" else 1.0
         return [
-            NodeWithScore(node=_node(chunk), score=min(max(chunk.score / best, 0.0), 1.0))
+            NodeWithScore(node=evidence_node(chunk), score=min(max(chunk.score / best, 0.0), 1.0))
             for chunk in best_first
         ]
-
-
-def _node(chunk: RetrievedChunk) -> TextNode:
-    metadata: dict[str, Any] = {
-        "source_url": chunk.source_url,
-        "title": chunk.title,
-        "heading": chunk.section_heading,
-        "heading_path": list(chunk.heading_path),
-        "chunk_index": chunk.chunk_index,
-        "depth": chunk.depth,
-        "fetched_at": chunk.fetched_at.isoformat(),
-        **({} if chunk.version is None else {"version": chunk.version}),
-        **{flag: getattr(chunk, flag) for flag in FLAG_KEYS},
-    }
-    if chunk.focus is not None:
-        metadata["focus"] = [chunk.focus.char_start, chunk.focus.char_end]
-    document = RelatedNodeInfo(node_id=str(chunk.document_id), node_type=ObjectType.DOCUMENT)
-    return TextNode(
-        id_=str(chunk.chunk_id),
-        text=chunk.text,
-        start_char_idx=chunk.char_start,
-        end_char_idx=chunk.char_end,
-        metadata=metadata,
-        excluded_embed_metadata_keys=list(metadata),
-        excluded_llm_metadata_keys=list(metadata),
-        relationships={NodeRelationship.SOURCE: document},
-    )

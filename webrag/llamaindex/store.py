@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import BaseNode, NodeRelationship
+from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
@@ -31,6 +31,7 @@ from webrag.llamaindex.store_rows import (
     delete_document,
     delete_matching,
     pages_of_nodes,
+    select_by_id,
     select_nodes,
 )
 from webrag.llamaindex.store_search import LEXICAL_MODES, SearchOptions, search
@@ -440,7 +441,10 @@ class CorpusVectorStore(PGVectorStore):
         filters: MetadataFilters | None = None,
         **kwargs: Any,
     ) -> list[BaseNode]:
-        """Give chunks by id, by filters or by both together, in page order; all by default."""
+        """Give chunks by id, by filters or by both together, in page order; all by default.
+
+        Ids without filters may be those of parents, too, which follow the chunks.
+        """
         return run_blocking(self.aget_nodes(node_ids, filters))
 
     @override
@@ -451,12 +455,14 @@ class CorpusVectorStore(PGVectorStore):
         **kwargs: Any,
     ) -> list[BaseNode]:
         """As `get_nodes`."""
-        return list(
-            await self._collection.run(
-                lambda connection: select_nodes(connection, self.schema_name, node_ids, filters),
-                autocommit=True,
-            )
-        )
+        name = self.schema_name
+
+        async def work(connection: _Connection) -> list[TextNode]:
+            if node_ids and filters is None:
+                return await select_by_id(connection, name, node_ids)
+            return await select_nodes(connection, name, node_ids, filters)
+
+        return list(await self._collection.run(work, autocommit=True))
 
     @override
     def clear(self) -> None:

@@ -1,6 +1,7 @@
 """LlamaIndex metadata filters as SQL conditions; every key and value is bound, none formatted."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from webrag.corpus.rows import STORE_KEYS
 from webrag.corpus.schema import table
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
+from webrag.llamaindex.stored_nodes import PAGE_DATES, PAGE_KEYS
 from webrag.postgres.execution import fetch
 from webrag.retrieval.conditions import (
     ALWAYS,
@@ -40,8 +42,6 @@ _COLUMNS = {
     "parent_id": "c.parent_id::text",
     **dict.fromkeys(("ref_doc_id", "doc_id", "document_id"), "c.metadata_->>'ref_doc_id'"),
 }
-# What a node's metadata say, else what is stored of its page.
-_OF_PAGES = {"version": "d.version", "library": "d.library"}
 # Whoever needs more gives a list to IN; the deeper ones end Python's and Postgres's stacks, the
 # wider ones pass the 65,535 values that a statement may bind (one condition binds up to five).
 _MOST_NESTED = 20
@@ -49,6 +49,7 @@ _MOST_CONDITIONS = 2_000
 _MOST_DIGITS = 1_000
 # LlamaIndex's filters take no booleans: whoever means one writes its name, as Python does or JSON.
 _BOOLEANS = ("True", "False")
+_LONGEST_DAY = len("2024-05-31")
 _UNKNOWN_KEYS = """
     select key from unnest(%s::text[]) key
     where not exists (select from {children} c where c.metadata_ ? key)
@@ -96,7 +97,7 @@ async def refuse_unknown_keys(
         statement = sql.SQL(_KNOWN_KEYS).format(children=children)
         known = await fetch(connection, statement, (list(STORE_KEYS),))
         names = ", ".join(
-            repr(key) for key in sorted({*_COLUMNS, *_OF_PAGES, *(key for (key,) in known)})
+            repr(key) for key in sorted({*_COLUMNS, *PAGE_KEYS, *(key for (key,) in known)})
         )
         raise InputError(
             f"No stored node has the metadata key {shown_value(unknown[0][0])}; there are {names}."
@@ -109,7 +110,7 @@ def _metadata_keys(filters: MetadataFilters) -> set[str]:
     for each in filters.filters:
         if isinstance(each, MetadataFilters):
             keys |= _metadata_keys(each)
-        elif each.operator != FilterOperator.IS_EMPTY and each.key not in (*_COLUMNS, *_OF_PAGES):
+        elif each.operator != FilterOperator.IS_EMPTY and each.key not in (*_COLUMNS, *PAGE_KEYS):
             keys.add(each.key)
     return {key for key in keys if storable(key) == key}
 
@@ -199,7 +200,9 @@ def _within(each: MetadataFilter) -> Condition:
     texts += [text.lower() for text in texts if text in _BOOLEANS]
     numbers = [_number(value) for value in values if not isinstance(value, str)]
     parts = []
-    if texts or not numbers:
+    if texts and each.key in PAGE_DATES:
+        parts += [_compare_date(each.key, "=", text) for text in texts]
+    elif texts or not numbers:
         text, bound = _text_of(each.key)
         parts.append(Condition(f"{text} = any(%s::text[])", (*bound, texts)))
     if numbers:
@@ -212,11 +215,35 @@ def _compare(each: MetadataFilter, comparison: str, value: _Scalar) -> Condition
     if isinstance(value, str):
         if comparison == "=" and value in _BOOLEANS:
             return _within(MetadataFilter(key=each.key, value=[value], operator=FilterOperator.IN))
+        if each.key in PAGE_DATES:
+            return _compare_date(each.key, comparison, value)
         text, bound = _text_of(each.key)
         # "C" orders ISO dates and versions of equal width as their writers expect.
         return Condition(f'({text}) collate "C" {comparison} %s', (*bound, value))
     text, bound = _number_of(each.key)
     return Condition(f"{text} {comparison} %s::numeric", (*bound, _number(value)))
+
+
+def _compare_date(key: str, comparison: str, value: str) -> Condition:
+    """A date of the node itself is compared as it is written, its page's as a day or an instant."""
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise InputError(
+            f"The filter on {key!r} has {shown_value(value)}; give a date such as 2024-05-31, or a "
+            "date and time such as 2024-05-31T12:00:00Z."
+        ) from None
+    is_day = len(value.strip()) <= _LONGEST_DAY
+    column, kind = PAGE_DATES[key], "date" if is_day else "timestamptz"
+    bound: date | datetime = moment.date() if is_day else moment
+    if isinstance(bound, datetime) and bound.tzinfo is None:
+        bound = bound.replace(tzinfo=UTC)
+    of_page = f"({column} at time zone 'utc')::date" if is_day else column
+    return Condition(
+        f'case when c.metadata_ ? %s then (c.metadata_->>%s::text) collate "C" {comparison} %s'
+        f" else {of_page} {comparison} %s::{kind} end",
+        (key, key, value, bound),
+    )
 
 
 def _number(value: float) -> Decimal:
@@ -266,7 +293,7 @@ def _is_empty(each: MetadataFilter) -> Condition:
     empty = Condition(
         "coalesce(c.metadata_->%s::text, 'null') in ('null', '\"\"', '[]')", (each.key,)
     )
-    page = _OF_PAGES.get(each.key)
+    page = PAGE_KEYS.get(each.key)
     return empty if page is None else all_of([empty, Condition(f"{page} is null")])
 
 
@@ -287,8 +314,8 @@ _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
 def _text_of(key: str) -> tuple[str, tuple[str, ...]]:
     if key in _COLUMNS:
         return _COLUMNS[key], ()
-    if key in _OF_PAGES:
-        return f"coalesce(c.metadata_->>%s::text, {_OF_PAGES[key]})", (key,)
+    if key in PAGE_KEYS:
+        return f"coalesce(c.metadata_->>%s::text, {PAGE_KEYS[key]}::text)", (key,)
     return "c.metadata_->>%s::text", (key,)
 
 
@@ -296,14 +323,18 @@ def _number_of(key: str) -> tuple[str, tuple[str, ...]]:
     """The value as a number; null, not an error, where a row holds something else."""
     if key in _COLUMNS:
         return "null::numeric", ()
-    return (
-        "case jsonb_typeof(c.metadata_->%s::text)"
-        " when 'number' then (c.metadata_->>%s::text)::numeric"
-        " when 'boolean' then (c.metadata_->>%s::text)::boolean::int::numeric"
-        " when 'string' then case when c.metadata_->>%s::text ~ '^-?[0-9]+([.][0-9]+)?$'"
-        " then (c.metadata_->>%s::text)::numeric end end",
-        (key,) * 5,
-    )
+    if key == "depth":
+        return f"coalesce({_NUMBER}, d.depth)", (key,) * 5
+    return _NUMBER, (key,) * 5
+
+
+_NUMBER = (
+    "case jsonb_typeof(c.metadata_->%s::text)"
+    " when 'number' then (c.metadata_->>%s::text)::numeric"
+    " when 'boolean' then (c.metadata_->>%s::text)::boolean::int::numeric"
+    " when 'string' then case when c.metadata_->>%s::text ~ '^-?[0-9]+([.][0-9]+)?$'"
+    " then (c.metadata_->>%s::text)::numeric end end"
+)
 
 
 def _scalar(each: MetadataFilter) -> _Scalar:

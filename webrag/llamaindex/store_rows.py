@@ -17,12 +17,10 @@ from psycopg.types.json import Jsonb
 
 from webrag.concurrency import in_background
 from webrag.corpus.rows import (
-    NODE_COLUMNS,
     ChildRow,
     ParentRow,
     child_row,
     document_id_of,
-    node_from_columns,
     parent_id_of,
     parent_row,
     row_id,
@@ -46,6 +44,7 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
+from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
 from webrag.postgres.execution import fetch
 from webrag.retrieval.conditions import Condition, all_of
 
@@ -244,6 +243,8 @@ def _page_key(node: BaseNode) -> str:
     `file_path` is what LlamaIndex's readers of files set.
     """
     file_path, source_url = (node.metadata.get(key) for key in ("file_path", "source_url"))
+    if isinstance(source_url, str) and source_url.startswith("document:"):
+        return source_url  # read from a store before
     try:
         if isinstance(source_url, str):
             return page_address(source_url)
@@ -451,7 +452,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "html": "",
         "content_hash": content_hash(nodes.markdown),
         "status": 200,
-        "source": "llamaindex",
+        "source": ADDED,
         "with_login": False,
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
@@ -476,7 +477,7 @@ async def _write_markdown(
 
 
 _SELECT = f"""
-select {NODE_COLUMNS} from {{children}} c join {{documents}} d on d.id = c.document
+select {STORED_NODE} from {{children}} c join {{documents}} d on d.id = c.document
 where {{condition}} order by c.document, c.ordinal
 """
 
@@ -487,11 +488,21 @@ async def select_nodes(
     node_ids: Sequence[str] | None,
     filters: MetadataFilters | None,
 ) -> list[TextNode]:
-    """Give the nodes that match, in page order; all when nothing is asked for."""
+    """Give the searched nodes that match, in page order; all when nothing is asked for."""
     condition = _condition(node_ids, filters)
     await refuse_unknown_keys(connection, collection, filters)
     rows = await fetch(connection, _compose(collection, _SELECT, condition), condition.values)
-    return [node_from_columns(*row) for row in rows]
+    return [stored_node(*row) for row in rows]
+
+
+async def select_by_id(
+    connection: _Connection, collection: str, node_ids: Sequence[str]
+) -> list[TextNode]:
+    """Give searched nodes by id, in page order, then the parents among the ids."""
+    children = await select_nodes(connection, collection, node_ids, None)
+    found = {node.node_id for node in children}
+    others = [node_id for node_id in node_ids if storable(node_id) not in found]
+    return children + (await select_parents(connection, collection, others) if others else [])
 
 
 async def delete_matching(

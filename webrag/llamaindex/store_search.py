@@ -14,7 +14,6 @@ from llama_index.core.vector_stores.types import (
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from webrag.corpus.rows import NODE_COLUMNS, node_from_columns
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
@@ -25,6 +24,7 @@ from webrag.lexical.bm25 import (
 )
 from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
+from webrag.llamaindex.stored_nodes import STORED_NODE, STORED_NODE_WIDTH, stored_node
 from webrag.postgres.execution import Rows, begin_snapshot
 from webrag.retrieval.chunk_search import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
@@ -89,8 +89,6 @@ _MAX_EF_SEARCH = 1000  # pgvector's limit
 
 _DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces it
 
-_NODE_WIDTH = 4  # of NODE_COLUMNS
-
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
@@ -130,7 +128,7 @@ async def _default(
     connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
-    rows = await _nearest(connection, queries, query, options, limit, NODE_COLUMNS)
+    rows = await _nearest(connection, queries, query, options, limit, STORED_NODE)
     # The graph gives rows in nearly the right order.
     ranked = sorted(((_similarity(row[-1]), row) for row in rows), key=lambda pair: -pair[0])
     return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
@@ -140,7 +138,7 @@ async def _varied(
     connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
-    columns = f"{NODE_COLUMNS}, c.embedding::halfvec"
+    columns = f"{STORED_NODE}, c.embedding::halfvec"
     prefetch = max(options.prefetch, limit)
     rows = await _nearest(connection, queries, query, options, prefetch, columns)
     if not rows:
@@ -161,7 +159,7 @@ async def _sparse(
     scores, keys = await _lexical(connection, queries, query, limit)
     if not keys:
         return _result([], [])
-    chunks = queries.chunks([split_key(key) for key in keys], NODE_COLUMNS)
+    chunks = queries.chunks([split_key(key) for key in keys], STORED_NODE)
     rows = await chunks.fetch(connection)
     return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
 
@@ -180,7 +178,7 @@ async def _hybrid(
     keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
     if not keys:
         return _result([], [])
-    distances = queries.distances([split_key(key) for key in keys], vector, NODE_COLUMNS)
+    distances = queries.distances([split_key(key) for key in keys], vector, STORED_NODE)
     rows = await distances.fetch(connection)
     fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[-1]) for r in rows])
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
@@ -245,7 +243,7 @@ def _similarity(distance: float | None) -> float:
 
 def _result(rows: Sequence[tuple[Any, ...]], scores: Sequence[float]) -> VectorStoreQueryResult:
     return VectorStoreQueryResult(
-        nodes=[node_from_columns(*row[:_NODE_WIDTH]) for row in rows],
+        nodes=[stored_node(*row[:STORED_NODE_WIDTH]) for row in rows],
         similarities=list(scores),
         ids=[row[0] for row in rows],
     )

@@ -147,6 +147,7 @@ class RetrievedChunk(ParentChunk):
     library: str | None = None
     with_login: bool = False
     published_at: datetime | None = None
+    modified_at: datetime | None = None
     fetched_at: datetime
     as_of: datetime | None = None
     matches: tuple[ChildMatch, ...] = ()

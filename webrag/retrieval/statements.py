@@ -230,8 +230,9 @@ class Queries:
             vector: What they are compared with.
             limit: Rows at most.
             most: Of more children than these the result is worthless.
-            columns: Of `data_children c`; the distance and the number of children that were
-                compared follow them. The latter is larger than `most` where there are more.
+            columns: Of `data_children c`, and of tables in braces; the distance and the number of
+                children that were compared follow them. The latter is larger than `most` where
+                there are more.
         """
         return self._statement(
             _OF_FEW, columns, vector=HalfVector(list(vector)), limit=limit, most=most + 1
@@ -402,7 +403,7 @@ def _composed(
         pages=sql.SQL(pages),
         chunks=sql.SQL(chunks),
         there=sql.SQL(present),
-        columns=sql.SQL(columns),
+        columns=sql.SQL(columns).format(**tables),
         of_same_text=sql.SQL(" and p.document = c.document" if is_past else ""),
         **tables,
     )
@@ -465,8 +466,8 @@ PARENT_COLUMNS = {
     **{name: _OF_PARENTS[name] for name in (*ParentChunk.model_fields, "html")},
     "source_url": "d.url",
     **DOCUMENTS.selected(
-        *("d", "document_id", "site", "title", "depth", "published_at", "fetched_at"),
-        *("version", "library", "with_login"),
+        *("d", "document_id", "site", "title", "depth"),
+        *("published_at", "modified_at", "fetched_at", "version", "library", "with_login"),
     ),
     "anchors": _ANCHORS,
     "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",
