@@ -86,10 +86,12 @@ from webrag.settings.variables import nearest
 if TYPE_CHECKING:
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.callbacks import CallbackManager
     from llama_index.core.llms import LLM
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
+    from llama_index.core.response_synthesizers import ResponseMode
     from llama_index.core.schema import Document
 
     from webrag.answering.guardrails import Guardrail
@@ -1514,9 +1516,18 @@ class WebRAG:
         *,
         research_mode: ResearchMode = "fast",
         expansion_budget: int | None = None,
+        source_urls: str | Sequence[str] | None = None,
+        sites: str | Sequence[str] | None = None,
+        years: int | Sequence[int] | None = None,
+        fetched_since: datetime | None = None,
+        has: ContentKind | Sequence[ContentKind] = (),
+        similarity_top_k: int | None = None,
+        node_postprocessors: "Sequence[BaseNodePostprocessor]" = (),
         max_quotes: int = 3,
         llm: "LLM | None" = None,
+        response_mode: "ResponseMode | str" = "compact",
         streaming: bool = False,
+        callback_manager: "CallbackManager | None" = None,
     ) -> "WebRAGQueryEngine":
         """The whole loop: retrieval, reranking, link following, verbatim quotations.
 
@@ -1524,12 +1535,21 @@ class WebRAG:
             url: Pages to start every query from; None searches what is stored.
             research_mode: As for `WebRAG.answer`.
             expansion_budget: As for `WebRAG.answer`.
-            max_quotes: Quotations in the response text.
+            source_urls: Only these stored pages, where no URL is given, as what follows.
+            sites: Only pages of these hosts.
+            years: Only pages published in these years.
+            fetched_since: Only pages that their site delivered or confirmed then or later.
+            has: Only passages that hold each of these kinds of content.
+            similarity_top_k: Source nodes at most; None for all evidence.
+            node_postprocessors: Applied to the source nodes, as in stock engines.
+            max_quotes: Quotations in the response text at most.
             llm: Writes the response text from the evidence, as in stock engines; None to quote.
+            response_mode: How it does, as in stock engines.
             streaming: Give the text in pieces.
+            callback_manager: LlamaIndex's own.
 
         Raises:
-            InputError: A URL, the mode or a number cannot be used.
+            InputError: A URL, a filter, a mode or a number cannot be used.
         """
         from webrag.llamaindex.query_engine import WebRAGQueryEngine
 
@@ -1538,10 +1558,21 @@ class WebRAG:
             urls=url,
             research_mode=research_mode,
             expansion_budget=expansion_budget,
+            filters=SearchFilters.of(
+                source_urls=source_urls,
+                sites=sites,
+                years=years,
+                fetched_since=fetched_since,
+                has=has,
+            ),
+            similarity_top_k=similarity_top_k,
+            node_postprocessors=node_postprocessors,
             max_quotes=max_quotes,
             llm=llm,
+            response_mode=response_mode,
             streaming=streaming,
             loop=None if self._thread is None else self._thread.loop,
+            callback_manager=callback_manager,
         )
 
     def vector_store(self) -> "CorpusVectorStore":

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from webrag.concurrency import Threads, all_of, in_background
 from webrag.errors import InputError, ProviderError, WebRAGError
+from webrag.instrumentation import span, tell_embedded
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 # Models without a way of waiting: calls to services among them, which can take minutes.
@@ -182,6 +183,7 @@ class Embedder:
             return False
         return True
 
+    @span
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a question, as an array of shape (dimensions,).
 
@@ -194,6 +196,7 @@ class Embedder:
             return np.asarray([await self.model.aget_query_embedding(text)], np.float32)
 
         vectors: NDArray[np.float32] = (await self._checked(embed, 1, self._query_timeout_s))[0]
+        tell_embedded(self.model, self.model_name, text, vectors.tolist())
         return vectors
 
     async def _sizes(self, texts: Sequence[str]) -> list[int]:

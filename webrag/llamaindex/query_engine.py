@@ -1,7 +1,8 @@
 """A LlamaIndex query engine over the orchestration engine; it writes no prose of its own."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -11,24 +12,36 @@ from llama_index.core.base.response.schema import (
     Response,
     StreamingResponse,
 )
-from llama_index.core.callbacks import CallbackManager
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.callbacks.base import EventContext
+from llama_index.core.instrumentation.events.synthesis import (
+    SynthesizeEndEvent,
+    SynthesizeStartEvent,
+)
 from llama_index.core.llms import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
+from llama_index_instrumentation import get_dispatcher
 from typing_extensions import override
 
-from webrag.concurrency import in_background, run_in_loop
+from webrag.argument_checks import check_choice
+from webrag.concurrency import in_background, run_blocking, run_in_loop
 from webrag.errors import InputError
 from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.question import Question, ResearchMode
 from webrag.retrieval.citations import extract_citation, finest_quote
+from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import CitationSpan
 
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
+
+_FILTERS: Final = ("source_urls", "sites", "years", "fetched_since", "has", "as_of")
+_dispatcher = get_dispatcher(__name__)
 
 
 class _Evidence(NamedTuple):
@@ -42,21 +55,22 @@ class _Evidence(NamedTuple):
 class WebRAGQueryEngine(BaseQueryEngine):
     """Answers queries with verbatim quotations from web pages and what surrounds them.
 
-    The response text is the best quotations, numbered, or one sentence that says that nothing
-    answers; its source nodes are all evidence, best first, with scores from 0 to 1; its metadata
-    holds `abstained`, `citations`, `confidence`, `confidence_band`, `final_decision`, `degraded`,
-    `warnings` and `partial`. It is a part for LlamaIndex: give it to a `QueryEngineTool`, a router
-    or a sub-question engine.
+    The response text is the quotations that may answer, numbered, or one sentence that says that
+    nothing answers; its source nodes are all evidence, best first, with scores from 0 to 1; its
+    metadata holds `abstained`, `citations`, `confidence`, `confidence_band`, `final_decision`,
+    `degraded`, `warnings` and `partial`. It is a part for LlamaIndex: give it to a
+    `QueryEngineTool`, a router or a sub-question engine.
 
     With an `llm` the response text is what LlamaIndex's response synthesizer has it write from the
     source nodes, as in stock engines; its words are not checked, and it is not asked when nothing
     answers.
 
     `custom_embedding_strs` of a query bundle count as other wordings of the question, the first
-    five, each cut to 500 characters, so that `TransformQueryEngine` works with it.
+    five, each cut to 500 characters, so that `TransformQueryEngine` works with it. A
+    `CustomQueryEngine` would be given the text of the question alone.
 
-    Make it in the event loop its engine belongs to. `query` is for other threads: it hands the
-    work to that loop and waits.
+    Make it in the event loop its engine belongs to. `query` may be called anywhere; in that loop,
+    which stands still meanwhile, an engine that names pages refuses it, as it could not fetch them.
     """
 
     def __init__(
@@ -66,9 +80,13 @@ class WebRAGQueryEngine(BaseQueryEngine):
         urls: str | Sequence[str] | None = None,
         research_mode: ResearchMode = "fast",
         expansion_budget: int | None = None,
+        filters: SearchFilters = NO_FILTERS,
+        similarity_top_k: int | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] = (),
         max_quotes: int = 3,
         max_quote_chars: int = 400,
         llm: LLM | None = None,
+        response_mode: ResponseMode | str = ResponseMode.COMPACT,
         streaming: bool = False,
         loop: asyncio.AbstractEventLoop | None = None,
         callback_manager: CallbackManager | None = None,
@@ -80,38 +98,60 @@ class WebRAGQueryEngine(BaseQueryEngine):
             urls: Pages to start every query from; None searches what is stored.
             research_mode: As in `WebRAG.answer`.
             expansion_budget: As in `WebRAG.answer`.
-            max_quotes: Quotations in the response text.
+            filters: Which stored pages and passages count, where no page is named.
+            similarity_top_k: Source nodes at most, 1 or more; None for all evidence.
+            node_postprocessors: Applied to the source nodes in their order, as in stock engines.
+            max_quotes: Quotations in the response text at most, 1 or more.
             max_quote_chars: Length of each at most.
             llm: Writes the response text; None to quote.
+            response_mode: How it does, as in stock engines.
             streaming: Give the text in pieces: `query` a `StreamingResponse`, `aquery` an
                 `AsyncStreamingResponse`.
             loop: The engine's event loop; None for the one that runs now.
             callback_manager: LlamaIndex's.
 
         Raises:
-            InputError: A URL or the mode cannot be used, a number is too small, or `llm` is no
-                LlamaIndex LLM.
+            InputError: A URL or the mode cannot be used, a number is too small, `llm` is no
+                LlamaIndex LLM, there is a `response_mode` without one, or filters with URLs.
         """
-        if max_quotes < 1:
-            raise InputError(f"max_quotes is {max_quotes}; it must be 1 or more.")
+        for name, number in (("max_quotes", max_quotes), ("similarity_top_k", similarity_top_k)):
+            if number is not None and number < 1:
+                raise InputError(f"{name} is {number}; it must be 1 or more.")
         if llm is not None and not isinstance(llm, LLM):
             raise InputError(
                 f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as "
                 "OpenAI(model='gpt-4o-mini')."
             )
+        check_choice("response_mode", response_mode, [mode.value for mode in ResponseMode])
+        if llm is None and response_mode != ResponseMode.COMPACT:
+            raise InputError(
+                "response_mode says how a model writes the text; give llm=..., too, or neither."
+            )
         super().__init__(callback_manager)
         self._engine = engine
         self._asked = Question.of(
-            "", urls=urls, research_mode=research_mode, expansion_budget=expansion_budget
+            "",
+            urls=urls,
+            research_mode=research_mode,
+            expansion_budget=expansion_budget,
+            top_k=similarity_top_k if urls is None else None,
+            **{name: getattr(filters, name) for name in _FILTERS},
         )
         if urls is not None and self._asked.is_search:
             raise InputError("No URL was given: name at least one page to start from.")
+        if urls is not None and filters != NO_FILTERS:
+            raise InputError("Filters choose among stored pages; name pages or filter, not both.")
+        self._similarity_top_k = similarity_top_k
+        self._postprocessors = tuple(node_postprocessors)
         self._max_quotes = max_quotes
         self._max_quote_chars = max_quote_chars
         self._streaming = streaming
         self._loop = loop or _running_loop()
         self._synthesizer = llm and get_response_synthesizer(
-            llm=llm, streaming=streaming, callback_manager=callback_manager
+            llm=llm,
+            response_mode=ResponseMode(response_mode),
+            streaming=streaming,
+            callback_manager=callback_manager,
         )
 
     @override
@@ -119,50 +159,89 @@ class WebRAGQueryEngine(BaseQueryEngine):
         return {"response_synthesizer": self._synthesizer} if self._synthesizer else {}
 
     @override
+    def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self._awaited(query_bundle).nodes
+
+    async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Give the source nodes of a query, after the postprocessors."""
+        return (await self._evidence(query_bundle)).nodes
+
+    @override
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        if _running_loop() is not None:
-            raise RuntimeError(
-                "query() would block the event loop it was called in: write "
-                "`await engine.aquery(...)`, as in a notebook, or call query() from a thread."
-            )
-        evidence = self._awaited(query_bundle)
-        if self._synthesizer and not evidence.metadata["abstained"]:
-            written = self._synthesizer.synthesize(query_bundle, evidence.nodes)
-            return _with_metadata(written, evidence)
-        if self._streaming:
-            return StreamingResponse(
-                _in_one_piece(evidence.text), evidence.nodes, evidence.metadata
-            )
-        return Response(evidence.text, evidence.nodes, evidence.metadata)
+        with self._telling_of(query_bundle) as event:
+            evidence = self._awaited(query_bundle)
+            if self._synthesizer and not evidence.metadata["abstained"]:
+                written = self._synthesizer.synthesize(query_bundle, evidence.nodes)
+            else:
+                written = self._quoted(query_bundle, evidence, StreamingResponse, _in_one_piece)
+            event.on_end(payload={EventPayload.RESPONSE: written})
+        return _with_metadata(written, evidence)
 
     @override
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        evidence = await self._evidence(query_bundle)
-        if self._synthesizer and not evidence.metadata["abstained"]:
-            written = await self._synthesizer.asynthesize(query_bundle, evidence.nodes)
-            return _with_metadata(written, evidence)
+        with self._telling_of(query_bundle) as event:
+            evidence = await self._evidence(query_bundle)
+            if self._synthesizer and not evidence.metadata["abstained"]:
+                written = await self._synthesizer.asynthesize(query_bundle, evidence.nodes)
+            else:
+                written = self._quoted(
+                    query_bundle, evidence, AsyncStreamingResponse, _later_in_one_piece
+                )
+            event.on_end(payload={EventPayload.RESPONSE: written})
+        return _with_metadata(written, evidence)
+
+    def _telling_of(self, query_bundle: QueryBundle) -> AbstractContextManager[EventContext]:
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
+        return self.callback_manager.event(CBEventType.QUERY, payload=payload)
+
+    def _quoted(
+        self,
+        query_bundle: QueryBundle,
+        evidence: _Evidence,
+        streaming: Callable[..., RESPONSE_TYPE],
+        pieces: Callable[[str], object],
+    ) -> RESPONSE_TYPE:
+        """The response that quotes, or abstains; listeners hear of it as of a written one."""
+        _dispatcher.event(SynthesizeStartEvent(query=query_bundle))
+        response: RESPONSE_TYPE = Response(evidence.text, evidence.nodes)
         if self._streaming:
-            return AsyncStreamingResponse(
-                _later_in_one_piece(evidence.text), evidence.nodes, evidence.metadata
-            )
-        return Response(evidence.text, evidence.nodes, evidence.metadata)
+            response = streaming(pieces(evidence.text), evidence.nodes)
+        _dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
+        return response
 
     def _awaited(self, query_bundle: QueryBundle) -> _Evidence:
-        work = self._evidence(query_bundle)
-        if self._loop is not None and self._loop.is_running():
+        running, work = _running_loop(), self._evidence(query_bundle)
+        if self._loop is None or not self._loop.is_running():
+            return run_in_loop(work) if running is None else run_blocking(work)
+        if running is not self._loop:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        return run_in_loop(work)
+        if self._asked.is_search:
+            return run_blocking(work)
+        work.close()
+        raise RuntimeError(
+            "query() would block the event loop that has to fetch the pages: write "
+            "`await engine.aquery(...)`, as in a notebook, or call query() from a thread."
+        )
 
     async def _evidence(self, query_bundle: QueryBundle) -> _Evidence:
-        result = await self._research(query_bundle)
-        matched = sorted(
-            (item for item in result.chunks if not item.is_locality_expanded),
-            key=lambda item: -item.reranked_score,
-        )
-        abstained = result.confidence_band == "none" and not any(
-            _is_likely(item, result.likely_floor) for item in matched
-        )
-        quotes = [] if abstained else await in_background(self._quotes, result, matched)
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
+        with self.callback_manager.event(CBEventType.RETRIEVE, payload=payload) as event:
+            result = await self._research(query_bundle)
+            matched = sorted(
+                (item for item in result.chunks if not item.is_locality_expanded),
+                key=lambda item: -item.reranked_score,
+            )
+            nodes = [_node(item) for item in matched[: self._similarity_top_k]]
+            event.on_end(payload={EventPayload.NODES: nodes})
+        for postprocessor in self._postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query_bundle)
+        by_id = {str(item.chunk.chunk_id): item for item in matched}
+        kept = [by_id[node.node.node_id] for node in nodes if node.node.node_id in by_id]
+        likely = [item for item in kept if _is_likely(item, result.likely_floor)]
+        abstained = not nodes or (result.confidence_band == "none" and not likely)
+        # Where the parts of a question together are answered, no passage need be likely alone.
+        quotable = likely or kept[:1]
+        quotes = [] if abstained else await in_background(self._quotes, result, quotable)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
             for number, quote in enumerate(quotes, start=1)
@@ -177,7 +256,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
             "warnings": list(result.warnings),
             "partial": result.partial,
         }
-        return _Evidence(text or _NO_ANSWER, [_node(item) for item in matched], metadata)
+        return _Evidence(text or _NO_ANSWER, nodes, metadata)
 
     async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
         asked = {"text": query_bundle.query_str, "wordings": bundle_wordings(query_bundle)}

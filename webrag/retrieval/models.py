@@ -1,5 +1,6 @@
 """The contract between retrieval and what is built on it. No I/O here."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
@@ -11,6 +12,7 @@ from webrag.corpus.models import ParentChunk
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
+from webrag.instrumentation import FoundPassage
 
 RetrievalMode = Literal["chunk", "full_context", "auto"]
 
@@ -156,6 +158,12 @@ class RetrievedChunk(ParentChunk):
     def focus(self) -> ChildMatch | None:
         """The child that matched best; None in full-context mode."""
         return self.matches[0] if self.matches else None
+
+
+def passages(chunks: Iterable[RetrievedChunk]) -> Iterator[FoundPassage]:
+    """Give chunks as listeners are told of them."""
+    for chunk in chunks:
+        yield FoundPassage(str(chunk.chunk_id), chunk.text, chunk.source_url, chunk.score)
 
 
 class CorpusStats(FrozenModel):

@@ -16,6 +16,7 @@ from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable
+from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.spelling import respelled
 from webrag.postgres.database import Database
@@ -45,6 +46,7 @@ from webrag.retrieval.models import (
     RetrievedChunk,
     TimingInfo,
     Wording,
+    passages,
 )
 from webrag.retrieval.respelling import (
     Doubts,
@@ -160,6 +162,7 @@ class Searcher:
         """What a chunk that nothing can beat scores, in the modes that rank."""
         return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
 
+    @span
     async def retrieve(
         self,
         query: str,
@@ -201,6 +204,14 @@ class Searcher:
             context_budget=context_budget,
             children_limit=children_limit,
         )
+        tell_retrieving(query)
+        result = await self._retrieved(request, filters, similarity_floor)
+        tell_retrieved(query, passages(result.chunks))
+        return result
+
+    async def _retrieved(
+        self, request: RetrievalRequest, filters: SearchFilters, similarity_floor: float | None
+    ) -> RetrievalResult:
         prepared = await self._read(lambda connection: _prepared(connection, request, filters))
         if prepared.whole is not None:
             return whole_result(prepared.whole, prepared.request)

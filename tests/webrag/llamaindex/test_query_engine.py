@@ -4,12 +4,22 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks import (
+    CallbackManager,
+    CBEventType,
+    EventPayload,
+    LlamaDebugHandler,
+)
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms import CustomLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import TransformQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.tools import QueryEngineTool
+from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.base import BaseEvent
+from llama_index_instrumentation.event_handlers import BaseEventHandler
+from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 from typing_extensions import override
 
 from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab
@@ -19,6 +29,7 @@ from webrag.errors import InputError
 from webrag.llamaindex.query_engine import WebRAGQueryEngine
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.retrieval.filters import SearchFilters
 
 
 async def test_response_quotes_the_page_with_its_address(lab: Lab, static_site: Any) -> None:
@@ -129,9 +140,176 @@ async def test_other_threads_may_query_synchronously(lab: Lab, static_site: Any)
     assert "7411" in str(response)
 
 
-async def test_synchronous_query_in_the_event_loop_is_refused(lab: Lab) -> None:
+async def test_synchronous_query_for_pages_in_the_event_loop_is_refused(lab: Lab) -> None:
     with pytest.raises(RuntimeError, match="aquery"):
-        WebRAGQueryEngine(lab.engine()).query("anything")
+        WebRAGQueryEngine(lab.engine(), urls="https://docs.test/").query("anything")
+
+
+async def test_stored_pages_are_queried_synchronously_in_the_event_loop(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    engine = WebRAGQueryEngine(lab.engine())
+
+    assert str(engine.query(AT_SEED)) == str(await engine.aquery(AT_SEED))
+    assert [each.node.node_id for each in engine.retrieve(QueryBundle(AT_SEED))]
+
+
+async def test_only_passages_that_may_answer_are_quoted(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    await lab.acquirer.acquire(site + "/install.html")
+    profile = ScoreProfile(name="own", mediocre_score_floor=0.3, answered_score=0.6)
+    engine = WebRAGQueryEngine(lab.engine(reranker=ChunkReranker(ByNumber(), profile)))
+
+    response = await engine.aquery(f"{AT_SEED} {ONE_LINK_AWAY}")
+
+    assert len(response.source_nodes) > 1
+    assert len(response.metadata["citations"]) == 1
+    assert "7411" in str(response)
+
+
+class ByNumber(BaseNodePostprocessor):
+    """Scores what names the port high, and all else low."""
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return [
+            NodeWithScore(node=each.node, score=0.9 if "7411" in each.node.get_content() else 0.1)
+            for each in nodes
+        ]
+
+
+class Last(BaseNodePostprocessor):
+    """Keeps the last node only."""
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return nodes[-1:]
+
+
+async def test_postprocessors_choose_what_is_quoted(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    await lab.acquirer.acquire(site + "/install.html")
+    worst = (await WebRAGQueryEngine(lab.engine()).aquery(ONE_LINK_AWAY)).source_nodes[-1].node
+
+    response = await WebRAGQueryEngine(lab.engine(), node_postprocessors=[Last()]).aquery(
+        ONE_LINK_AWAY
+    )
+
+    assert [each.node.node_id for each in response.source_nodes] == [worst.node_id]
+    assert all(quote["chunk_id"] == worst.node_id for quote in response.metadata["citations"])
+
+
+async def test_sources_are_as_many_as_wanted_and_of_the_pages_wanted(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    await lab.acquirer.acquire(site + "/install.html")
+    wanted = SearchFilters.of(source_urls=site + "/install.html")
+
+    few = await WebRAGQueryEngine(lab.engine(), similarity_top_k=1).aquery(ONE_LINK_AWAY)
+    of_one = await WebRAGQueryEngine(lab.engine(), filters=wanted).aquery(ONE_LINK_AWAY)
+
+    assert len(few.source_nodes) == 1
+    assert {each.node.metadata["source_url"] for each in of_one.source_nodes} == {
+        site + "/install.html"
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity_top_k": 0}, "similarity_top_k is 0"),
+        ({"response_mode": "refined"}, "response_mode is 'refined'; use 'refine'"),
+        ({"response_mode": "refine"}, "give llm="),
+        (
+            {"urls": "https://docs.test/", "filters": SearchFilters.of(years=2020)},
+            "name pages or filter",
+        ),
+    ],
+)
+async def test_what_does_not_fit_is_refused(
+    lab: Lab, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        WebRAGQueryEngine(lab.engine(), **options)
+
+
+async def test_response_mode_says_how_the_model_writes(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    engine = WebRAGQueryEngine(
+        lab.engine(), llm=Guessing(passage="It is 7411."), response_mode="accumulate"
+    )
+
+    assert str(await engine.aquery(AT_SEED)).startswith("Response 1: It is 7411.")
+
+
+async def test_callbacks_hear_of_the_query_and_of_what_was_retrieved(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    heard = LlamaDebugHandler(print_trace_on_end=False)
+    engine = WebRAGQueryEngine(lab.engine(), callback_manager=CallbackManager([heard]))
+
+    response = await engine.aquery(AT_SEED)
+
+    assert len(heard.get_event_pairs(CBEventType.QUERY)) == 1
+    (retrieval,) = heard.get_event_pairs(CBEventType.RETRIEVE)
+    assert retrieval[1].payload is not None
+    assert retrieval[1].payload[EventPayload.NODES] == response.source_nodes
+
+
+class Listening(BaseEventHandler):
+    """Keeps the events it is told of."""
+
+    heard: list[Any] = []  # noqa: RUF012  pydantic copies it
+
+    @override
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        self.heard.append(event)
+
+
+async def test_listeners_hear_of_every_step_of_a_query(lab: Lab, static_site: Any) -> None:
+    site = static_site(dict(MANUAL))
+    await lab.acquirer.acquire(site + "/")
+    listener, spans = Listening(), SimpleSpanHandler()
+    root_dispatcher.add_event_handler(listener)
+    root_dispatcher.add_span_handler(spans)
+    try:
+        response = await WebRAGQueryEngine(lab.engine()).aquery(AT_SEED)
+    finally:
+        root_dispatcher.event_handlers.remove(listener)
+        root_dispatcher.span_handlers.remove(spans)
+
+    kinds = [event.class_name() for event in listener.heard]
+    assert kinds == [
+        "QueryStartEvent",
+        "RetrievalStartEvent",
+        "EmbeddingStartEvent",
+        "EmbeddingEndEvent",
+        "RetrievalEndEvent",
+        "ReRankStartEvent",
+        "ReRankEndEvent",
+        "SynthesizeStartEvent",
+        "SynthesizeEndEvent",
+        "QueryEndEvent",
+    ]
+    ranked = listener.heard[6].nodes
+    best = max(ranked, key=lambda each: each.score)
+    assert best.node.node_id == response.source_nodes[0].node.node_id
+    named = {each.id_.split("-")[0]: each for each in spans.completed_spans}
+    assert named["Embedder.embed_query"].parent_id == named["Searcher.retrieve"].id_
+    assert {"WebRAGQueryEngine.aquery", "ResearchRun.rank"} <= named.keys()
 
 
 async def test_engine_serves_as_a_tool(lab: Lab, static_site: Any) -> None:

@@ -19,6 +19,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.fetch_context import listening
+from webrag.instrumentation import FoundPassage, span, tell_reranked, tell_reranking
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.models import (
     OrchestrationConfig,
@@ -30,7 +31,7 @@ from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
 from webrag.orchestration.ranking.reranker import ChunkReranker, Merged, merge, rank_parts
 from webrag.orchestration.state import RunState
-from webrag.retrieval.models import RetrievalResult
+from webrag.retrieval.models import RetrievalResult, passages
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
@@ -325,12 +326,25 @@ class ResearchRun:
         state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
         state.merged = Merged(ranked)
 
+    @span
     async def rank(self, retrieved: Sequence[tuple[str, RetrievalResult]]) -> None:
         """Rank every part's candidates with one scorer and merge them."""
         state, config = self.state, self.components.config
+        for query, result in retrieved:
+            tell_reranking(
+                query,
+                passages(result.chunks),
+                top_n=config.reranker_top_n,
+                model_name=self.profile.name,
+            )
         with state.clock.timed("reranking_ms"):
             scored = await self._rank_all(retrieved)
             ranked = fulfilled(scored, self.wishes, datetime.now(UTC))
+        for part in ranked:
+            tell_reranked(
+                FoundPassage(*each[:3], score=item.reranked_score)
+                for item, each in zip(part, passages(item.chunk for item in part), strict=True)
+            )
         state.results = tuple(
             SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
             for (query, result), chunks in zip(retrieved, ranked, strict=True)
