@@ -204,6 +204,13 @@ class WebRAG:
             settings name.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
+        embed_model: Any LlamaIndex embedding; None for the one the settings name. A new collection
+            records its class, its `model_name` and its dimensions; a collection that was made with
+            another model is refused.
+        llm: Any LlamaIndex LLM, which writes the answers of `ask` and splits the questions
+            of `answer`; None for those the settings name.
+        node_parser: Any LlamaIndex node parser whose nodes are slices of the page's text and say
+            where they begin; it cuts pages in this process. None for `ParentChildNodeParser`.
         reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
             a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
         is_own_user: Whether who asks is the user whose logins are stored on this machine; for
@@ -226,6 +233,9 @@ class WebRAG:
         page_source: "PageSource | BaseReader | None" = None,
         reranker: "BaseNodePostprocessor | None" = None,
         score_profile: "ScoreProfile | str | None" = None,
+        embed_model: "BaseEmbedding | None" = None,
+        llm: "LLM | None" = None,
+        node_parser: "NodeParser | None" = None,
         guardrails: "Sequence[Guardrail]" = (),
         reads_named_files: bool = True,
         is_own_user: bool = True,
@@ -234,8 +244,14 @@ class WebRAG:
     ) -> None:
         _check_construction(settings, unknown)
         self.settings = settings or load_settings()
-        self._page_source = page_source
-        self._reranker = (reranker, score_profile)
+        self._own: dict[str, Any] = {
+            "page_source": page_source,
+            "reranker": reranker,
+            "score_profile": score_profile,
+            "embed_model": embed_model,
+            "llm": llm,
+            "node_parser": node_parser,
+        }
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
         self._is_own_user = is_own_user
@@ -1645,8 +1661,7 @@ class WebRAG:
             self.settings,
             stack,
             soft_deadline_s=self._soft_deadline_s,
-            page_source=self._page_source,
-            reranker=self._reranker,
+            own=wiring.OwnParts(**self._own),
             guardrails=self._guardrails,
             files=self._files,
             is_own_user=self._is_own_user,
@@ -1656,7 +1671,9 @@ class WebRAG:
     async def _chosen_embedding(self, existing: tuple[str, int] | None) -> "EmbeddingChoice":
         from webrag.wiring.embeddings import choose_embedding
 
-        return await asyncio.to_thread(choose_embedding, self.settings, existing)
+        return await asyncio.to_thread(
+            choose_embedding, self.settings, existing, own=self._own["embed_model"]
+        )
 
     @asynccontextmanager
     async def _some_database(self) -> AsyncIterator[Database]:

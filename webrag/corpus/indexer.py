@@ -71,8 +71,13 @@ class LocalCutter:
         return await in_background(self._rows, document, depth)
 
     def _rows(self, document: NormalizedDocument, depth: int) -> PageRows:
+        from llama_index.node_parser.webrag import ParentChildNodeParser
+
         try:
-            nodes = self._parser.get_nodes_from_documents([_source(document)])
+            source = _source(document)
+            if not isinstance(self._parser, ParentChildNodeParser):
+                source.metadata.pop("html", None)  # they would copy it into every node
+            nodes = self._parser.get_nodes_from_documents([source])
             return build_page_rows(document, nodes, depth=depth)
         except (DocumentTooLargeError, TooManyPostingsError) as error:
             raise _refusal(document, error) from error

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cached_property, partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
@@ -13,6 +13,7 @@ from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.known_models import EmbeddingChoice
+from webrag.errors import ConfigurationError
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.source import FileSource
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.llms import LLM
+    from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
     from llama_index.node_parser.webrag import ParentChildNodeParser
@@ -80,6 +83,20 @@ class part(cached_property[T]):
             return made
 
 
+class OwnParts(NamedTuple):
+    """Parts that a program gives in place of those that the settings name, as for `WebRAG`."""
+
+    page_source: "PageSource | BaseReader | None" = None
+    reranker: "BaseNodePostprocessor | None" = None
+    score_profile: "ScoreProfile | str | None" = None
+    embed_model: "BaseEmbedding | None" = None
+    llm: "LLM | None" = None
+    node_parser: "NodeParser | None" = None
+
+
+_NONE = OwnParts()
+
+
 class Components:
     """The concrete objects behind an open WebRAG.
 
@@ -91,7 +108,7 @@ class Components:
         settings: Choose the classes.
         stack: Undoes what `start` starts, the page source included.
         soft_deadline_s: This and what follows is as for `WebRAG`.
-        reranker: Together with its score profile.
+        own: The program's own parts.
         files: Says which files of this machine may be read.
         is_own_user: Whose logins are used.
 
@@ -112,8 +129,7 @@ class Components:
         stack: AsyncExitStack,
         *,
         soft_deadline_s: float | None,
-        page_source: "PageSource | BaseReader | None" = None,
-        reranker: "tuple[BaseNodePostprocessor | None, ScoreProfile | str | None]" = (None, None),
+        own: OwnParts = _NONE,
         guardrails: "Sequence[Guardrail]" = (),
         files: FileAccess,
         is_own_user: bool = True,
@@ -122,8 +138,7 @@ class Components:
         self._settings = settings
         self._stack = stack
         self._soft_deadline_s = soft_deadline_s
-        self._own_source = page_source
-        self._own_reranker = reranker
+        self._own = own
         self._guardrails = guardrails
         self._files = files
         self._is_own_user = is_own_user
@@ -149,16 +164,19 @@ class Components:
         stack.push_async_callback(self._fetcher.aclose)
         stack.push_async_callback(self.ingestion.aclose)
         self._ranks, self._profile = await asyncio.to_thread(
-            choose_reranker, settings, self._bundled, *self._own_reranker
+            choose_reranker, settings, self._bundled, self._own.reranker, self._own.score_profile
         )
         if isinstance(self._ranks, AbstractAsyncContextManager):
             await stack.enter_async_context(self._ranks)
-        self._answer_llm = await asyncio.to_thread(choose_answer_llm, settings)
+        self._answer_llm = await asyncio.to_thread(choose_answer_llm, settings, self._own.llm)
         self._splitting_llm = None
         # Loading a model's package takes a second, which patterns do not need.
         if settings.decomposition_mode == "llm":
-            self._splitting_llm = await asyncio.to_thread(choose_orchestration_llm, settings)
+            self._splitting_llm = await asyncio.to_thread(
+                choose_orchestration_llm, settings, self._own.llm
+            )
         self._tracer = choose_tracer(settings, stack)
+        self._check_parser()
         if self._guardrails:
             # Refuses at once what the manager, made for the first answer, would refuse.
             from webrag.answering.guardrails import with_defaults
@@ -167,16 +185,28 @@ class Components:
         self._runs = await stack.enter_async_context(AsyncExitStack())
         return self
 
+    def _check_parser(self) -> None:
+        if self._own.node_parser is None:
+            return
+        from llama_index.core.node_parser import NodeParser
+
+        if not isinstance(self._own.node_parser, NodeParser):
+            raise ConfigurationError(
+                f"node_parser is {self._own.node_parser!r:.80}; give a LlamaIndex node parser, such"
+                " as ParentChildNodeParser(child_tokens=128)."
+            )
+
     async def _open_corpus(self) -> tuple[EmbeddingChoice, str | None]:
         settings, database = self._settings, self.database
         existing = await corpus_embedding(database)
-        choice = await asyncio.to_thread(choose_embedding, settings, existing, self._bundled)
+        own = self._own.embed_model
+        choice = await asyncio.to_thread(choose_embedding, settings, existing, self._bundled, own)
         await ensure_schema(
             database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
         )
         await finish_interrupted_load(database)
         await compact_postings(database)
-        if settings.embedding_provider != "auto":
+        if own is not None or settings.embedding_provider != "auto":
             return choice, None
         fresh = choose_embedding(settings, None, self._bundled).name
         return choice, fresh if fresh != choice.name else None
@@ -213,7 +243,7 @@ class Components:
     @part
     def page_source(self) -> PageSourceChoice:
         """Where pages come from."""
-        return choose_page_source(self._settings, self._fetcher, self._own_source)
+        return choose_page_source(self._settings, self._fetcher, self._own.page_source)
 
     @part
     def clones(self) -> GitSource:
@@ -246,8 +276,12 @@ class Components:
         )
 
     @part
-    def node_parser(self) -> "ParentChildNodeParser":
+    def node_parser(self) -> "NodeParser":
         """Cuts pages into parents and children."""
+        return self._own.node_parser or self._builtin_parser
+
+    @part
+    def _builtin_parser(self) -> "ParentChildNodeParser":
         from llama_index.node_parser.webrag import ChunkSizes, ParentChildNodeParser
 
         sizes = ChunkSizes()
@@ -266,14 +300,14 @@ class Components:
 
         sizes = ChunkSizes()
         setup = CutSetup(*self._portable_tokenizer, sizes.parent_tokens, sizes.child_tokens)
-        return WorkerCutter(self._pool.workers, lambda: self.node_parser, setup)
+        return WorkerCutter(self._pool.workers, lambda: self._builtin_parser, setup)
 
     @part
     def indexer(self) -> "Indexer":
         """Stores documents, cut and embedded."""
         from webrag.corpus.indexer import Indexer
 
-        return Indexer(self.corpus, self._cutter, self.embedder)
+        return Indexer(self.corpus, self._own.node_parser or self._cutter, self.embedder)
 
     @part
     def acquirer(self) -> PageAcquirer:

@@ -17,6 +17,7 @@ from webrag.embedding.known_models import (
     known_dimensions,
 )
 from webrag.errors import ConfigurationError
+from webrag.redaction import redacted_failure
 from webrag.settings.values import OPENAI_EMBEDDING_MODEL, OPENAI_URL
 from webrag.wiring.local_embeddings import LOCAL_PROVIDERS, choose_local
 from webrag.wiring.tokenizer import Tokenize, choose_tokenizer
@@ -34,6 +35,7 @@ def choose_embedding(
     settings: "Settings",
     existing: tuple[str, int] | None,
     bundled: EmbeddingModel | None = None,
+    own: "BaseEmbedding | None" = None,
 ) -> EmbeddingChoice:
     """Choose the model a corpus is used with.
 
@@ -45,6 +47,8 @@ def choose_embedding(
         existing: Model name and dimensions the corpus was made with; None for a new corpus.
         bundled: The model that needs nothing, where the caller uses it for more; None loads one
             when it is chosen.
+        own: Used in place of what the settings name; asked for one vector where the corpus was
+            not made with it.
 
     Returns:
         With `auto`, the model of the existing corpus, or for a new one OpenAI's when a key is
@@ -55,6 +59,8 @@ def choose_embedding(
         ConfigurationError: The provider needs a setting or a package that is missing, or the
             corpus was made with one that is not known here.
     """
+    if own is not None:
+        return _own(own, existing)
     if bundled is None:
         bundled = BundledModel()
     provider: str = settings.embedding_provider
@@ -106,6 +112,29 @@ def _bundled(bundled: EmbeddingModel) -> EmbeddingChoice:
     return EmbeddingChoice(BUNDLED_MODEL_NAME, BUNDLED_DIMENSIONS, lambda: bundled)
 
 
+def _own(model: "BaseEmbedding", existing: tuple[str, int] | None) -> EmbeddingChoice:
+    """A program's own model, under the name of its class and its own."""
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    if not isinstance(model, BaseEmbedding):
+        raise ConfigurationError(
+            f"embed_model is {model!r:.80}; give a LlamaIndex embedding, such as "
+            "OpenAIEmbedding(model='text-embedding-3-small'), or leave it out and set "
+            "EMBEDDING_PROVIDER."
+        )
+    name = f"{type(model).__name__}/{model.model_name}"
+    if existing is not None and existing[0] == name:
+        return EmbeddingChoice(*existing, lambda: model)
+    try:
+        size = len(model.get_query_embedding("dimensions"))
+    except Exception as error:
+        raise ConfigurationError(
+            f"The embedding model {name!r} failed on its first text: "
+            f"{redacted_failure(str(error)).rstrip('.')}."
+        ) from error
+    return EmbeddingChoice(name, size, lambda: model)
+
+
 def _as_made(
     settings: "Settings", existing: tuple[str, int], bundled: EmbeddingModel
 ) -> EmbeddingChoice:
@@ -121,7 +150,8 @@ def _as_made(
     raise ConfigurationError(
         f"The collection was made with the embedding model {name!r}, and this WebRAG knows no such"
         " model.",
-        hint="Upgrade WebRAG, or set EMBEDDING_PROVIDER and run `webrag reindex`.",
+        hint="If a program made it with a model of its own, give it to WebRAG(embed_model=...). "
+        "Else upgrade WebRAG, or set EMBEDDING_PROVIDER and run `webrag reindex`.",
     )
 
 
