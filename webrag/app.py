@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
+    from webrag.orchestration.steps.research import RunComponents
     from webrag.presentation.brief.brief import EvidenceBlock
     from webrag.presentation.brief.models import BriefConfig
     from webrag.retrieval.reading import PageExcerpt
@@ -1634,6 +1635,10 @@ class WebRAG:
     def engine(self) -> "OrchestratorEngine":
         """The orchestration engine, for composing it with other LlamaIndex parts."""
         return self._open_parts.engine
+
+    def components(self) -> "RunComponents":
+        """What a `WebRAGWorkflow` works with; `dataclasses.replace` exchanges parts of it."""
+        return self._open_parts.engine.components
 
     @property
     def _open_parts(self) -> "Components":

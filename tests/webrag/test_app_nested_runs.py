@@ -9,8 +9,9 @@ import pytest
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 from workflows.errors import WorkflowCancelledByUser, WorkflowTimeoutError
 
-from webrag import WebRAG
+from webrag import WebRAG, WebRAGWorkflow
 from webrag.errors import InputError
+from webrag.orchestration.events import DecisionEvent, ProgressEvent
 from webrag.postgres.database import Database
 from webrag.question import Question
 from webrag.settings import Settings
@@ -118,6 +119,51 @@ async def test_cancelled_outer_run(rag: WebRAG, manual: Manual, capfd: Any) -> N
     with pytest.raises(WorkflowCancelledByUser):
         await handler
     await assert_it_is_over(rag, manual, capfd)
+
+
+class Composed(Workflow):
+    """Runs a workflow composed of public parts in a step, and forgets to cancel it."""
+
+    def __init__(self, rag: WebRAG, *, timeout: float | None = None) -> None:
+        super().__init__(timeout=timeout)
+        self._inner = WebRAGWorkflow(rag.components())
+
+    @step
+    async def research(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        handler = self._inner.run(question=Question.of(QUESTION, urls=ev.url, research_mode="deep"))
+        async for event in handler.stream_events():
+            ctx.write_event_to_stream(event)
+        return StopEvent(result=await handler)
+
+
+async def test_composed_workflow_ends_with_the_outer_run(
+    rag: WebRAG, manual: Manual, capfd: Any
+) -> None:
+    handler = Composed(rag).run(url=manual.url)
+    await manual.wait_for_links()
+
+    await handler.cancel_run()
+
+    with pytest.raises(WorkflowCancelledByUser):
+        await handler
+    await assert_it_is_over(rag, manual, capfd)
+
+
+async def test_composed_workflow_streams_and_results_in_evidence(
+    rag: WebRAG, manual: Manual
+) -> None:
+    manual.go_on.set()
+    handler = Composed(rag).run(url=manual.url)
+
+    kinds = {type(event) async for event in handler.stream_events()}
+
+    assert {ProgressEvent, DecisionEvent} <= kinds
+    assert (await handler).chunks
+
+
+async def test_workflow_without_a_question_is_refused(rag: WebRAG) -> None:
+    with pytest.raises(InputError, match=r"run\(question=Question.of"):
+        WebRAGWorkflow(rag.components()).run()
 
 
 async def test_error_of_the_outer_step(rag: WebRAG, manual: Manual, capfd: Any) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from webrag.concurrency import all_of, settled
+from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
@@ -109,7 +109,7 @@ class OrchestratorEngine:
                 acquirer, corpus, encoder, config.expansion, discovery(), site_maps(), scorer()
             )
 
-        self._components = RunComponents(
+        self.components = RunComponents(
             acquirer=acquirer,
             corpus=corpus,
             searcher=searcher,
@@ -120,7 +120,6 @@ class OrchestratorEngine:
         )
 
         self._handlers: WeakSet[WorkflowHandler] = WeakSet()
-        self._endings: set[asyncio.Task[None]] = set()
 
     @cached_property
     def _workflow(self) -> "WebRAGWorkflow":
@@ -130,7 +129,7 @@ class OrchestratorEngine:
         """
         from webrag.orchestration.workflow import WebRAGWorkflow
 
-        return WebRAGWorkflow(self._components)
+        return WebRAGWorkflow(self.components)
 
     async def run(
         self, question: Question, *, on_progress: ProgressCallback | None = None
@@ -154,7 +153,7 @@ class OrchestratorEngine:
             DeadlineError: Time ran out before there was anything to return.
         """
         state = self._begun(question)
-        timeout_s = self._components.config.timeout_s
+        timeout_s = self.components.config.timeout_s
         work = self._in_rounds if state.rounds else self._at_once
         try:
             async with asyncio.timeout(timeout_s) as limit:
@@ -199,13 +198,13 @@ class OrchestratorEngine:
         self, state: RunState, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
         if on_progress is None:
-            return await run_once(self._components, state, lambda _phase, _detail: None)
+            return await run_once(self.components, state, lambda _phase, _detail: None)
         reports: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def work() -> OrchestrationResult:
             try:
                 return await run_once(
-                    self._components, state, lambda *told: reports.put_nowait(told)
+                    self.components, state, lambda *told: reports.put_nowait(told)
                 )
             finally:
                 reports.put_nowait(None)
@@ -229,28 +228,17 @@ class OrchestratorEngine:
         Raises:
             InputError: The question is empty or too long.
         """
-        handler = self._started(self._begun(question))
-
-        def end(beginner: "asyncio.Task[Any]") -> None:
-            # As the step of another workflow does, which is given up.
-            if beginner.cancelled() and not handler.is_done():
-                ending = beginner.get_loop().create_task(handler.cancel_run())
-                self._endings.add(ending)
-                ending.add_done_callback(self._endings.discard)
-
-        beginner = asyncio.current_task()
-        assert beginner is not None
-        beginner.add_done_callback(end)
-        return handler
+        return self._started(self._begun(question))
 
     async def aclose(self) -> None:
         """End the runs that still go on, before what they work with is closed."""
         await all_of(handler.cancel_run() for handler in list(self._handlers))
-        await settled(tuple(self._endings))
+        if self._handlers:
+            await self._workflow.settle()
 
     def _begun(self, question: Question) -> RunState:
         check_question(question.text)
-        return RunState.begin(question, self._components.config)
+        return RunState.begin(question, self.components.config)
 
     def _started(self, state: RunState) -> "WorkflowHandler":
         handler = self._workflow.run(state=state)

@@ -5,6 +5,7 @@ from typing import Any
 from workflows.events import Event, StartEvent
 
 from webrag.orchestration.models import ExpansionDecision
+from webrag.question import Question
 from webrag.retrieval.models import RetrievalResult
 
 
@@ -12,10 +13,12 @@ class RunStarted(StartEvent):
     """Begins a run.
 
     Attributes:
-        state: The `RunState` of a question that rounds are allowed for; the run changes it.
+        question: What is asked, where there is no state yet.
+        state: The `RunState` of a question, which the run changes; None begins one.
     """
 
-    state: Any
+    question: Question | None = None
+    state: Any = None
 
 
 class Prepared(Event):

@@ -2,14 +2,19 @@
 
 import asyncio
 import time
+from typing import Any
+from weakref import ref
 
+from typing_extensions import override
 from workflows import Context, Workflow, step
-from workflows.events import StopEvent
+from workflows.events import StartEvent, StopEvent
+from workflows.handler import WorkflowHandler
 from workflows.plugins.basic import BasicRuntime, InternalAsyncioAdapter
 from workflows.runtime.types.named_task import NamedTask, PendingStart
 from workflows.runtime.types.plugin import WaitForNextTaskResult
 
-from webrag.concurrency import ended
+from webrag.concurrency import ended, settled
+from webrag.errors import InputError
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
@@ -22,10 +27,12 @@ from webrag.orchestration.events import (
     SubQueryRetrieved,
     SubQueryWanted,
 )
+from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.actions import act
 from webrag.orchestration.steps.judgement import judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
+from webrag.question import check_question
 
 _RUN = "run"
 _PARALLEL_SEARCHES = 4
@@ -64,19 +71,64 @@ class _Runtime(BasicRuntime):
 class WebRAGWorkflow(Workflow):
     """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
 
-    Start it with `run(state=RunState.begin(...))`; it streams `ProgressEvent` and `DecisionEvent`
+    Start it with `run(question=Question.of(...))`; it streams `ProgressEvent` and `DecisionEvent`
     and results in an `OrchestrationResult`. One instance serves any number of concurrent runs.
-    Errors of steps reach the caller as they were raised. Cancelling the task that awaits the
-    handler does not cancel the run: call `handler.cancel_run()`, or begin it by
-    `OrchestratorEngine.start`.
+    Errors of steps reach the caller as they were raised. A run ends early by
+    `await handler.cancel_run()`, and when the task that began it is cancelled, as the step of
+    another workflow is that is given up.
 
     Args:
-        components: What runs work with.
+        components: What runs work with, such as `WebRAG.components()`.
+        timeout: Seconds after which a run fails; None for none.
     """
 
     def __init__(self, components: RunComponents, *, timeout: float | None = None) -> None:
         super().__init__(timeout=timeout, runtime=_Runtime())
         self._components = components
+        self._endings: set[asyncio.Task[None]] = set()
+
+    @override
+    def run(
+        self, ctx: Context | None = None, start_event: StartEvent | None = None, **kwargs: Any
+    ) -> WorkflowHandler:
+        """Begin a run in the background.
+
+        Args:
+            ctx: LlamaIndex's.
+            start_event: A `RunStarted`; or give its fields by name, such as `question`.
+            kwargs: Fields of `RunStarted`.
+
+        Raises:
+            InputError: The question is missing, empty or too long.
+        """
+        begun = start_event if isinstance(start_event, RunStarted) else RunStarted(**kwargs)
+        if begun.state is None:
+            if begun.question is None:
+                raise InputError("There is no question: run(question=Question.of(...)).")
+            check_question(begun.question.text)
+            state = RunState.begin(begun.question, self._components.config)
+            begun = RunStarted(question=begun.question, state=state)
+        handler = super().run(ctx, begun)
+        self._end_with_beginner(handler)
+        return handler
+
+    def _end_with_beginner(self, handler: WorkflowHandler) -> None:
+        handled = ref(handler)
+
+        def end(beginner: asyncio.Task[Any]) -> None:
+            given_up = handled()
+            if given_up is not None and beginner.cancelled() and not given_up.is_done():
+                ending = beginner.get_loop().create_task(given_up.cancel_run())
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+
+        beginner = asyncio.current_task()
+        assert beginner is not None
+        beginner.add_done_callback(end)
+
+    async def settle(self) -> None:
+        """Wait for the end of runs that were given up."""
+        await settled(tuple(self._endings))
 
     @step
     async def prepare(self, ctx: Context, ev: RunStarted) -> Prepared:
