@@ -132,6 +132,7 @@ Progress = Callable[[int, int], None]
 
 _SAMPLE = 100  # pages that `check_corpus` verifies, of many
 _INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
+_RETRIEVED = 10  # nodes of a retriever that is not told how many
 _MAX_TOLD = 5  # failures of files that a result names; `ingest` reports all
 
 
@@ -1508,7 +1509,7 @@ class WebRAG:
             fetched_since: Only pages that their site delivered or confirmed then or later.
             has: Only passages that hold each of these kinds of content.
             retrieval_mode: As for `WebRAG.search`.
-            top_k: Nodes at most; None gives all that fit the context budget.
+            top_k: Nodes at most; None for ten, and for all where pages are read whole.
             similarity_top_k: The same, by the name that stock retrievers have for it.
 
         Raises:
@@ -1520,6 +1521,8 @@ class WebRAG:
             if top_k is not None:
                 raise InputError("top_k and similarity_top_k are two names of one; give either.")
             top_k = similarity_top_k
+        if top_k is None and retrieval_mode == "chunk":
+            top_k = _RETRIEVED
         filters = SearchFilters.of(
             source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
         )

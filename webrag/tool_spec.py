@@ -20,6 +20,7 @@ from webrag.presentation.reports import (
     format_status,
     format_verification,
 )
+from webrag.question import QueryType
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
 
@@ -103,6 +104,9 @@ class WebRAGToolSpec(BaseToolSpec):
         query: str,
         research_mode: Literal["fast", "deep"] = "fast",
         wordings: list[str] | None = None,
+        intent: QueryType | None = None,
+        known_context: str | None = None,
+        constraints: list[str] | None = None,
     ) -> str:
         """Find cited evidence for a question, starting from a web page or several.
 
@@ -117,8 +121,19 @@ class WebRAGToolSpec(BaseToolSpec):
             wordings: Up to 5 other wordings, with words the page may use: terms, names of options
                 or functions, one sentence you expect to read there. Guesses may be wrong: they
                 add, never displace. Always give 3, unless the question uses the page's words.
+            intent: Kind of question: `factual`, `comparison`, `how_to` or `exploratory`.
+            known_context: What you know already; counts as wordings.
+            constraints: Wishes, such as "must include code examples".
         """
-        result = await self._rag.answer(url, query, wordings=wordings, research_mode=research_mode)
+        result = await self._rag.answer(
+            url,
+            query,
+            wordings=wordings,
+            research_mode=research_mode,
+            intent=intent,
+            known_context=known_context,
+            constraints=constraints,
+        )
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
@@ -131,6 +146,7 @@ class WebRAGToolSpec(BaseToolSpec):
         sites: list[str] | None = None,
         years: list[int] | None = None,
         has: list[ContentKind] | None = None,
+        intent: QueryType | None = None,
     ) -> str:
         """Find cited evidence for a question in the pages stored so far; fetches nothing.
 
@@ -142,6 +158,7 @@ class WebRAGToolSpec(BaseToolSpec):
             years: Only pages published in these years.
             has: Only passages that hold each of these: `table`, `code`, `math`,
                 `definition_list`, `admonition`, `steps`.
+            intent: Kind of question, as for `answer`.
         """
         result = await self._rag.search(
             query,
@@ -150,6 +167,7 @@ class WebRAGToolSpec(BaseToolSpec):
             sites=sites,
             years=years,
             has=has or (),
+            intent=intent,
         )
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)

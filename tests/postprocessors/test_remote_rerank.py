@@ -40,6 +40,28 @@ DOCUMENTED = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("cohere", "COHERE_API_KEY"),
+        ("jina", "JINAAI_API_KEY"),
+        ("zeroentropy", "ZEROENTROPY_API_KEY"),
+    ],
+)
+async def test_key_is_read_from_the_providers_own_variable(
+    rerank_server: Any, provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "from-the-environment")
+
+    rerank = rerank_server.rerank(provider, api_key=None)
+
+    assert rerank.secret == "from-the-environment"
+    assert "from-the-environment" not in repr(rerank)
+    monkeypatch.delenv(variable)
+    with pytest.raises(ValidationError, match=variable):
+        rerank_server.rerank(provider, api_key=None)
+
+
 @EVERY_PROVIDER
 async def test_nodes_are_ordered_by_the_services_score(rerank_server: Any, provider: str) -> None:
     ranked = await rerank_server.rerank(provider).apostprocess_nodes(NODES, query_str=QUERY)

@@ -1,5 +1,6 @@
 """WebRAG's parts inside LlamaIndex's own engines, on a real database and a site on loopback."""
 
+import sys
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from llama_index.core.schema import Document
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
 from webrag import WebRAG
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
 from webrag.settings import load_settings
 
 QUESTION = "When is the lamp of the lighthouse lit?"
@@ -190,3 +191,36 @@ async def test_a_retriever_takes_the_stock_name_of_top_k(rag: WebRAG) -> None:
 async def test_a_retriever_refuses_both_names_of_top_k(rag: WebRAG) -> None:
     with pytest.raises(InputError, match="two names of one"):
         rag.retriever(top_k=2, similarity_top_k=1)
+
+
+async def test_retriever_gives_ten_nodes_unless_told_how_many(rag: WebRAG, tmp_path: Path) -> None:
+    text = "".join(f"## Lamp {n}\n\n{'The lamp is lit at dusk. ' * 60}\n\n" for n in range(14))
+    (tmp_path / "lamps.md").write_text(text)
+    await rag.ingest(tmp_path / "lamps.md")
+
+    assert len(await rag.retriever().aretrieve(QUESTION)) == 10
+    assert len(await rag.retriever(similarity_top_k=12).aretrieve(QUESTION)) == 12
+    whole = await rag.retriever(retrieval_mode="full_context").aretrieve(QUESTION)
+    assert len(whole) > 12
+
+
+async def test_passages_are_a_table_best_first(rag: WebRAG) -> None:
+    result = await rag.search(QUESTION)
+
+    table = result.to_pandas()
+
+    assert list(table["score"]) == sorted(table["score"], reverse=True)
+    assert "lit at dusk" in table["text"][0]
+    assert {"source_url", "section", "similarity", "published_at"} <= set(table.columns)
+
+
+async def test_table_without_pandas_says_how_to_get_it(
+    rag: WebRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = await rag.search(QUESTION)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(ConfigurationError, match="needs the package pandas") as refused:
+        result.to_pandas()
+
+    assert "[pandas]" in str(refused.value.hint) or "--extra pandas" in str(refused.value.hint)

@@ -105,7 +105,9 @@ async def test_a_wrong_argument_is_a_sentence(tools: dict[str, FunctionTool]) ->
         await tools["answer"].acall(url="https://a.test/", q="When?")
 
     assert "'q'" in str(caught.value) or "'query'" in str(caught.value)
-    assert str(caught.value).endswith("it takes url, query, research_mode, wordings.")
+    assert str(caught.value).endswith(
+        "it takes url, query, research_mode, wordings, intent, known_context, constraints."
+    )
 
 
 async def test_answer_returns_a_brief_that_quotes_the_page(
@@ -176,3 +178,21 @@ async def test_wordings_reach_the_search(
 
     with pytest.raises(InputError, match="Wording 2 has 501 characters"):
         await tools[name].acall(**page, query=QUESTION, wordings=["boat", "x" * 501])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("answer", {"intent": "gossip"}, "intent is 'gossip'"),
+        ("answer", {"known_context": "half \ud800"}, "known_context"),
+        ("answer", {"constraints": ["half \ud800"]}, "A constraint"),
+        ("search", {"intent": "gossip"}, "intent is 'gossip'"),
+    ],
+)
+async def test_what_is_known_and_wished_reaches_the_search(
+    tools: dict[str, FunctionTool], site: Any, name: str, given: dict[str, Any], message: str
+) -> None:
+    page = {"url": f"{site}/"} if name == "answer" else {}
+
+    with pytest.raises(InputError, match=message):
+        await tools[name].acall(**page, query=QUESTION, **given)

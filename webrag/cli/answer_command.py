@@ -80,6 +80,14 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @as_of_option
 @_mode_option
 @_intent_option
+@click.option("--known-context", metavar="TEXT", help="What you know; counts as wordings.")
+@click.option(
+    "--constraint",
+    "constraints",
+    multiple=True,
+    metavar="TEXT",
+    help='A wish, as "must include code examples". Repeatable.',
+)
 @reading_options
 @json_option
 @click.pass_context

@@ -3,11 +3,13 @@
 from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from pydantic import Field, field_validator
 
 from webrag.configuration import Seconds, Share
+from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.frozen import FrozenModel
 from webrag.question import QueryType
 from webrag.retrieval.models import (
@@ -17,6 +19,9 @@ from webrag.retrieval.models import (
     RetrievalResult,
     RetrievedChunk,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Action = Literal["stop", "expand_breadth", "expand_recall", "expand_intent"]
 ConfidenceBand = Literal["high", "medium", "low", "none"]
@@ -74,6 +79,12 @@ class QueryAnalysis(FrozenModel):
     key_concepts: tuple[str, ...]
     method: Literal["llm", "rule_based", "none"]
     wordings: tuple[str, ...] = ()
+
+
+_TABLE: Final = (
+    *("score", "source_url", "title", "section", "text", "char_start", "char_end", "similarity"),
+    *("depth", "published_at", "fetched_at", "chunk_id"),
+)
 
 
 class RankedChunk(FrozenModel):
@@ -279,6 +290,42 @@ class OrchestrationResult(FrozenModel):
     degraded: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     partial: bool = False
+
+    def to_pandas(self) -> "DataFrame":
+        """Give the passages that matched as a table, best first, one row each.
+
+        Columns are `score`, `source_url`, `title`, `section`, `text`, `char_start`, `char_end`,
+        `similarity` (cosine, empty where a page was read whole), `depth`, `published_at`,
+        `fetched_at` and `chunk_id`.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise ConfigurationError(
+                "to_pandas() needs the package pandas.", hint=how_to_install("pandas")
+            ) from error
+        matched = [item for item in self.chunks if not item.is_locality_expanded]
+        rows = [
+            {
+                "score": item.reranked_score,
+                "source_url": item.chunk.source_url,
+                "title": item.chunk.title,
+                "section": " > ".join(item.chunk.heading_path),
+                "text": item.chunk.text,
+                "char_start": item.chunk.char_start,
+                "char_end": item.chunk.char_end,
+                "similarity": item.chunk.raw_similarity,
+                "depth": item.chunk.depth,
+                "published_at": item.chunk.published_at,
+                "fetched_at": item.chunk.fetched_at,
+                "chunk_id": str(item.chunk.chunk_id),
+            }
+            for item in sorted(matched, key=lambda item: -item.reranked_score)
+        ]
+        return DataFrame(rows, columns=_TABLE)
 
     def __repr__(self) -> str:
         return f"<OrchestrationResult {self._summary()}>"

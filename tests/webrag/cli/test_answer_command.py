@@ -102,6 +102,16 @@ def test_full_answer_is_the_whole_brief(manual: Any, corpus_command: Run) -> Non
     assert "[FOLLOW-UP OPTIONS]" in result.stdout
 
 
+def test_what_is_known_and_wished_counts(manual: Any, corpus_command: Run) -> None:
+    result = corpus_command(
+        manual, "answer", f"{manual}/", "What does the kettle heat?", "--full",
+        "--constraint", "must include math", "--known-context", "It heats water.",
+    )  # fmt: skip
+
+    assert "Wishes without effect" in result.output
+    assert "no math in the evidence" in result.output
+
+
 @pytest.mark.parametrize("command", ["answer", "search", "ask"])
 def test_questions_are_read_with_the_same_options(command: str) -> None:
     found = main.get_command(click.Context(main), command)

@@ -259,6 +259,11 @@ class ParentChildNodeParser(NodeParser):
         return self
 
     @classmethod
+    def from_defaults(cls, **fields: Any) -> "ParentChildNodeParser":
+        """Give a parser, as stock parsers are made; fields left out have their defaults."""
+        return cls(**fields)
+
+    @classmethod
     @override
     def class_name(cls) -> str:
         return "ParentChildNodeParser"

@@ -26,6 +26,7 @@ class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # to
 
     provider: ClassVar[str] = "Cohere"
     path: ClassVar[str] = "/v2/rerank"
+    key_variable: ClassVar[str] = "COHERE_API_KEY"
 
     model: str = Field(default="rerank-v3.5", min_length=1, description="Model name at Cohere.")
     base_url: str = Field(
@@ -59,7 +60,7 @@ class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # to
 
     @override
     def _sender(self, payload: dict[str, Any]) -> Send:
-        key = self.api_key.get_secret_value()
+        key = self.secret
 
         async def send(client: httpx.AsyncClient) -> None:
             service = AsyncClientV2(

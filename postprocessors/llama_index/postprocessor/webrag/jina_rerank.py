@@ -20,6 +20,7 @@ class JinaRerank(RemoteRerank):
 
     provider: ClassVar[str] = "Jina"
     path: ClassVar[str] = "/rerank"
+    key_variable: ClassVar[str] = "JINAAI_API_KEY"
 
     model: str = Field(
         default="jina-reranker-v2-base-multilingual",

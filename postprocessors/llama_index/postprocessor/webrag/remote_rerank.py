@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
+from llama_index.core.base.llms.generic_utils import get_from_param_or_env
 from llama_index.core.bridge.pydantic import (
     ConfigDict,
     Field,
@@ -51,8 +52,16 @@ class RemoteRerank(BaseNodePostprocessor):
 
     provider: ClassVar[str]
     path: ClassVar[str]
+    key_variable: ClassVar[str]
 
-    api_key: SecretStr = Field(exclude=True, repr=False, description="Key for the service.")
+    api_key: str | SecretStr | None = Field(
+        default=None,
+        validate_default=True,
+        exclude=True,
+        repr=False,
+        description="Key for the service, kept as SecretStr; None for that of the variable which "
+        "other LlamaIndex integrations of the provider read.",
+    )
     model: str = Field(min_length=1, description="Model name at the provider.")
     base_url: str = Field(description="Address of the service, without the endpoint's path.")
     top_n: int | None = Field(default=None, ge=1, description="Nodes kept; None keeps all.")
@@ -93,6 +102,13 @@ class RemoteRerank(BaseNodePostprocessor):
 
     _service: RerankService = PrivateAttr()
 
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _key_or_variable(cls, value: object) -> object:
+        if value is None or isinstance(value, str):
+            return SecretStr(get_from_param_or_env("api_key", value, cls.key_variable))
+        return value
+
     @field_validator("api_key")
     @classmethod
     def _check_key(cls, value: SecretStr) -> SecretStr:
@@ -100,6 +116,12 @@ class RemoteRerank(BaseNodePostprocessor):
         if not key or not key.isascii() or not key.isprintable() or " " in key:
             raise ValueError("a key consists of printable ASCII characters without spaces")
         return value
+
+    @property
+    def secret(self) -> str:
+        """The key, as it is sent."""
+        assert isinstance(self.api_key, SecretStr)
+        return self.api_key.get_secret_value()
 
     @field_validator("base_url")
     @classmethod
@@ -176,7 +198,7 @@ class RemoteRerank(BaseNodePostprocessor):
             payload = json.loads(_encode(self._payload(query, part, wanted)))
             call = Call(
                 url=self.base_url + self.path,
-                key=self.api_key.get_secret_value(),
+                key=self.secret,
                 body=_encode(payload),
                 deadline=deadline,
                 backoff_s=self.backoff_s,

@@ -23,6 +23,7 @@ class ZeroEntropyRerank(RemoteRerank):
 
     provider: ClassVar[str] = "ZeroEntropy"
     path: ClassVar[str] = "/models/rerank"
+    key_variable: ClassVar[str] = "ZEROENTROPY_API_KEY"
 
     model: str = Field(
         default="zerank-2", min_length=1, description="zerank-2, zerank-1 or zerank-1-small."
@@ -59,7 +60,7 @@ class ZeroEntropyRerank(RemoteRerank):
 
     @override
     def _sender(self, payload: dict[str, Any]) -> Send:
-        key = self.api_key.get_secret_value()
+        key = self.secret
         own = {name: value for name, value in payload.items() if name == self.instruction_field}
         published = {name: value for name, value in payload.items() if name not in own}
 
