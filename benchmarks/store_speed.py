@@ -39,6 +39,7 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
+from webrag.corpus.bulk_load import index_deferred
 from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import PageRows, build_page_rows, document_id_of
 from webrag.corpus.schema import ensure_schema
@@ -290,8 +291,8 @@ async def run(pages: list[Page], data_dir: Path) -> None:
     clock = Clock()
     async with AsyncExitStack() as stack:
         # The product builds the index while it loads where few chunks are coming.
-        is_deferred = await stack.enter_async_context(corpus.index_deferred(chunks))
-        await stack.enter_async_context(Corpus(added).index_deferred(chunks))
+        is_deferred = await stack.enter_async_context(index_deferred(bulk, chunks))
+        await stack.enter_async_context(index_deferred(added, chunks))
         for number in range(SLICES):
             part = pages[number::SLICES]
             leaves: list[BaseNode] = [leaf for page in part for leaf in page.leaves]

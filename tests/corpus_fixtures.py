@@ -139,7 +139,13 @@ class Site:
         self.says: Callable[[], None] = lambda: None
 
     async def ingest(
-        self, url: str, *, validators: Any = None, fresh: bool = False, on_fetched: Any = None
+        self,
+        url: str,
+        *,
+        validators: Any = None,
+        fresh: bool = False,
+        on_fetched: Any = None,
+        convert: Any = None,
     ) -> Any:
         self.asked.append((url, validators))
         self.wants_fresh.append(fresh)

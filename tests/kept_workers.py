@@ -4,8 +4,10 @@ To start the two that convert and cut a test's pages takes a second of computing
 that most tests of a whole WebRAG do.
 """
 
+from typing import Any
+
 from webrag.process_pool.pool import Job, _Worker, _WorkerDied
-from webrag.process_pool.process import RETIRING
+from webrag.process_pool.process import PART, RETIRING
 
 _MOST_KEPT = 3
 # Each set-up that a process has seen stays in its memory, which is limited.
@@ -60,17 +62,20 @@ class _KeptWorker(_Worker):
             super().wait_ready()
         self._is_ready = self._is_between_exchanges = True
 
-    def prepare(self, job: Job) -> None:
+    def prepare(self, job: Job[Any]) -> None:
         if not self.is_prepared(job):
             self._begin()
             super().prepare(job)
             self._is_between_exchanges = True
 
-    def exchange(self, job: Job, payload: bytes, limit_s: float) -> bytes:
+    def begin(self, job: Job[Any], request: object, limit_s: float) -> bytes:
         self._begin()
-        answer = super().exchange(job, payload, limit_s)
-        self._is_between_exchanges = not answer[0] & RETIRING
-        return answer
+        return super().begin(job, request, limit_s)
+
+    def go_on(self) -> bytes:
+        frame = super().go_on()
+        self._is_between_exchanges = not frame[0] & (RETIRING | PART)
+        return frame
 
     def _begin(self) -> None:
         self._is_between_exchanges = False

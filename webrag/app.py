@@ -131,7 +131,7 @@ Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
 
 _SAMPLE = 100  # pages that `check_corpus` verifies, of many
-_INGEST_CONCURRENCY = 8  # per host the fetcher is stricter
+_INGEST_CONCURRENCY = 24  # per host the fetcher is stricter
 _RETRIEVED = 10  # nodes of a retriever that is not told how many
 _MAX_TOLD = 5  # failures of files that a result names; `ingest` reports all
 
@@ -954,7 +954,8 @@ class WebRAG:
         version: str = "",
         folders: Sequence[str] = (),
     ) -> IngestReport:
-        acquirer = (await self._current_parts()).acquirer
+        parts = await self._current_parts()
+        acquirer, corpus = parts.acquirer, parts.corpus
         slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
 
         async def one(url: str) -> AcquiredPage | WebRAGError:
@@ -974,7 +975,9 @@ class WebRAG:
 
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            results = await all_of(one(url) for url in wanted)
+            new = len(wanted) - len(await corpus.pages(wanted))
+            async with corpus.index_deferred(new):
+                results = await all_of(one(url) for url in wanted)
         outcomes = list(zip(wanted, results, strict=True))
         return IngestReport(
             pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),

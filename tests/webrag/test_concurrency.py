@@ -29,6 +29,7 @@ PACKAGES = ("webrag", "node_parsers", "postprocessors")
 OWNERS = {
     "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
     "webrag/orchestration/workflow.py": "the workflow, which the close of the engine waits for",
+    "webrag/corpus/batches.py": "a batch, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
     "webrag/ingestion/browser/renderer.py": "the drawing, which ends what is under way",
     "webrag/ingestion/logins/window.py": "the sign-in, which ends the opening of its page",

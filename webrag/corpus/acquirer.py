@@ -7,7 +7,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webrag.concurrency import ended
 from webrag.corpus.models import AcquiredPage, StoredPage
@@ -25,7 +26,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import is_file, is_local, page_address
 from webrag.ingestion.fetch_context import PageLimitError, PageMeter, Relay, current_meter
-from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
+from webrag.ingestion.models import FetchedPage, NormalizedDocument, NotModified, Validators
 from webrag.ingestion.versions import Edition, edition_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class IndexPage(Protocol):
 
     async def __call__(self, document: NormalizedDocument, *, depth: int) -> AcquiredPage:
         """Store a page, cut and embedded."""
+
+
+class ConvertPage(Protocol):
+    """What `PageWorkers.convert` does."""
+
+    async def __call__(self, page: FetchedPage, known: str | None) -> NormalizedDocument:
+        """Convert a page, and cut it unless its text has the hash `known`."""
 
 
 class PageNotAdmittedError(FetchError):
@@ -95,6 +103,7 @@ class PageAcquirer:
         recrawl_after_s: Age from which a stored page is asked for again; None for never.
         prepare: Called before a page is asked for that is not stored, to make ready meanwhile
             what will convert and cut it.
+        convert: Converts a page and cuts it in one go; None to have `index` cut it.
     """
 
     def __init__(
@@ -105,12 +114,14 @@ class PageAcquirer:
         *,
         recrawl_after_s: float | None = None,
         prepare: Callable[[], None] = lambda: None,
+        convert: ConvertPage | None = None,
     ) -> None:
         self._ingestion = ingestion
         self._index_page = index
         self._corpus = corpus
         self._recrawl_after_s = recrawl_after_s
         self._prepare = prepare
+        self._convert = convert
         self._flights: dict[_Key, _Flight] = {}
 
     async def acquire(
@@ -255,6 +266,7 @@ class PageAcquirer:
                 validators=_validators(stored, url),
                 fresh=request.fresh,
                 on_fetched=on_fetched,
+                convert=self._converter(stored),
             )
         except FetchError as error:
             if stored is not None and not request.refresh and _is_refused_file(error):
@@ -271,6 +283,11 @@ class PageAcquirer:
             raise FetchError("The site says that an unknown page has not changed.", url=url)
         await self._corpus.touch(stored.url, answer.fetched_at)
         return stored.acquired(url, "unchanged")
+
+    def _converter(self, stored: StoredPage | None) -> Callable[..., Any] | None:
+        if self._convert is None:
+            return None
+        return partial(self._convert, known=None if stored is None else stored.content_hash)
 
     async def _index(
         self, document: NormalizedDocument, request: _Request, depth: int

@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 _Connection = AsyncConnection[Any]
 
-LEAST_ROWS = 2_000
-"""Smaller loads go through the index: they take two seconds at most."""
+LEAST_ROWS = 1_000
+"""Smaller loads go through the index: they take a second at most."""
 
 _LOCK_SEED = 44
 _KEEPING = (

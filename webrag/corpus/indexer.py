@@ -1,50 +1,47 @@
 """Puts a normalised page into the corpus: parse, embed what is new, swap. Fetches nothing."""
 
-import json
+import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
 import numpy as np
 from llama_index.node_parser.webrag import DocumentTooLargeError
 from numpy.typing import NDArray
+from pydantic import Field
 
 from webrag.concurrency import in_background
+from webrag.corpus.batches import Batches
 from webrag.corpus.models import AcquiredPage, StoredPage
-from webrag.corpus.page_worker import (
-    CutRequest,
-    CutSetup,
-    PageRefusedError,
-    read_chunks,
-    read_postings,
-)
+from webrag.corpus.page_worker import CutPage, CutSetup, PagePart, PageTask
 from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import (
     ChildRow,
     PageRows,
     build_page_rows,
     document_id_of,
-    rows_without_postings,
+    rows_of_chunks,
 )
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.errors import UnusablePageError
-from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.extraction_pool import ExtractionPool
+from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.lexical.postings import TooManyPostingsError
-from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.pool import Job, WorkFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.schema import Document
-    from llama_index.node_parser.webrag import ParentChildNodeParser
 
 
+_MOST_PAGES: Final = 100
+_MOST_CHUNKS: Final = 2_000  # of several pages that are written in one transaction
 # Far more than any page needs: time grows with the text, whose length is limited.
 _TIMEOUT_S: Final = 60.0
-_ANALYSIS: Final = Job("webrag.corpus.page_worker:make_analyzer")
 
 
 @runtime_checkable
@@ -59,6 +56,9 @@ class PageCutter(Protocol):
             StorageError: A chunk is not at its offsets.
         """
 
+    def is_busy(self) -> bool:
+        """Whether pages are converted now, of which rows will be wanted next."""
+
 
 class LocalCutter:
     """Cuts pages in a thread, with any parser; no deadline ends it."""
@@ -70,6 +70,10 @@ class LocalCutter:
         """As `PageCutter.rows`."""
         return await in_background(self._rows, document, depth)
 
+    def is_busy(self) -> bool:
+        """As `PageCutter.is_busy`."""
+        return False
+
     def _rows(self, document: NormalizedDocument, depth: int) -> PageRows:
         from llama_index.node_parser.webrag import ParentChildNodeParser
 
@@ -80,68 +84,122 @@ class LocalCutter:
             nodes = self._parser.get_nodes_from_documents([source])
             return build_page_rows(document, nodes, depth=depth)
         except (DocumentTooLargeError, TooManyPostingsError) as error:
-            raise _refusal(document, error) from error
+            raise _too_large(document, str(error)) from error
 
 
-class WorkerCutter:
-    """Cuts pages in worker processes, with their deadline and memory limit.
-
-    Args:
-        workers: The processes.
-        parser: Gives what makes nodes of chunks; its sizes are those of `setup`.
-        setup: How a process cuts.
-        timeout_s: Time that cutting a page may take, and analysing its words.
+class CutDocument(NormalizedDocument):
+    """A page that was cut as it was converted.
 
     Attributes:
-        job: What a process cuts by.
+        cut: What came of that, and what it was made of.
+    """
+
+    cut: tuple[tuple[object, ...], Any] = Field(exclude=True, repr=False)
+
+
+class PageWorkers:
+    """Converts and cuts pages in worker processes, with their deadline and memory limit.
+
+    Args:
+        pool: The processes.
+        setup: How a process cuts.
+        timeout_s: Time that cutting a page and analysing its words may take.
     """
 
     def __init__(
-        self,
-        workers: WorkerPool,
-        parser: "Callable[[], ParentChildNodeParser]",
-        setup: CutSetup,
-        *,
-        timeout_s: float = _TIMEOUT_S,
+        self, pool: ExtractionPool, setup: CutSetup, *, timeout_s: float = _TIMEOUT_S
     ) -> None:
         self._timeout_s = timeout_s
-        self._workers = workers
-        self._parser = parser
-        self.job = Job("webrag.corpus.page_worker:make_cutter", setup.to_bytes())
+        self._pool = pool
+        self._converting = 0
+        self._job = Job("webrag.corpus.page_worker:make_page_worker", PagePart, setup)
+
+    def prepare(self) -> None:
+        """Start the processes, if none has been."""
+        self._pool.prepare(self._job)
+
+    async def convert(self, page: FetchedPage, known: str | None = None) -> NormalizedDocument:
+        """Convert a page and cut it in one go, so that `rows` needs no process any more.
+
+        Args:
+            page: As it was fetched.
+            known: Hash of a text that is stored, and need not be cut.
+
+        Raises:
+            UnusablePageError: It cannot be converted. That it cannot be cut is told by `rows`.
+        """
+        failure: WorkFailedError | None = None
+        parts: Sequence[PagePart]
+        self._converting += 1
+        try:
+            parts = await self._pool.workers.run_parts(
+                self._job,
+                PageTask(page=page, known=known),
+                about=f"{page.url} (converting it)",
+                limits_s=[self._pool.timeout_s, self._timeout_s],
+            )
+        except WorkFailedError as error:
+            parts, failure = error.parts, error
+            if not parts:
+                raise self._pool.failure(page, error) from error
+        finally:
+            self._converting -= 1
+        conversion = parts[0].conversion
+        assert conversion is not None
+        document = conversion.result(page)
+        if failure is not None:
+            cut: CutPage | UnusablePageError = _uncut(document, failure)
+        elif len(parts) > 1:
+            cut = _cut_of(document, parts[1])
+        else:
+            return document
+        return CutDocument.model_construct(**dict(document), cut=(_cut_from(document), cut))
+
+    def is_busy(self) -> bool:
+        """As `PageCutter.is_busy`."""
+        return self._converting > 0
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
         """As `PageCutter.rows`."""
-        request = CutRequest(document.markdown, document.html, document.url)
+        made_of, cut = document.cut if isinstance(document, CutDocument) else (None, None)
+        if cut is None or made_of != _cut_from(document):
+            cut = await self._cut(document)
+        if isinstance(cut, UnusablePageError):
+            raise cut
+        rows = await in_background(rows_of_chunks, document, cut.chunks, depth=depth)
+        return replace(rows, postings=cut.postings, term_count=cut.term_count)
+
+    async def _cut(self, document: NormalizedDocument) -> CutPage | UnusablePageError:
         try:
-            cut = await self._workers.run(
-                self.job,
-                request.to_bytes(),
+            part = await self._pool.workers.run(
+                self._job,
+                PageTask(document=document),
                 about=f"{document.url} (cutting it)",
                 timeout_s=self._timeout_s,
             )
-            rows = await in_background(self._rows, document, cut, depth)
-            texts = [child.indexed_text for child in rows.children]
-            analyzed = await self._workers.run(
-                _ANALYSIS,
-                json.dumps(texts, ensure_ascii=False).encode(),
-                about=f"{document.url} (analysing its words)",
-                timeout_s=self._timeout_s,
-            )
-            postings, count = await in_background(read_postings, analyzed)
-        except PageRefusedError as error:
-            raise _refusal(document, error) from error
         except WorkFailedError as error:
-            raise UnusablePageError(
-                f"{document.url} cannot be cut into passages: {error}.",
-                url=document.url,
-                status=document.status,
-                kind="too_large",
-            ) from error
-        return replace(rows, postings=postings, term_count=count)
+            return _uncut(document, error)
+        return _cut_of(document, part)
 
-    def _rows(self, document: NormalizedDocument, cut: bytes, depth: int) -> PageRows:
-        nodes = self._parser().nodes_from_chunks(_source(document), read_chunks(cut))
-        return rows_without_postings(document, nodes, depth=depth)
+
+def _cut_from(document: NormalizedDocument) -> tuple[object, ...]:
+    """Give what the cut of a document depends on."""
+    return document.url, document.title, document.content_hash, document.html, document.metadata
+
+
+def _cut_of(document: NormalizedDocument, part: PagePart) -> CutPage | UnusablePageError:
+    return part.cut or _too_large(document, part.refusal)
+
+
+def _uncut(document: NormalizedDocument, error: WorkFailedError) -> UnusablePageError:
+    failure = UnusablePageError(
+        f"{document.url} cannot be cut into passages: {error}.",
+        url=document.url,
+        status=document.status,
+        kind="too_large",
+    )
+    failure.__cause__ = error
+    return failure
 
 
 def _source(document: NormalizedDocument) -> "Document":
@@ -155,7 +213,7 @@ def _source(document: NormalizedDocument) -> "Document":
     )
 
 
-def _refusal(document: NormalizedDocument, reason: Exception) -> UnusablePageError:
+def _too_large(document: NormalizedDocument, reason: str) -> UnusablePageError:
     return UnusablePageError(
         f"{document.url} is too large to be indexed. {reason}",
         url=document.url,
@@ -185,6 +243,15 @@ class PreparedPage:
     chunks_embedded: int
     held: Mapping[bytes, PendingVector]
 
+    def acquired(self, stored: StoredPage) -> AcquiredPage:
+        """Tell what came of the page, once it is stored."""
+        return stored.acquired(
+            self.rows.document.requested_url,
+            self.outcome,
+            chunks_added=self.chunks_added,
+            chunks_embedded=self.chunks_embedded,
+        )
+
 
 class Indexer:
     """Indexes pages; safe to share between tasks, repeating a page changes nothing.
@@ -204,6 +271,21 @@ class Indexer:
         self._cutter = parser if isinstance(parser, PageCutter) else LocalCutter(parser)
         self._embedder = embedder
         self._under_way = VectorsUnderWay()
+        # Pages on their way from the first batch to the second, and from there to the last one.
+        self._cutting = self._embedding = 0
+        self._arrived = Batches(
+            corpus.known_versions, most=_MOST_PAGES, more_comes=self._cutter.is_busy
+        )
+        self._cut = Batches(
+            corpus.known_chunks, most=_MOST_PAGES, more_comes=lambda: self._cutting > 0
+        )
+        self._ready = Batches(
+            self.store,
+            most=_MOST_CHUNKS,
+            size=lambda page: len(page.rows.children),
+            more_comes=lambda: self._embedding > 0,
+        )
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
         """Store a page, replacing its previous version as a whole.
@@ -223,15 +305,27 @@ class Indexer:
             StorageError: Writing failed; the stored version is untouched.
         """
         started = time.perf_counter()
-        prepared = await self.prepare(document, depth=depth)
-        if isinstance(prepared, AcquiredPage):
-            return prepared
-        (page,) = await self.store([prepared])
+        async with self._turns(document):
+            prepared = await self.prepare(document, depth=depth)
+            if isinstance(prepared, AcquiredPage):
+                return prepared
+            page = await self._ready.result(prepared)
         _log.info(
             "Indexed %s: %d chunks, %d embedded, %.2f s.",
             *(page.url, page.chunk_count, page.chunks_embedded, time.perf_counter() - started),
         )
         return page
+
+    @asynccontextmanager
+    async def _turns(self, document: NormalizedDocument) -> AsyncIterator[None]:
+        """Let pages with an address or their text in common take turns."""
+        loop = id(asyncio.get_running_loop())
+        keys = {document.url, document.requested_url, document.content_hash}
+        async with AsyncExitStack() as stack:
+            for key in sorted(keys):
+                lock = self._locks.setdefault((loop, key), asyncio.Lock())
+                await stack.enter_async_context(lock)
+            yield
 
     async def prepare(
         self, document: NormalizedDocument, *, depth: int = 0
@@ -243,15 +337,22 @@ class Indexer:
             ProviderError: Embedding failed.
             StorageError: The corpus cannot be read, or a chunk is not at its offsets.
         """
-        document = await self._with_given_version(document)
-        previous, same = await self._corpus.known_versions(document)
+        document, previous, same = await self._arrived.result(document)
         if same is not None:
             return await self._confirm(document, same, depth)
-        rows = await self._cutter.rows(document, depth=depth)
+        self._cutting += 1
+        try:
+            rows = await self._cutter.rows(document, depth=depth)
+        finally:
+            self._cutting -= 1
         held = self._under_way.claim(child.text_hash for child in rows.children)
         page_id = None if previous is None else previous.page_id
-        known = await self._corpus.known_chunks(page_id, list(held))
-        embeddings, made = await self._embed(rows.children, known.embeddings, held)
+        known = await self._cut.result((page_id, list(held)))
+        self._embedding += 1
+        try:
+            embeddings, made = await self._embed(rows.children, known.embeddings, held)
+        finally:
+            self._embedding -= 1
         return PreparedPage(
             rows=rows,
             embeddings=embeddings,
@@ -260,15 +361,6 @@ class Indexer:
             chunks_embedded=sum(child.text_hash in made for child in rows.children),
             held=held,
         )
-
-    async def _with_given_version(self, document: NormalizedDocument) -> NormalizedDocument:
-        """A version that somebody named for a page holds for its later states as well."""
-        if document.edition is not None and document.edition.is_given:
-            return document
-        stored = await self._corpus.page(document.url)
-        if stored is None or stored.edition is None or not stored.edition.is_given:
-            return document
-        return document.model_copy(update={"edition": stored.edition})
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
         """Store prepared pages in one transaction: all or none.
@@ -279,15 +371,7 @@ class Indexer:
             StorageError: Writing failed; the stored versions are untouched.
         """
         stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
-        return [
-            result.acquired(
-                page.rows.document.requested_url,
-                page.outcome,
-                chunks_added=page.chunks_added,
-                chunks_embedded=page.chunks_embedded,
-            )
-            for page, result in zip(pages, stored, strict=True)
-        ]
+        return [page.acquired(result) for page, result in zip(pages, stored, strict=True)]
 
     async def _confirm(
         self, document: NormalizedDocument, page: StoredPage, depth: int

@@ -1,32 +1,23 @@
-"""What a worker process does with a page's text: the jobs behind `PageCutter`.
+"""What a worker process does with a page, in one go: converts it, cuts it, packs its words.
 
-Cuts it into chunks and packs the terms of chunks; no LlamaIndex, which takes seconds to import.
+No LlamaIndex, which takes seconds to import.
 """
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, Final, Literal
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from llama_index.node_parser.webrag import (
-    FLAG_KEYS,
-    Chunk,
-    ChunkSizes,
-    DocumentTooLargeError,
-    cut_chunks,
-)
+from llama_index.node_parser.webrag import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
+from pydantic import ConfigDict
 
+from webrag.corpus.rows import document_fields, indexed_text_of
+from webrag.frozen import FrozenModel
+from webrag.ingestion.extraction_worker import Conversion, make_converter
+from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, TooManyPostingsError, pack_postings
 
 Tokenize = Callable[[str], Sequence[Any]]
-
-_REFUSED: Final = b"\x02"
-_DONE: Final = b"\x01"
-
-
-class PageRefusedError(ValueError):
-    """A page is beyond a limit; the message says which, as a sentence about "it"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,136 +34,78 @@ class CutSetup:
     parent_tokens: int
     child_tokens: int
 
-    def to_bytes(self) -> bytes:
-        """As `make_cutter` takes it."""
-        return json.dumps(astuple(self)).encode()
-
 
 @dataclass(frozen=True, slots=True)
-class CutRequest:
-    """A page to cut; as for `cut_chunks`."""
+class PageTask:
+    """A page to work on.
 
-    text: str
-    html: str
-    base_url: str
+    Attributes:
+        page: To be converted first, and cut unless its text has the hash `known`.
+        document: To be cut, where there is no page.
+    """
 
-    def to_bytes(self) -> bytes:
-        """As the job takes it."""
-        return json.dumps(astuple(self), ensure_ascii=False).encode()
+    page: FetchedPage | None = None
+    document: NormalizedDocument | None = None
+    known: str | None = None
 
 
-def make_cutter(setup: bytes) -> Callable[[bytes], bytes]:
-    """What cuts pages: a `CutRequest` to what `read_chunks` reads."""
-    found = CutSetup(*json.loads(setup))
-    tokenize = _tokenizer(found)
-    sizes = ChunkSizes(found.parent_tokens, found.child_tokens)
+class CutPage(FrozenModel):
+    """The chunks of a page, and its words.
 
-    def cut(payload: bytes) -> bytes:
-        request = CutRequest(*json.loads(payload))
+    Attributes:
+        term_count: Sum of the lexical lengths of the searched chunks.
+    """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    chunks: list[Chunk]
+    postings: list[PostingRow]
+    term_count: int
+
+
+class PagePart(FrozenModel):
+    """A part of what comes of a page.
+
+    Attributes:
+        refusal: Why the page cannot be cut, as a sentence about "it".
+    """
+
+    conversion: Conversion | None = None
+    cut: CutPage | None = None
+    refusal: str = ""
+
+
+def make_page_worker(setup: CutSetup) -> Callable[[PageTask], Generator[PagePart, None, PagePart]]:
+    """Load what converts and cuts pages; the conversion comes first, then the cut."""
+    convert = make_converter(None)
+    tokenize = _tokenizer(setup)
+    sizes = ChunkSizes(setup.parent_tokens, setup.child_tokens)
+
+    def work(task: PageTask) -> Generator[PagePart, None, PagePart]:
+        document = task.document
+        if task.page is not None:
+            conversion = convert(task.page)
+            document = conversion.document
+            if document is None or document.content_hash == task.known:
+                return PagePart(conversion=conversion)
+            yield PagePart(conversion=conversion)
+        assert document is not None
         try:
-            chunks = cut_chunks(
-                request.text, sizes, tokenize, html=request.html, base_url=request.base_url
-            )
-        except DocumentTooLargeError as error:
-            return _REFUSED + str(error).encode()
-        return _DONE + _written(chunks)
+            return PagePart(cut=_cut(document, sizes, tokenize))
+        except (DocumentTooLargeError, TooManyPostingsError) as error:
+            return PagePart(refusal=str(error))
 
-    return cut
+    return work
 
 
-def read_chunks(answer: bytes) -> list[Chunk]:
-    """The chunks of a page.
-
-    Raises:
-        PageRefusedError: It is beyond a limit.
-    """
-    found = json.loads(_content(answer))
-    paths = [tuple(path) for path in found["paths"]]
-    return [
-        Chunk(
-            level=level,
-            index=index,
-            start=start,
-            end=end,
-            first_token=first_token,
-            tokens=tokens,
-            path=paths[path],
-            parent=parent,
-            flags=dict(zip(map(str, FLAG_KEYS), flags, strict=True)),
-            images=images,
-            image_text=image_text,
-            html=html,
-        )
-        for (
-            level, index, start, end, first_token, tokens, path, parent, flags, images, image_text,
-            html,
-        ) in found["chunks"]
-    ]  # fmt: skip
-
-
-def make_analyzer(_setup: bytes) -> Callable[[bytes], bytes]:
-    """What packs terms: a list of texts as JSON to what `read_postings` reads."""
-    return _analyzed
-
-
-def read_postings(answer: bytes) -> tuple[list[PostingRow], int]:
-    """The postings of a page, and how many terms its chunks have.
-
-    Raises:
-        PageRefusedError: It is beyond a limit.
-    """
-    head, _, packed = _content(answer).partition(b"\n")
-    found = json.loads(head)
-    rows: list[PostingRow] = []
-    start = 0
-    for term, segment, size in zip(found["terms"], found["segments"], found["sizes"], strict=True):
-        rows.append(PostingRow(term, segment, packed[start : start + size]))
-        start += size
-    return rows, found["count"]
-
-
-def _analyzed(payload: bytes) -> bytes:
-    terms = [analyze(text) for text in json.loads(payload)]
-    try:
-        rows = pack_postings(terms)
-    except TooManyPostingsError as error:
-        return _REFUSED + str(error).encode()
-    head = {
-        "count": sum(map(len, terms)),
-        "terms": [row.term for row in rows],
-        "segments": [row.segment for row in rows],
-        "sizes": [len(row.packed) for row in rows],
-    }
-    return b"".join([_DONE, json.dumps(head).encode(), b"\n", *(row.packed for row in rows)])
-
-
-def _written(chunks: Sequence[Chunk]) -> bytes:
-    # Many chunks share a path.
-    paths: dict[tuple[str, ...], int] = {}
-    rows = [
-        (
-            chunk.level,
-            chunk.index,
-            chunk.start,
-            chunk.end,
-            chunk.first_token,
-            chunk.tokens,
-            paths.setdefault(chunk.path, len(paths)),
-            chunk.parent,
-            [chunk.flags[flag] for flag in FLAG_KEYS],
-            chunk.images,
-            chunk.image_text,
-            chunk.html,
-        )
-        for chunk in chunks
-    ]
-    return json.dumps({"paths": list(paths), "chunks": rows}, ensure_ascii=False).encode()
-
-
-def _content(answer: bytes) -> bytes:
-    if answer[:1] == _REFUSED:
-        raise PageRefusedError(answer[1:].decode())
-    return answer[1:]
+def _cut(document: NormalizedDocument, sizes: ChunkSizes, tokenize: Tokenize) -> CutPage:
+    chunks = cut_chunks(
+        document.markdown, sizes, tokenize, html=document.html, base_url=document.url
+    )
+    fields = document_fields(document, chunks)
+    searched = [each for chunk, each in zip(chunks, fields, strict=True) if chunk.level == "child"]
+    terms = [analyze(indexed_text_of(each)) for each in searched]
+    return CutPage(chunks=chunks, postings=pack_postings(terms), term_count=sum(map(len, terms)))
 
 
 def _tokenizer(setup: CutSetup) -> Tokenize:

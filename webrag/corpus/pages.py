@@ -1,7 +1,7 @@
 """The stored pages: read in one transaction each, and changed in one each. Does not search."""
 
-from collections.abc import Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,8 @@ from psycopg import AsyncConnection, sql
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
-from webrag.corpus.bulk_load import index_deferred
+from webrag.corpus.batches import Batches
+from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
 from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
 from webrag.corpus.past_pages import (
     Holdings,
@@ -21,7 +22,7 @@ from webrag.corpus.past_pages import (
 )
 from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
-from webrag.corpus.schema import corpus_embedding, read_embedding, table
+from webrag.corpus.schema import corpus_embedding, table
 from webrag.corpus.site_index import enriched
 from webrag.corpus.writer import (
     Attempt,
@@ -39,6 +40,9 @@ from webrag.postgres.database import Database
 
 _Connection = AsyncConnection[Any]
 
+_MOST_ASKED = 200
+_CHUNKS_PER_PAGE = 10  # fewer than most documentation has
+
 
 class CorpusReader:
     """Reads the pages of one collection; safe to share between tasks.
@@ -54,10 +58,11 @@ class CorpusReader:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._collection = database.config.collection
+        self._asked = Batches(self._pages_in_order, most=_MOST_ASKED)
 
     async def page(self, url: str) -> StoredPage | None:
         """Give the page a canonical or requested URL stands for, None when it is not stored."""
-        return (await self.pages([url])).get(url)
+        return await self._asked.result(url)
 
     async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
         """Give stored pages by the URL they were asked for; unknown URLs are absent."""
@@ -82,10 +87,14 @@ class CorpusReader:
 
         return await self._database.run(work)
 
-    async def known_versions(self, document: NormalizedDocument) -> KnownVersions:
-        """Tell which stored page a page that has arrived replaces, and which one it equals."""
+    async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
+        found = await self.pages(urls)
+        return [found.get(url) for url in urls]
+
+    async def known_versions(self, documents: Sequence[NormalizedDocument]) -> list[KnownVersions]:
+        """Tell which stored pages those that have arrived replace, and which they equal."""
         return await self._database.run(
-            lambda connection: read_versions(connection, self._collection, document),
+            lambda connection: read_versions(connection, self._collection, documents),
             snapshot=True,
         )
 
@@ -299,24 +308,32 @@ class Corpus(CorpusReader):
             await compact_postings(self._database)
         return stored
 
-    def index_deferred(self, coming: int) -> AbstractAsyncContextManager[bool]:
-        """Within it, many rows are loaded; the vector index is built at the end if that is faster.
+    @asynccontextmanager
+    async def index_deferred(self, pages: int) -> AsyncIterator[None]:
+        """Within it, many pages are loaded; the vector index is built at the end if that is faster.
+
+        An index that a cancelled load left unbuilt is built at the end as well.
 
         Args:
-            coming: About how many chunks.
+            pages: New ones at most.
         """
-        return index_deferred(self._database, coming)
+        async with index_deferred(self._database, pages * _CHUNKS_PER_PAGE) as is_deferred:
+            yield
+        if not is_deferred:
+            await finish_interrupted_load(self._database)
 
-    async def known_chunks(self, page_id: int | None, text_hashes: Sequence[bytes]) -> KnownChunks:
-        """Give what a new version of a page has in common with the corpus.
+    async def known_chunks(
+        self, wanted: Sequence[tuple[int | None, Sequence[bytes]]]
+    ) -> list[KnownChunks]:
+        """Give what new versions of pages have in common with the corpus.
 
         Args:
-            page_id: Its previous version; None when there is none.
-            text_hashes: Of the new version's chunks.
+            wanted: Of each page the number of its previous version, None where there is none, and
+                the hashes of the texts of the new version's chunks.
         """
 
-        async def work(connection: _Connection) -> KnownChunks:
-            found = await read_chunks(connection, self._collection, page_id, text_hashes)
+        async def work(connection: _Connection) -> list[KnownChunks]:
+            found = await read_chunks(connection, self._collection, wanted)
             await self._check_model(connection)
             return found
 
@@ -412,8 +429,14 @@ class Corpus(CorpusReader):
     async def _check_model(self, connection: _Connection) -> None:
         if self._embedding is None:
             return
-        found = await read_embedding(connection, self._collection)
-        if found != self._embedding:
+        statement = sql.SQL("select key, value from {} where key = any(%s)").format(
+            self._table("corpus_meta")
+        )
+        wanted = dict(
+            zip(("embedding_model", "embedding_dimensions"), self._embedding, strict=True)
+        )
+        cursor = await connection.execute(statement, (list(wanted),))
+        if dict(await cursor.fetchall()) != wanted:
             raise ConfigurationError(
                 f"The collection {self._collection!r} has been embedded again with another model"
                 f" than {self._embedding[0]}, which this process uses.",

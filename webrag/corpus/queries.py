@@ -288,11 +288,14 @@ class KnownVersions(NamedTuple):
     """Versions of a page that are stored.
 
     Attributes:
+        document: The page that has arrived, with the version of a library that somebody named for
+            the stored one, unless it brings another.
         previous: The page under the same canonical URL.
         same: The page that needs no new version: the previous one unchanged, or a page of the
             site that is the same page under another URL.
     """
 
+    document: NormalizedDocument
     previous: StoredPage | None
     same: StoredPage | None
 
@@ -310,91 +313,165 @@ class KnownChunks(NamedTuple):
 
 
 async def read_versions(
-    connection: AsyncConnection[Any], collection: str, document: NormalizedDocument
-) -> KnownVersions:
-    """Find what is stored of a page, over a connection that sees one state of the corpus.
+    connection: AsyncConnection[Any], collection: str, documents: Sequence[NormalizedDocument]
+) -> list[KnownVersions]:
+    """Find what is stored of pages, over a connection that sees one state of the corpus.
 
     Two pages are the same when text, title and link targets are: versions of a manual can share
     text and still lead elsewhere.
     """
-    links = {link.url for link in document.links} - {document.url}
-    previous = (await find_pages(connection, collection, [document.url])).get(document.url)
-    if previous is None or previous.url != document.url:
-        return KnownVersions(None, await _twin(connection, collection, document, links))
-    known = (previous.content_hash, previous.title, previous.edition, previous.with_login)
-    now = (document.content_hash, document.title, document.edition, document.with_login)
-    if known != now:
-        return KnownVersions(previous, None)
-    is_same = links == await _link_targets(connection, collection, previous.page_id)
-    is_same = is_same and await _has_places(connection, collection, previous.page_id, document)
-    return KnownVersions(previous, previous if is_same else None)
+    found = await find_pages(connection, collection, [document.url for document in documents])
+    documents = [_with_given_version(each, found.get(each.url)) for each in documents]
+    previous = [_only_at(found.get(document.url), document.url) for document in documents]
+    pairs = list(zip(documents, previous, strict=True))
+    twins = await _twins(connection, collection, [each for each, page in pairs if page is None])
+    candidates = [
+        twins.get(document.url, []) if page is None else _unchanged(page, document)
+        for document, page in pairs
+    ]
+    ids = [page_id for each in candidates for page_id, _ in each]
+    places = await _read_places(connection, collection, ids) if ids else {}
+    same = [
+        next((url for page_id, url in each if places[page_id].fits(document, url)), None)
+        for document, each in zip(documents, candidates, strict=True)
+    ]
+    others = [url for url in same if url is not None and url not in found]
+    if others:
+        found |= await find_pages(connection, collection, others)
+    return [
+        KnownVersions(document, page, None if url is None else found.get(url))
+        for document, page, url in zip(documents, previous, same, strict=True)
+    ]
 
 
 async def read_chunks(
     connection: AsyncConnection[Any],
     collection: str,
-    page_id: int | None,
-    text_hashes: Sequence[bytes],
-) -> KnownChunks:
-    """Find chunks that a new version of a page has in common with the corpus and the page."""
-    embeddings = await read_embeddings(connection, collection, text_hashes)
-    if page_id is None:
-        return KnownChunks(embeddings, set())
-    statement = sql.SQL("select node_id from {} where document = %s").format(
-        table(collection, "data_children")
-    )
-    cursor = await connection.execute(statement, (page_id,))
-    return KnownChunks(embeddings, {node_id for (node_id,) in await cursor.fetchall()})
+    wanted: Sequence[tuple[int | None, Sequence[bytes]]],
+) -> list[KnownChunks]:
+    """Find chunks that new versions of pages have in common with the corpus and the pages.
+
+    Args:
+        connection: To read over.
+        collection: Of the pages.
+        wanted: Of each page the number of its previous version, and the hashes of its texts.
+    """
+    hashes = {each for _, several in wanted for each in several}
+    embeddings = await read_embeddings(connection, collection, list(hashes))
+    ids = [page_id for page_id, _ in wanted if page_id is not None]
+    node_ids: dict[int, set[str]] = {}
+    if ids:
+        statement = sql.SQL("select document, node_id from {} where document = any(%s)").format(
+            table(collection, "data_children")
+        )
+        for page_id, node_id in await (await connection.execute(statement, (ids,))).fetchall():
+            node_ids.setdefault(page_id, set()).add(node_id)
+    return [
+        KnownChunks(
+            {each: embeddings[each] for each in several if each in embeddings},
+            node_ids.get(page_id, set()) if page_id is not None else set(),
+        )
+        for page_id, several in wanted
+    ]
 
 
-async def _has_places(
-    connection: AsyncConnection[Any], collection: str, page_id: int, document: NormalizedDocument
-) -> bool:
-    """Whether the stored version has the anchors and marks; those of earlier versions had none."""
-    if not (document.anchors or document.map_marks):
-        return True
-    statement = sql.SQL("select anchors, map_marks from {} where id = %s").format(
-        table(collection, "documents")
-    )
-    row = await (await connection.execute(statement, (page_id,))).fetchone()
-    return row == (
-        [anchor.model_dump() for anchor in document.anchors],
-        [mark.model_dump(mode="json") for mark in document.map_marks],
-    )
+def _with_given_version(
+    document: NormalizedDocument, stored: StoredPage | None
+) -> NormalizedDocument:
+    """Keep the version that somebody named for a page for its later states as well."""
+    if document.edition is not None and document.edition.is_given:
+        return document
+    if stored is None or stored.edition is None or not stored.edition.is_given:
+        return document
+    return document.model_copy(update={"edition": stored.edition})
 
 
-async def _twin(
-    connection: AsyncConnection[Any],
-    collection: str,
-    document: NormalizedDocument,
-    links: Set[str],
-) -> StoredPage | None:
-    statement = sql.SQL(
-        "select id, url from {} where content_hash = %s and site = %s"
-        " and title is not distinct from %s and edition is not distinct from %s and url <> %s"
-        " and gone_at is null"
-        " order by id limit %s"
-    ).format(table(collection, "documents"))
-    site = site_of(document.url)
-    edition = None if document.edition is None else document.edition.root
-    values = (
-        *(document.content_hash, site, document.title, edition, document.url),
-        _MOST_TWINS,
-    )
-    cursor = await connection.execute(statement, values)
-    for page_id, url in await cursor.fetchall():
+def _only_at(page: StoredPage | None, url: str) -> StoredPage | None:
+    """Leave out a page that is only known by an address, and has another one."""
+    return page if page is not None and page.url == url else None
+
+
+def _unchanged(page: StoredPage, document: NormalizedDocument) -> list[tuple[int, str]]:
+    """Give the number and address of a page if it has a document's text; its links may differ."""
+    known = (page.content_hash, page.title, page.edition, page.with_login)
+    now = (document.content_hash, document.title, document.edition, document.with_login)
+    return [(page.page_id, page.url)] if known == now else []
+
+
+class _Places(NamedTuple):
+    """Where a stored page leads, and the places on it that can be led to."""
+
+    links: Set[str]
+    anchors: list[Any]
+    map_marks: list[Any]
+
+    def fits(self, document: NormalizedDocument, url: str) -> bool:
+        """Whether a page that has arrived leads to the same places as this one, of an address."""
         either = {url, document.url}
-        stored = await _link_targets(connection, collection, page_id)
-        if stored - either == links - either:
-            return (await find_pages(connection, collection, [url])).get(url)
-    return None
+        if self.links - either != {link.url for link in document.links} - either:
+            return False
+        # Those of earlier versions had none; another page's are not looked at.
+        return (
+            url != document.url
+            or not (document.anchors or document.map_marks)
+            or (self.anchors, self.map_marks)
+            == (
+                [anchor.model_dump() for anchor in document.anchors],
+                [mark.model_dump(mode="json") for mark in document.map_marks],
+            )
+        )
 
 
-async def _link_targets(
-    connection: AsyncConnection[Any], collection: str, page_id: int
-) -> set[str]:
+async def _read_places(
+    connection: AsyncConnection[Any], collection: str, ids: Sequence[int]
+) -> dict[int, _Places]:
     statement = sql.SQL(
-        "select distinct url from {} where source_document = %s and origin = 'page'"
-    ).format(table(collection, "link_candidates"))
-    cursor = await connection.execute(statement, (page_id,))
-    return {url for (url,) in await cursor.fetchall()}
+        "select d.id, array(select distinct l.url from {links} l"
+        " where l.source_document = d.id and l.origin = 'page'), d.anchors, d.map_marks"
+        " from {documents} d where d.id = any(%s)"
+    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
+    cursor = await connection.execute(statement, (list(ids),))
+    return {
+        page_id: _Places(set(links), anchors, marks)
+        for page_id, links, anchors, marks in await cursor.fetchall()
+    }
+
+
+async def _twins(
+    connection: AsyncConnection[Any], collection: str, documents: Sequence[NormalizedDocument]
+) -> dict[str, list[tuple[int, str]]]:
+    """Find pages with the text and title of others on their sites, by the addresses of these."""
+    if not documents:
+        return {}
+    statement = sql.SQL(
+        """
+        select n.url, d.id, d.url
+        from unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
+             n(hash, site, title, edition, url)
+        cross join lateral (
+            select id, url from {} d where d.content_hash = n.hash and d.site = n.site
+              and d.title is not distinct from n.title
+              and d.edition is not distinct from n.edition
+              and d.url <> n.url and d.gone_at is null
+            order by id limit %s
+        ) d
+        """
+    ).format(table(collection, "documents"))
+    columns = zip(
+        *(
+            (
+                document.content_hash,
+                site_of(document.url),
+                document.title,
+                None if document.edition is None else document.edition.root,
+                document.url,
+            )
+            for document in documents
+        ),
+        strict=True,
+    )
+    cursor = await connection.execute(statement, (*map(list, columns), _MOST_TWINS))
+    found: dict[str, list[tuple[int, str]]] = {}
+    for asked, page_id, url in await cursor.fetchall():
+        found.setdefault(asked, []).append((page_id, url))
+    return found

@@ -6,12 +6,14 @@ Every row is checked: its offsets cut exactly its text out of the page's markdow
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
-from llama_index.node_parser.webrag.metadata import FLAG_KEYS
+from llama_index.node_parser.webrag import FLAG_KEYS, NodeFields, NodeSource, node_fields
+from llama_index.node_parser.webrag.fields import CHILD, PARENT, TEMPLATES
 from pydantic_core import from_json
 
 from webrag.corpus.models import ParentChunk, images_of
@@ -22,11 +24,8 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import PostingRow, pack_postings
 
 if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode
-
-
-if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
+    from llama_index.node_parser.webrag import Chunk
 
     NodeT = TypeVar("NodeT", bound=BaseNode)
 
@@ -81,14 +80,17 @@ def stored_metadata(node: "BaseNode") -> dict[str, Any]:
         **settings,
         **_reference(node),
     }
-    ref_doc_id = node.ref_doc_id or "None"
+    return _stored(metadata, content, node.class_name(), node.ref_doc_id or "None")
+
+
+def _stored(
+    metadata: dict[str, Any], content: dict[str, Any], node_type: str, document_id: str
+) -> dict[str, Any]:
     return {
         **metadata,
         "_node_content": json.dumps(content, ensure_ascii=False),
-        "_node_type": node.class_name(),
-        "document_id": ref_doc_id,
-        "doc_id": ref_doc_id,
-        "ref_doc_id": ref_doc_id,
+        "_node_type": node_type,
+        **dict.fromkeys(("document_id", "doc_id", "ref_doc_id"), document_id),
     }
 
 
@@ -146,6 +148,9 @@ def _relationships(node: "BaseNode") -> dict[str, Any]:
 def _bare(related: "RelatedNodeInfo") -> dict[str, Any]:
     return related.model_dump(mode="json", include={"node_id", "node_type"})
 
+
+# As LlamaIndex writes a relationship and the types of nodes.
+_SOURCE, _TEXT, _DOCUMENT = "1", "1", "4"
 
 # Words about images that are searched with a passage; more would drown its own.
 _MAX_IMAGE_CHARS: Final = 8_000
@@ -221,44 +226,60 @@ def document_id_of(url: str) -> UUID:
 def build_page_rows(
     document: NormalizedDocument, nodes: "Sequence[BaseNode]", *, depth: int
 ) -> PageRows:
-    """Give the rows of a page, with the postings of its words.
-
-    Raises:
-        StorageError: As for `rows_without_postings`.
-        TooManyPostingsError: The page has more words than can be indexed.
-    """
-    rows = rows_without_postings(document, nodes, depth=depth)
-    terms = [analyze(child.indexed_text) for child in rows.children]
-    return replace(rows, postings=pack_postings(terms), term_count=sum(map(len, terms)))
-
-
-def rows_without_postings(
-    document: NormalizedDocument, nodes: "Sequence[BaseNode]", *, depth: int
-) -> PageRows:
-    """Give the rows of a page whose words somebody else looks after.
+    """Give the rows of a page that any node parser has cut.
 
     Args:
         document: The page.
-        nodes: What the node parser made of `document.markdown`; nodes that have children are
-            parents, the others are searched. A searched node without a parent is its own.
+        nodes: What the parser made of `document.markdown`; nodes that have children are parents,
+            the others are searched. A searched node without a parent is its own.
         depth: Links from a page the user named.
 
     Raises:
         StorageError: A node's offsets do not cut its text out of the markdown.
+        TooManyPostingsError: The page has more words than can be indexed.
     """
-    from llama_index.core.schema import NodeRelationship
+    fields = [fields_of(node) for node in nodes]
+    for each in fields:
+        if document.markdown[each.start : each.end] != each.text:
+            raise StorageError(
+                f"{document.url} was not stored: the text of chunk {each.node_id} is not at its "
+                f"offsets {each.start}-{each.end}, so it could not be cited."
+            )
+        _take_over(document.metadata, each.node)
+    rows = _page_rows(document, fields, depth)
+    terms = [analyze(child.indexed_text) for child in rows.children]
+    return replace(rows, postings=pack_postings(terms), term_count=sum(map(len, terms)))
 
-    for node in nodes:
-        _check_offsets(document, node)
-        _take_over(document.metadata, node)
-    parent_nodes = [node for node in nodes if NodeRelationship.CHILD in node.relationships]
-    leaves = [node for node in nodes if NodeRelationship.CHILD not in node.relationships]
-    known = {node.node_id for node in parent_nodes}
-    parent_nodes += [leaf for leaf in leaves if _parent_of(leaf) not in known]
-    parent_nodes.sort(key=lambda node: _offset(node, "start_char_idx"))
-    leaves.sort(key=lambda node: _offset(node, "start_char_idx"))
-    parents = [parent_row(node, index) for index, node in enumerate(parent_nodes)]
-    children = [child_row(node, index) for index, node in enumerate(leaves)]
+
+def rows_of_chunks(
+    document: NormalizedDocument, chunks: "Sequence[Chunk]", *, depth: int
+) -> PageRows:
+    """Give the rows of a page that was cut already, without postings."""
+    return _page_rows(document, document_fields(document, chunks), depth)
+
+
+def document_fields(document: NormalizedDocument, chunks: "Sequence[Chunk]") -> list[NodeFields]:
+    """Make the nodes of a page from its chunks, as `ParentChildNodeParser` makes them."""
+    metadata = {"title": document.title, "source_url": document.url}
+    source = NodeSource(
+        document_id=str(document_id_of(document.url)),
+        text=document.markdown,
+        metadata={key: value for key, value in metadata.items() if value},
+    )
+    fields = node_fields(source, chunks)
+    for each in fields:
+        _take_over(document.metadata, each)
+    return fields
+
+
+def _page_rows(document: NormalizedDocument, fields: Sequence[NodeFields], depth: int) -> PageRows:
+    families = [each for each in fields if CHILD in each.relationships]
+    leaves = [each for each in fields if CHILD not in each.relationships]
+    known = {each.node_id for each in families}
+    families += [leaf for leaf in leaves if leaf.relationships.get(PARENT) not in known]
+    families.sort(key=attrgetter("start"))
+    leaves.sort(key=attrgetter("start"))
+    parents = [_parent_row(each, index) for index, each in enumerate(families)]
     return PageRows(
         document=document,
         document_id=document_id_of(document.url),
@@ -266,13 +287,13 @@ def rows_without_postings(
         token_count=max((parent.token_end for parent in parents), default=0),
         term_count=0,
         parents=parents,
-        children=children,
+        children=[_child_row(each, index) for index, each in enumerate(leaves)],
         postings=[],
         links=link_rows(document.url, document.links),
     )
 
 
-def _take_over(given: Mapping[str, Any], node: "BaseNode") -> None:
+def _take_over(given: Mapping[str, Any], node: "BaseNode | NodeFields") -> None:
     """Give a node its document's own metadata, which are filtered by and neither read nor shown."""
     added = {key: value for key, value in given.items() if key not in node.metadata}
     node.metadata.update(added)
@@ -280,21 +301,67 @@ def _take_over(given: Mapping[str, Any], node: "BaseNode") -> None:
     node.excluded_llm_metadata_keys += list(added)
 
 
+@dataclass(slots=True)
+class _FieldsOfNode(NodeFields):
+    """The fields of a node that any parser made, which says itself how it is shown."""
+
+    node: "BaseNode" = field(kw_only=True)
+
+    @property
+    def embedded_text(self) -> str:
+        from llama_index.core.schema import MetadataMode
+
+        return self.node.get_content(MetadataMode.EMBED)
+
+
+def fields_of(node: "BaseNode") -> _FieldsOfNode:
+    """Give the fields of a node that any parser made; what it lacks gets neutral values."""
+    from llama_index.core.schema import MetadataMode, NodeRelationship
+
+    text = node.get_content(MetadataMode.NONE)
+    start, end = (getattr(node, name, None) for name in ("start_char_idx", "end_char_idx"))
+    parent = node.parent_node
+    relationships: dict[str, str | list[str]] = {}
+    if parent is not None:
+        relationships[PARENT] = parent.node_id
+    if NodeRelationship.CHILD in node.relationships:
+        relationships[CHILD] = []
+    return _FieldsOfNode(
+        node_id=node.node_id,
+        text=text,
+        start=0 if start is None else int(start),
+        end=len(text) if end is None else int(end),
+        metadata=node.metadata,
+        excluded_embed_metadata_keys=node.excluded_embed_metadata_keys,
+        excluded_llm_metadata_keys=node.excluded_llm_metadata_keys,
+        relationships=relationships,
+        node=node,
+    )
+
+
 def parent_row(node: "BaseNode", index: int) -> ParentRow:
     """Give the row of a parent node; what its metadata lacks gets neutral values."""
-    metadata = node.metadata
-    start, end = _offset(node, "start_char_idx"), _offset(node, "end_char_idx")
+    return _parent_row(fields_of(node), index)
+
+
+def child_row(node: "BaseNode", ordinal: int) -> ChildRow:
+    """Give the row of a searched node; without a parent it is its own."""
+    return _child_row(fields_of(node), ordinal)
+
+
+def _parent_row(fields: NodeFields, index: int) -> ParentRow:
+    metadata = fields.metadata
     flags: dict[str, Any] = {flag: bool(metadata.get(flag)) for flag in FLAG_KEYS}
     # Unchecked: what the metadata of somebody else's nodes hold is stored as it is.
     return ParentRow.model_construct(
-        chunk_id=row_id(node.node_id),
+        chunk_id=row_id(fields.node_id),
         chunk_index=index,
         section_heading=metadata.get("heading"),
         heading_path=tuple(metadata.get("heading_path") or ()),
-        text=_own_text(node),
+        text=fields.text,
         html=metadata.get("html") or None,
-        char_start=start,
-        char_end=end,
+        char_start=fields.start,
+        char_end=fields.end,
         token_start=int(metadata.get("token_start", 0)),
         token_end=int(metadata.get("token_end", 0)),
         images=images_of(metadata.get("images")),
@@ -302,30 +369,76 @@ def parent_row(node: "BaseNode", index: int) -> ParentRow:
     )
 
 
-def child_row(node: "BaseNode", ordinal: int) -> ChildRow:
-    """Give the row of a searched node; without a parent it is its own."""
-    searched = _indexed_text(node)
+def _child_row(fields: NodeFields, ordinal: int) -> ChildRow:
+    searched = indexed_text_of(fields)
+    stored = (
+        stored_metadata(fields.node)
+        if isinstance(fields, _FieldsOfNode)
+        else _stored_fields(fields)
+    )
     return ChildRow(
-        node_id=node.node_id,
-        text=_own_text(node),
+        node_id=fields.node_id,
+        text=fields.text,
         indexed_text=searched,
         text_hash=hashlib.blake2b(searched.encode(), digest_size=16).digest(),
-        metadata=stored_metadata(node),
-        parent_id=parent_id_of(node),
+        metadata=stored,
+        parent_id=_parent_id(fields),
         ordinal=ordinal,
-        char_start=_offset(node, "start_char_idx"),
-        char_end=_offset(node, "end_char_idx"),
+        char_start=fields.start,
+        char_end=fields.end,
     )
+
+
+def _stored_fields(fields: NodeFields) -> dict[str, Any]:
+    """Give what `stored_metadata` would give of the node that is made of some fields."""
+    metadata = {key: value for key, value in fields.metadata.items() if key not in _NOT_STORED}
+    source = str(document_id_of(str(metadata.get("source_url"))))
+    content = {
+        "id_": fields.node_id,
+        "metadata": metadata,
+        "relationships": {
+            _SOURCE: _related(source, _DOCUMENT),
+            **{kind: _related(ids) for kind, ids in fields.relationships.items()},
+        },
+        "start_char_idx": fields.start,
+        "end_char_idx": fields.end,
+        "excluded_embed_metadata_keys": fields.excluded_embed_metadata_keys,
+        "excluded_llm_metadata_keys": fields.excluded_llm_metadata_keys,
+        "metadata_template": TEMPLATES["metadata_template"],
+        "class_name": "TextNode",
+    }
+    return _stored(metadata, content, "TextNode", source)
+
+
+def _related(ids: str | list[str], node_type: str = _TEXT) -> Any:
+    if isinstance(ids, list):
+        return [_related(each) for each in ids]
+    return {"node_id": ids, "node_type": node_type, "class_name": "RelatedNodeInfo"}
 
 
 def parent_id_of(node: "BaseNode") -> UUID:
     """Row id of a searched node's parent; without a parent it is its own."""
-    return row_id(_parent_of(node) or node.node_id)
+    return _parent_id(fields_of(node))
+
+
+def _parent_id(fields: NodeFields) -> UUID:
+    return row_id(str(fields.relationships.get(PARENT) or fields.node_id))
 
 
 def indexed_text(node_id: str, text: str, metadata: dict[str, Any] | None) -> str:
     """What was embedded and indexed of a stored child."""
-    return _indexed_text(node_from_row(node_id, text, metadata))
+    return indexed_text_of(fields_of(node_from_row(node_id, text, metadata)))
+
+
+def indexed_text_of(fields: NodeFields) -> str:
+    """Give what is embedded and indexed of a searched node."""
+    text = fields.embedded_text
+    images = images_of(fields.metadata.get("images"))
+    said = [words for image in images for words in (image.alt, image.caption)]
+    new = [words for words in dict.fromkeys(said) if words and words not in text]
+    sizes = accumulate(map(len, new))
+    kept = (each for each, size in zip(new, sizes, strict=True) if size <= _MAX_IMAGE_CHARS)
+    return "\n".join([text, *kept])
 
 
 def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
@@ -350,45 +463,6 @@ def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
             )
         )
     return rows
-
-
-def _check_offsets(document: NormalizedDocument, node: "BaseNode") -> None:
-    start, end = _offset(node, "start_char_idx"), _offset(node, "end_char_idx")
-    if document.markdown[start:end] != _own_text(node):
-        raise StorageError(
-            f"{document.url} was not stored: the text of chunk {node.node_id} is not at its "
-            f"offsets {start}-{end}, so it could not be cited."
-        )
-
-
-def _own_text(node: "BaseNode") -> str:
-    """Without metadata."""
-    from llama_index.core.schema import MetadataMode
-
-    return node.get_content(MetadataMode.NONE)
-
-
-def _indexed_text(node: "BaseNode") -> str:
-    from llama_index.core.schema import MetadataMode
-
-    text = node.get_content(MetadataMode.EMBED)
-    images = images_of(node.metadata.get("images"))
-    said = [words for image in images for words in (image.alt, image.caption)]
-    new = [words for words in dict.fromkeys(said) if words and words not in text]
-    sizes = accumulate(map(len, new))
-    kept = (each for each, size in zip(new, sizes, strict=True) if size <= _MAX_IMAGE_CHARS)
-    return "\n".join([text, *kept])
-
-
-def _parent_of(node: "BaseNode") -> str | None:
-    return node.parent_node.node_id if node.parent_node is not None else None
-
-
-def _offset(node: "BaseNode", name: str) -> int:
-    value = getattr(node, name, None)
-    if value is not None:
-        return int(value)
-    return 0 if name == "start_char_idx" else len(_own_text(node))
 
 
 def row_id(node_id: str) -> UUID:

@@ -1,13 +1,13 @@
 """Converts pages in worker processes, so that a hostile page costs a deadline, not the program."""
 
-import json
-from typing import Final
+from typing import Any, Final
 
 from webrag.errors import UnusablePageError
+from webrag.ingestion.extraction_worker import Conversion
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
-_JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter")
+_JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter", Conversion)
 
 
 class ExtractionPool:
@@ -18,6 +18,7 @@ class ExtractionPool:
 
     Attributes:
         workers: The processes; other work on pages may be done in them too.
+        timeout_s: Time one page may take.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
@@ -28,11 +29,11 @@ class ExtractionPool:
             timeout_s: Time one page may take, start-up of the process not counted.
         """
         self.workers = WorkerPool(workers, timeout_s)
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
 
-    def prepare(self, *others: Job) -> None:
-        """Start the processes, one for converting and one for each other job, if none has been."""
-        self.workers.prepare([_JOB, *others])
+    def prepare(self, job: Job[Any] = _JOB) -> None:
+        """Start the processes, ready for a job, if none has been."""
+        self.workers.prepare([job] * 2)
 
     async def extract(self, page: FetchedPage) -> NormalizedDocument:
         """Convert one page.
@@ -42,40 +43,26 @@ class ExtractionPool:
                 longer than the pool allows.
         """
         try:
-            answer = await self.workers.run(
-                _JOB, page.model_dump_json().encode(), about=f"{page.url} (converting it)"
+            conversion = await self.workers.run(
+                _JOB, page, about=f"{page.url} (converting it)", timeout_s=self.timeout_s
             )
         except WorkFailedError as error:
-            raise UnusablePageError(
-                self._reason(page.url, error), url=page.url, status=page.status
-            ) from error
-        return _document(page, answer)
+            raise self.failure(page, error) from error
+        return conversion.result(page)
 
     async def aclose(self) -> None:
         """End every process; calls under way fail."""
         await self.workers.aclose()
 
-    def _reason(self, url: str, error: WorkFailedError) -> str:
+    def failure(self, page: FetchedPage, error: WorkFailedError) -> UnusablePageError:
+        """Say why a page could not be converted."""
         match error.kind:
             case "late":
-                return f"Converting {url} took longer than {self._timeout_s:g} seconds."
+                reason = f"Converting {page.url} took longer than {self.timeout_s:g} seconds."
             case "memory":
-                return f"Converting {url} takes too much memory."
+                reason = f"Converting {page.url} takes too much memory."
             case "died":
-                return f"The page {url} cannot be converted: its markup ended the converter."
+                reason = f"The page {page.url} cannot be converted: its markup ended the converter."
             case _:
-                return f"{url} cannot be converted ({error})."
-
-
-def _document(page: FetchedPage, answer: bytes) -> NormalizedDocument:
-    if answer[:1] == b"\x01":
-        return NormalizedDocument.model_validate_json(answer[1:])
-    failure = json.loads(answer[1:])
-    raise UnusablePageError(
-        failure["message"],
-        url=page.url,
-        status=page.status,
-        hint=failure.get("hint"),
-        kind=failure.get("kind") or "",
-        alternative_url=failure.get("alternative_url"),
-    )
+                reason = f"{page.url} cannot be converted ({error})."
+        return UnusablePageError(reason, url=page.url, status=page.status)

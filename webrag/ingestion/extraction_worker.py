@@ -1,29 +1,59 @@
 """What a worker process does to convert a page: the job behind `ExtractionPool`."""
 
 import importlib
-import json
 from collections.abc import Callable
 
 from webrag.errors import UnusablePageError
-from webrag.ingestion.extract import extract
-from webrag.ingestion.models import FetchedPage
+from webrag.frozen import FrozenModel
+from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 
-def make_converter(_setup: bytes) -> Callable[[bytes], bytes]:
-    """What converts a page: a `FetchedPage` as JSON to a document, or to why there is none."""
+class Conversion(FrozenModel):
+    """What came of converting a page: the document, or why there is none.
+
+    Attributes:
+        failure: A sentence; empty where there is a document.
+        hint: This and what follows is as of `UnusablePageError`.
+    """
+
+    document: NormalizedDocument | None = None
+    failure: str = ""
+    hint: str | None = None
+    kind: str = ""
+    alternative_url: str | None = None
+
+    def result(self, page: FetchedPage) -> NormalizedDocument:
+        """Give the document that a page became.
+
+        Raises:
+            UnusablePageError: It became none.
+        """
+        if self.document is not None:
+            return self.document
+        raise UnusablePageError(
+            self.failure,
+            url=page.url,
+            status=page.status,
+            hint=self.hint,
+            kind=self.kind,
+            alternative_url=self.alternative_url,
+        )
+
+
+def make_converter(_setup: object) -> Callable[[FetchedPage], Conversion]:
+    """Load what converts pages."""
     importlib.import_module("htmldate")
-    return _convert
+    from webrag.ingestion.extract import extract
 
+    def convert(page: FetchedPage) -> Conversion:
+        try:
+            return Conversion(document=extract(page))
+        except UnusablePageError as error:
+            return Conversion(
+                failure=str(error),
+                hint=error.hint,
+                kind=error.kind or "",
+                alternative_url=error.alternative_url,
+            )
 
-def _convert(payload: bytes) -> bytes:
-    page = FetchedPage.model_validate_json(payload)
-    try:
-        return b"\x01" + extract(page).model_dump_json().encode()
-    except UnusablePageError as error:
-        failure = {
-            "message": str(error),
-            "hint": error.hint,
-            "kind": error.kind,
-            "alternative_url": error.alternative_url,
-        }
-    return b"\x02" + json.dumps(failure).encode()
+    return convert

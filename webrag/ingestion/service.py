@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 # A drawn page has no scripts left to excuse its emptiness.
 _TEXTLESS = frozenset({"empty", "script_shell", "too_little_text"})
 
+Convert = Callable[[FetchedPage], Awaitable[NormalizedDocument]]
+
 
 class IngestionService:
     """Gets pages ready to be indexed; owns the source and the pool it is given.
@@ -59,6 +61,7 @@ class IngestionService:
         validators: Validators | None = None,
         fresh: bool = False,
         on_fetched: Callable[[], Awaitable[None]] | None = None,
+        convert: Convert | None = None,
     ) -> NormalizedDocument | NotModified:
         """Fetch one page and convert it.
 
@@ -67,6 +70,7 @@ class IngestionService:
             validators: From the stored version; with them a current page is not transferred.
             fresh: Take no copy that a service keeps.
             on_fetched: Awaited when there is something to convert, before it is.
+            convert: Converts pages as `convert` of the service does, which is used without it.
 
         Raises:
             InputError: `url` is not an address that can be fetched.
@@ -80,25 +84,26 @@ class IngestionService:
             await on_fetched()
         renderer = self._renderer if _is_drawable(fetched) else None
         if self._render_always and renderer is not None:
-            return await self._drawn(fetched, renderer)
+            return await self._drawn(fetched, renderer, convert)
         try:
-            document = await self._extracted(fetched)
+            document = await self._extracted(fetched, convert)
         except UnusablePageError as error:
             if error.alternative_url is not None:
                 _log.info("%s; reading its Markdown version %s", error, error.alternative_url)
-                return await self._markdown_version(fetched, error.alternative_url, fresh)
+                return await self._markdown_version(fetched, error.alternative_url, fresh, convert)
             if renderer is None or error.kind != "script_shell":
                 raise
             _log.info("%s Drawing it in a browser.", error)
-            return await self._drawn(fetched, renderer)
+            return await self._drawn(fetched, renderer, convert)
         other = markdown_version(document.alternates, fetched.url)
         if not self._prefer_markdown or other is None or fetched.kind != "html":
             return document
         try:
-            return _as_version_of(document, await self._markdown_version(fetched, other, fresh))
+            markdown = await self._markdown_version(fetched, other, fresh, convert)
         except FetchError as error:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
+        return _as_version_of(document, markdown)
 
     async def convert(self, page: FetchedPage) -> NormalizedDocument:
         """Convert a page that is at hand.
@@ -117,11 +122,11 @@ class IngestionService:
         return fetched
 
     async def _markdown_version(
-        self, page: FetchedPage, url: str, fresh: bool
+        self, page: FetchedPage, url: str, fresh: bool, convert: Convert | None
     ) -> NormalizedDocument:
         other = await self._fetch(url, None, fresh)
         assert isinstance(other, FetchedPage)
-        document = await self._extracted(other)
+        document = await self._extracted(other, convert)
         # The page stays what was asked for, so later requests go to it, without the validators
         # of another address.
         return document.model_copy(
@@ -134,9 +139,9 @@ class IngestionService:
             }
         )
 
-    async def _extracted(self, page: FetchedPage) -> NormalizedDocument:
+    async def _extracted(self, page: FetchedPage, convert: Convert | None) -> NormalizedDocument:
         try:
-            return await self._pool.extract(page)
+            return await (convert or self.convert)(page)
         except UnusablePageError as error:
             if not (page.with_login and error.kind == "login_wall"):
                 raise
@@ -144,13 +149,15 @@ class IngestionService:
 
             raise login_expired(page.url, URL(page.url).host, page.status) from error
 
-    async def _drawn(self, page: FetchedPage, renderer: PageRenderer) -> NormalizedDocument:
+    async def _drawn(
+        self, page: FetchedPage, renderer: PageRenderer, convert: Convert | None
+    ) -> NormalizedDocument:
         """The page as a browser draws it, with files of other sites only when it needs them."""
         other_sites = False
         while True:
             rendering = await renderer.render(page, other_sites=other_sites)
             try:
-                return await self._extracted(rendering.page)
+                return await self._extracted(rendering.page, convert)
             except UnusablePageError as error:
                 if error.kind not in _TEXTLESS:
                     raise

@@ -10,18 +10,22 @@ import json
 import logging
 import math
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter
 
 from webrag.concurrency import settled
 from webrag.errors import InputError
-from webrag.process_pool.process import DONE, LENGTH, PREPARE, READY, RETIRING, WORK
+from webrag.process_pool.process import FAILED, LENGTH, PART, PREPARE, READY, RETIRING, WORK
 
 _log = logging.getLogger(__name__)
 
@@ -50,18 +54,29 @@ _PASSED_ON = (
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+@dataclass(frozen=True)
+class Job(Generic[_T]):
     """What a process is to do.
 
     Attributes:
         factory: `module:function`; the function is called with `setup`, once in each process, and
-            returns what turns a payload into a result.
-        setup: What it is called with.
+            returns the function that turns a request into a result. A generator function gives
+            its result in parts, of which the last is what it returns.
+        result: Type of the result, or of each of its parts; it is read from JSON.
+        setup: What the factory is called with; can be pickled and hashed.
     """
 
     factory: str
-    setup: bytes = b""
+    result: type[_T]
+    setup: Any = None
+
+    @cached_property
+    def _reader(self) -> "TypeAdapter[_T]":
+        return TypeAdapter(self.result)
+
+    def read(self, result: bytes) -> _T:
+        """Read a result that a process wrote."""
+        return self._reader.validate_json(result)
 
 
 class WorkFailedError(Exception):
@@ -70,13 +85,18 @@ class WorkFailedError(Exception):
     Attributes:
         kind: `late`, `memory` (more than a process may have), `too_large` (its result), `died`
             (the process ended, twice) or `unexpected` (an error nobody foresaw, which is logged).
+        parts: The parts of its result that came before.
     """
 
     def __init__(
-        self, kind: Literal["late", "memory", "too_large", "died", "unexpected"], message: str
+        self,
+        kind: Literal["late", "memory", "too_large", "died", "unexpected"],
+        message: str,
+        parts: Sequence[Any] = (),
     ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.parts = parts
 
 
 class _WorkerDied(Exception):
@@ -106,30 +126,34 @@ class _Worker:
             cwd=Path(sys.executable).parent,
             env=_worker_environment(),
         )
-        self._prepared: dict[Job, int] = {}
+        self._prepared: dict[Job[Any], int] = {}
 
     def wait_ready(self) -> None:
         if self._read() != READY:
             raise _WorkerDied("it did not start")
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job[Any]) -> None:
         self.wait_ready()
         self.prepare(job)
 
-    def is_prepared(self, job: Job) -> bool:
+    def is_prepared(self, job: Job[Any]) -> bool:
         return job in self._prepared
 
-    def prepare(self, job: Job) -> None:
+    def prepare(self, job: Job[Any]) -> None:
         number = len(self._prepared)
-        name = job.factory.encode()
-        self._write(bytes([PREPARE, number]), LENGTH.pack(len(name)), name, job.setup)
+        self._write(bytes([PREPARE, number]), pickle.dumps((job.factory, job.setup)))
         if self._read() != READY:
             raise _WorkerDied("it could not prepare")
         self._prepared[job] = number
 
-    def exchange(self, job: Job, payload: bytes, limit_s: float) -> bytes:
+    def begin(self, job: Job[Any], request: object, limit_s: float) -> bytes:
+        """Give it a piece of work, and wait for the result or its first part."""
         seconds = LENGTH.pack(math.ceil(limit_s))
-        self._write(bytes([WORK, self._prepared[job]]), seconds, payload)
+        self._write(bytes([WORK, self._prepared[job]]), seconds, pickle.dumps(request))
+        return self.go_on()
+
+    def go_on(self) -> bytes:
+        """Wait for the result or its next part."""
         return self._read()
 
     def kill(self) -> None:
@@ -179,7 +203,7 @@ class _Starting(NamedTuple):
     """A process that gets ready for a job before there is work for it."""
 
     worker: _Worker
-    job: Job
+    job: Job[Any]
     future: "Future[None]"
 
 
@@ -207,7 +231,7 @@ class WorkerPool:
         self._busy: set[_Worker] = set()
         self._is_closed = False
 
-    def prepare(self, jobs: Sequence[Job]) -> None:
+    def prepare(self, jobs: Sequence[Job[Any]]) -> None:
         """Start a process for each of the first jobs, while what they are for is on its way.
 
         A process takes up to half a second to start. Once any was started this does nothing.
@@ -220,13 +244,13 @@ class WorkerPool:
             self._starting.append(_Starting(worker, job, self._threads.submit(worker.start, job)))
 
     async def run(
-        self, job: Job, payload: bytes, *, about: str, timeout_s: float | None = None
-    ) -> bytes:
-        """Do one piece of work.
+        self, job: Job[_T], request: object, *, about: str, timeout_s: float | None = None
+    ) -> _T:
+        """Do one piece of work that gives its result as a whole.
 
         Args:
             job: What to do.
-            payload: What to do it with.
+            request: What to do it with; can be pickled.
             about: What it is about, for the log.
             timeout_s: Time it may take; None for the pool's.
 
@@ -234,22 +258,37 @@ class WorkerPool:
             WorkFailedError: It takes too long, needs too much memory, or fails.
         """
         limit_s = self._timeout_s if timeout_s is None else timeout_s
+        (result,) = await self.run_parts(job, request, about=about, limits_s=[limit_s])
+        return result
+
+    async def run_parts(
+        self, job: Job[_T], request: object, *, about: str, limits_s: Sequence[float]
+    ) -> list[_T]:
+        """Do one piece of work that gives its result in parts.
+
+        Args:
+            job: What to do.
+            request: What to do it with; can be pickled.
+            about: What it is about, for the log.
+            limits_s: Time that each part may take.
+
+        Raises:
+            WorkFailedError: A part takes too long, needs too much memory, or fails.
+        """
         async with self._slots:
             self._check_open()
             try:
-                answer = await self._answer(job, payload, limit_s)
+                return await self._parts(job, request, about, limits_s)
             except _WorkerDied:
                 self._check_open()
                 # An idle worker may have been ended by the system; what kills twice is bad.
                 _log.warning("the process working on %s ended; trying once more", about)
-                try:
-                    answer = await self._answer(job, payload, limit_s)
-                except _WorkerDied as error:
-                    self._check_open()
-                    raise WorkFailedError("died", "it ended the process") from error
-        if answer[0] & DONE:
-            return answer[1:]
-        raise _failure(json.loads(answer[1:]), about)
+            parts: list[_T] = []
+            try:
+                return await self._parts(job, request, about, limits_s, parts)
+            except _WorkerDied as error:
+                self._check_open()
+                raise WorkFailedError("died", "it ended the process", parts) from error
 
     async def aclose(self) -> None:
         """End every process; calls under way fail."""
@@ -270,25 +309,49 @@ class WorkerPool:
         if self._is_closed:
             raise InputError("WebRAG was closed: use its parts while it is open.")
 
-    async def _answer(self, job: Job, payload: bytes, limit_s: float) -> bytes:
-        worker = await self._worker_for(job)
-        if not worker.is_prepared(job):
-            await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
+    async def _parts(
+        self,
+        job: Job[_T],
+        request: object,
+        about: str,
+        limits_s: Sequence[float],
+        parts: list[_T] | None = None,
+    ) -> list[_T]:
+        parts = [] if parts is None else parts
+        worker = await self._prepared_worker(job)
+        receive: Callable[[], bytes] = partial(worker.begin, job, request, sum(limits_s))
+        status = PART
+        limits = iter(limits_s)
+        limit_s = 0.0
         try:
-            answer = await self._in_time(worker, worker.exchange, limit_s, job, payload, limit_s)
+            while status & PART:
+                limit_s = next(limits)
+                status, found = await self._in_time(worker, _received, limit_s, receive, job)
+                if status & FAILED:
+                    break
+                parts.append(found)
+                receive = worker.go_on
         except TimeoutError as error:
             reason = f"it took longer than {limit_s:g} seconds"
-            raise WorkFailedError("late", reason) from error
+            raise WorkFailedError("late", reason, parts) from error
         except _ResultTooLarge as error:
             most = _MAX_RESULT_BYTES // 1_000_000
-            raise WorkFailedError("too_large", f"it makes more than {most} MB") from error
-        if self._is_closed or answer[0] & RETIRING:
+            raise WorkFailedError("too_large", f"it makes more than {most} MB", parts) from error
+        if self._is_closed or status & RETIRING:
             await asyncio.get_running_loop().run_in_executor(None, worker.close)
         else:
             self._idle.append(worker)
-        return answer
+        if status & FAILED:
+            raise _failure(found, about, parts)
+        return parts
 
-    async def _worker_for(self, job: Job) -> _Worker:
+    async def _prepared_worker(self, job: Job[Any]) -> _Worker:
+        worker = await self._worker_for(job)
+        if not worker.is_prepared(job):
+            await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
+        return worker
+
+    async def _worker_for(self, job: Job[Any]) -> _Worker:
         """One that is prepared for the job or gets ready for it, else any, else a new one."""
         for at, idle in enumerate(self._idle):
             if idle.is_prepared(job):
@@ -333,11 +396,18 @@ class WorkerPool:
             self._busy.discard(worker)
 
 
-def _failure(found: dict[str, Any], about: str) -> WorkFailedError:
+def _received(receive: Callable[[], bytes], job: Job[Any]) -> tuple[int, Any]:
+    """Wait for a frame: its status, and the result that it holds or how the work failed."""
+    frame = receive()
+    status, content = frame[0], frame[1:]
+    return status, json.loads(content) if status & FAILED else job.read(content)
+
+
+def _failure(found: dict[str, Any], about: str, parts: Sequence[Any]) -> WorkFailedError:
     if found["kind"] == "memory":
-        return WorkFailedError("memory", "it takes too much memory")
+        return WorkFailedError("memory", "it takes too much memory", parts)
     _log.error("Work on %s failed unexpectedly:\n%s", about, found["traceback"])
-    return WorkFailedError("unexpected", str(found["reason"]))
+    return WorkFailedError("unexpected", str(found["reason"]), parts)
 
 
 def _worker_environment() -> dict[str, str]:

@@ -1,26 +1,33 @@
 """The process that works for a pool: reads requests from stdin, writes results to stdout.
 
 Started as `python -m webrag.process_pool.process`. What it does is named by each request; it
-keeps no state between them but what a job prepared, and ends when its parent does.
+keeps no state between them but what a job prepared, and ends when its parent does. Requests are
+pickled; results are JSON, because a process that hostile input took over must not be able to run
+anything in its parent.
 """
 
 import contextlib
 import json
+import pickle
 import signal
 import struct
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
+from inspect import isgenerator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from pydantic_core import to_json
 
 LENGTH = struct.Struct(">I")
 READY = b"\x00ready"
 # First byte of a request, whose second one is the job's number; a piece of work's seconds follow.
 PREPARE, WORK = 0, 1
-# First byte of a result, to which RETIRING is added by a process that ends after it.
-DONE, FAILED, RETIRING = 1, 2, 4
+# First byte of a result, to which RETIRING is added by a process that ends after it; after a PART
+# more of the same result follows.
+DONE, FAILED, RETIRING, PART = 1, 2, 4, 8
 
 # Address space, not resident memory: the interpreter and its libraries map about 250 MB.
 _MEMORY_LIMIT_BYTES = 1_500_000_000
@@ -29,7 +36,7 @@ _RETIRES_AT_BYTES = 500_000_000
 _GRACE_S = 5
 _MAX_TRACEBACK_CHARS = 8_000
 
-Work = Callable[[bytes], bytes]
+Work = Callable[[Any], object]
 
 
 def main() -> int:
@@ -54,13 +61,11 @@ def _serve(requests: BinaryIO, results: BinaryIO) -> None:
             _send(results, READY)
             continue
         (limit_s,) = LENGTH.unpack_from(request, 2)
-        payload = request[2 + LENGTH.size :]
-        del request
         # The parent kills a late worker; the alarm does it when the parent is gone.
         _alarm(limit_s + _GRACE_S)
-        status, result = _result(jobs[number], payload)
+        status, result = _result(results, jobs[number], memoryview(request)[2 + LENGTH.size :])
         _alarm(0)
-        del payload
+        del request
         retires = status == FAILED or _peak_bytes() > _RETIRES_AT_BYTES
         _send(results, bytes([status + (RETIRING if retires else 0)]), result)
         if retires:
@@ -68,17 +73,20 @@ def _serve(requests: BinaryIO, results: BinaryIO) -> None:
 
 
 def _prepared(request: bytes) -> Work:
-    """What a job's factory, named as `module:function`, makes of the job's set-up."""
-    length = LENGTH.unpack_from(request)[0]
-    name = request[LENGTH.size : LENGTH.size + length].decode()
-    module, _, function = name.partition(":")
-    work: Work = getattr(import_module(module), function)(request[LENGTH.size + length :])
+    """Make a job's work: call its factory, named as `module:function`, with the job's set-up."""
+    factory, setup = pickle.loads(request)  # noqa: S301 - the parent wrote it
+    module, _, function = factory.partition(":")
+    work: Work = getattr(import_module(module), function)(setup)
     return work
 
 
-def _result(work: Work, payload: bytes) -> tuple[int, bytes]:
+def _result(results: BinaryIO, work: Work, request: memoryview) -> tuple[int, bytes]:
+    """Do a piece of work, sending what a generator yields at once, and give what it returns."""
     try:
-        return DONE, work(payload)
+        result = work(pickle.loads(request))  # noqa: S301 - the parent wrote it
+        if isgenerator(result):
+            result = _sent(results, result)
+        return DONE, to_json(result)
     except MemoryError:
         return FAILED, json.dumps({"kind": "memory"}).encode()
     except Exception as error:  # noqa: BLE001 - the parent says what becomes of the page
@@ -89,6 +97,15 @@ def _result(work: Work, payload: bytes) -> tuple[int, bytes]:
                 "traceback": traceback.format_exc()[-_MAX_TRACEBACK_CHARS:],
             }
         ).encode()
+
+
+def _sent(results: BinaryIO, parts: Generator[object, Any, object]) -> object:
+    while True:
+        try:
+            part = next(parts)
+        except StopIteration as end:
+            return end.value
+        _send(results, bytes([PART]), to_json(part))
 
 
 def _limit_process() -> None:

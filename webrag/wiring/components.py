@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
-    from webrag.corpus.indexer import Indexer, WorkerCutter
+    from webrag.corpus.indexer import Indexer, PageWorkers
     from webrag.corpus.models import AcquiredPage
     from webrag.crawling.crawl import SiteCrawler
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
@@ -292,22 +292,23 @@ class Components:
         )
 
     @part
-    def _cutter(self) -> "WorkerCutter":
+    def _page_workers(self) -> "PageWorkers":
         from llama_index.node_parser.webrag import ChunkSizes
 
-        from webrag.corpus.indexer import WorkerCutter
+        from webrag.corpus.indexer import PageWorkers
         from webrag.corpus.page_worker import CutSetup
 
         sizes = ChunkSizes()
         setup = CutSetup(*self._portable_tokenizer, sizes.parent_tokens, sizes.child_tokens)
-        return WorkerCutter(self._pool.workers, lambda: self._builtin_parser, setup)
+        return PageWorkers(self._pool, setup)
 
     @part
     def indexer(self) -> "Indexer":
         """Stores documents, cut and embedded."""
         from webrag.corpus.indexer import Indexer
 
-        return Indexer(self.corpus, self._own.node_parser or self._cutter, self.embedder)
+        parser = self._own.node_parser or self._page_workers
+        return Indexer(self.corpus, parser, self.embedder)
 
     @part
     def acquirer(self) -> PageAcquirer:
@@ -321,7 +322,8 @@ class Components:
             index,
             self.corpus,
             recrawl_after_s=self._settings.recrawl_after,
-            prepare=lambda: self._pool.prepare(self._cutter.job),
+            prepare=lambda: self._page_workers.prepare(),
+            convert=lambda page, known: self._page_workers.convert(page, known),
         )
 
     @part

@@ -474,6 +474,9 @@ class BrokenCutter:
         self._error = error
         self._inner = LocalCutter(ParentChildNodeParser())
 
+    def is_busy(self) -> bool:
+        return False
+
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
         if "bad" in document.url:
             raise self._error

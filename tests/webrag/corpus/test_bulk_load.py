@@ -81,11 +81,11 @@ async def test_small_load_leaves_the_index_alone(empty: Database) -> None:
 async def test_many_nodes_are_stored_and_found_by_the_index(empty: Database) -> None:
     store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, LEAST_ROWS))
-    query = VectorStoreQuery(query_embedding=VECTORS[1234].tolist(), similarity_top_k=1)
+    query = VectorStoreQuery(query_embedding=VECTORS[567].tolist(), similarity_top_k=1)
 
     found = await store.aquery(query)
 
-    assert (found.ids, await has_index(empty)) == (["n1234"], True)
+    assert (found.ids, await has_index(empty)) == (["n567"], True)
 
 
 def test_synchronous_add_of_many_nodes_ends_with_the_index(database: Database) -> None:

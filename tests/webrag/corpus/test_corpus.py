@@ -220,7 +220,7 @@ async def test_stored_embeddings_are_those_that_were_written(
         return await (await connection.execute(statement)).fetchall()
 
     rows = await database.run(work)
-    found, _ = await corpus.known_chunks(None, [row[0] for row in rows] + [b"unknown"])
+    [(found, _)] = await corpus.known_chunks([(None, [row[0] for row in rows] + [b"unknown"])])
 
     assert len(found) == len(rows)
     assert np.allclose(found[rows[0][0]], rows[0][1].to_numpy())

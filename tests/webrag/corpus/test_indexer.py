@@ -262,3 +262,25 @@ async def test_page_that_waits_to_be_stored_shares_its_vectors(
 
     assert (page.chunks_embedded, counting_embedding.texts) == (0, [])
     assert isinstance(waiting, PreparedPage)
+
+
+async def test_pages_that_are_ready_together_are_written_in_one_transaction(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    pages = [make_document(f"https://docs.test/{n}", f"# Page {n}\n\nText.") for n in range(6)]
+
+    await asyncio.gather(*map(indexer.index, pages))
+
+    found = await rows(database, "select xmin::text from {}", "documents")
+    assert (len(found), len(set(found))) == (6, 1)
+
+
+async def test_page_under_two_addresses_at_once_is_stored_once(
+    database: Database, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    pages = [make_document(f"https://docs.test/{name}") for name in ("guide", "guide/", "g")]
+
+    found = await asyncio.gather(*map(indexer.index, pages))
+
+    assert sorted(page.outcome for page in found) == ["indexed", "unchanged", "unchanged"]
+    assert len(await rows(database, "select url from {}", "documents")) == 1

@@ -15,37 +15,44 @@ import os, resource, time
 
 def make(setup):
     def work(payload):
-        name, _, rest = payload.decode().partition(" ")
-        return globals()[name](setup.decode(), rest)
+        name, _, rest = payload.partition(" ")
+        return globals()[name](setup, rest)
     return work
 
 def echo(setup, rest):
-    return f"{setup} {rest} {os.getpid()}".encode()
+    return f"{setup} {rest} {os.getpid()}"
 
 def variable(setup, rest):
-    return os.environ.get(rest, "unset").encode()
+    return os.environ.get(rest, "unset")
 
 def hang(setup, rest):
     while True:
         pass
 
 def fill(setup, rest):
-    return bytes(1_800_000_000)
+    return "x" * 1_800_000_000
 
 def grow(setup, rest):
     held = b"x" * 520_000_000
-    return f"{os.getpid()}".encode()
+    return f"{os.getpid()}"
 
 def flood(setup, rest):
-    return bytes(70_000_000)
+    return "x" * 70_000_000
 
 def fail(setup, rest):
     raise LookupError("nobody foresaw this")
 
 def end(setup, rest):
     os._exit(1)
+
+def count(setup, rest):
+    for number in range(2):
+        yield f"part {number}"
+    if rest == "hang":
+        hang(setup, rest)
+    return fail(setup, rest) if rest == "fail" else "last part"
 """
-JOB = Job("jobs_of_test_pool:make", b"set-up")
+JOB = Job("jobs_of_test_pool:make", str, "set-up")
 
 
 @pytest.fixture
@@ -64,22 +71,22 @@ async def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_work_is_done_in_one_process_after_another(pool: WorkerPool) -> None:
-    answers = [await pool.run(JOB, b"echo page", about="x") for _ in range(3)]
+    answers = [await pool.run(JOB, "echo page", about="x") for _ in range(3)]
 
     assert len(set(answers)) == 1
-    assert answers[0].startswith(b"set-up page ")
+    assert answers[0].startswith("set-up page ")
     assert int(answers[0].split()[-1]) != os.getpid()
 
 
 async def test_one_process_does_several_jobs(pool: WorkerPool) -> None:
-    first = await pool.run(JOB, b"echo page", about="x")
-    other = await pool.run(Job("jobs_of_test_pool:make", b"other"), b"echo page", about="x")
+    first = await pool.run(JOB, "echo page", about="x")
+    other = await pool.run(Job("jobs_of_test_pool:make", str, "other"), "echo page", about="x")
 
     assert first.split()[2:] == other.split()[2:]
-    assert other.startswith(b"other page")
+    assert other.startswith("other page")
 
 
-@pytest.mark.parametrize(("given", "seen"), [(None, b"1"), ("0", b"0")])
+@pytest.mark.parametrize(("given", "seen"), [(None, "1"), ("0", "0")])
 async def test_onnx_runtime_in_a_process_reports_to_nobody_unless_the_user_says_so(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, given: str | None, seen: bytes
 ) -> None:
@@ -87,17 +94,17 @@ async def test_onnx_runtime_in_a_process_reports_to_nobody_unless_the_user_says_
     if given is not None:
         monkeypatch.setenv("ORT_DISABLE_TELEMETRY", given)
 
-    assert await pool.run(JOB, b"variable ORT_DISABLE_TELEMETRY", about="x") == seen
+    assert await pool.run(JOB, "variable ORT_DISABLE_TELEMETRY", about="x") == seen
 
 
 @pytest.mark.parametrize(
     ("work", "kind", "said"),
     [
-        pytest.param(b"hang", "late", "longer than 8 seconds", id="endless"),
-        pytest.param(b"fill", "memory", "too much memory", id="memory"),
-        pytest.param(b"flood", "too_large", "more than 64 MB", id="result"),
-        pytest.param(b"end", "died", "ended the process", id="crash"),
-        pytest.param(b"fail", "unexpected", "LookupError: nobody foresaw this", id="bug"),
+        pytest.param("hang", "late", "longer than 8 seconds", id="endless"),
+        pytest.param("fill", "memory", "too much memory", id="memory"),
+        pytest.param("flood", "too_large", "more than 64 MB", id="result"),
+        pytest.param("end", "died", "ended the process", id="crash"),
+        pytest.param("fail", "unexpected", "LookupError: nobody foresaw this", id="bug"),
     ],
 )
 async def test_failing_work_says_how_and_the_next_piece_is_done(
@@ -107,14 +114,14 @@ async def test_failing_work_says_how_and_the_next_piece_is_done(
         await pool.run(JOB, work, about="https://a.test/")
 
     assert caught.value.kind == kind
-    assert (await pool.run(JOB, b"echo page", about="x")).startswith(b"set-up page")
+    assert (await pool.run(JOB, "echo page", about="x")).startswith("set-up page")
 
 
 async def test_unforeseen_failure_is_logged_with_its_traceback(
     pool: WorkerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR), pytest.raises(WorkFailedError):
-        await pool.run(JOB, b"fail", about="https://a.test/page")
+        await pool.run(JOB, "fail", about="https://a.test/page")
 
     assert "https://a.test/page" in caplog.text
     assert 'raise LookupError("nobody foresaw this")' in caplog.text
@@ -125,7 +132,7 @@ async def test_prepared_process_does_the_first_work_of_its_job(pool: WorkerPool)
     pool.prepare([JOB])
     (prepared,) = children() - before
 
-    first, second = [await pool.run(JOB, b"echo page", about="x") for _ in range(2)]
+    first, second = [await pool.run(JOB, "echo page", about="x") for _ in range(2)]
     pool.prepare([JOB])
 
     assert first == second
@@ -135,12 +142,12 @@ async def test_prepared_process_does_the_first_work_of_its_job(pool: WorkerPool)
 
 @pytest.mark.usefixtures("pool")
 async def test_each_job_is_done_by_the_process_that_was_started_for_it() -> None:
-    other = Job("jobs_of_test_pool:make", b"other")
+    other = Job("jobs_of_test_pool:make", str, "other")
     pool = WorkerPool(workers=2, timeout_s=8.0)
     pool.prepare([JOB, other])
     try:
-        first = await pool.run(JOB, b"echo page", about="x")
-        second = await pool.run(other, b"echo page", about="x")
+        first = await pool.run(JOB, "echo page", about="x")
+        second = await pool.run(other, "echo page", about="x")
     finally:
         await pool.aclose()
 
@@ -157,20 +164,20 @@ async def test_pool_that_is_closed_while_a_process_starts_leaves_none(pool: Work
 
 
 async def test_process_that_cannot_be_prepared_is_replaced(pool: WorkerPool) -> None:
-    pool.prepare([Job("no_such_module:make")])
+    pool.prepare([Job("no_such_module:make", str)])
 
-    assert (await pool.run(JOB, b"echo page", about="x")).startswith(b"set-up page ")
+    assert (await pool.run(JOB, "echo page", about="x")).startswith("set-up page ")
 
 
 async def test_process_that_took_much_memory_is_replaced(pool: WorkerPool) -> None:
-    grown = await pool.run(JOB, b"grow", about="x")
+    grown = await pool.run(JOB, "grow", about="x")
 
-    assert not (await pool.run(JOB, b"echo page", about="x")).endswith(b" " + grown)
+    assert not (await pool.run(JOB, "echo page", about="x")).endswith(" " + grown)
 
 
 async def test_cancelling_ends_the_work(pool: WorkerPool) -> None:
-    pid = int((await pool.run(JOB, b"echo page", about="x")).split()[-1])
-    task = asyncio.create_task(pool.run(JOB, b"hang", about="x"))
+    pid = int((await pool.run(JOB, "echo page", about="x")).split()[-1])
+    task = asyncio.create_task(pool.run(JOB, "hang", about="x"))
     await asyncio.sleep(0.2)
     started = time.monotonic()
     task.cancel()
@@ -181,3 +188,21 @@ async def test_cancelling_ends_the_work(pool: WorkerPool) -> None:
     assert time.monotonic() - started < 3
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_result_comes_in_parts(pool: WorkerPool) -> None:
+    parts = await pool.run_parts(JOB, "count", about="x", limits_s=[8, 8, 8])
+
+    assert parts == ["part 0", "part 1", "last part"]
+
+
+@pytest.mark.parametrize(("work", "kind"), [("count hang", "late"), ("count fail", "unexpected")])
+async def test_parts_that_came_are_kept_when_a_later_one_does_not(
+    pool: WorkerPool, work: str, kind: str
+) -> None:
+    with pytest.raises(WorkFailedError) as caught:
+        await pool.run_parts(JOB, work, about="x", limits_s=[8, 8, 0.5])
+
+    assert caught.value.kind == kind
+    assert caught.value.parts == ["part 0", "part 1"]
+    assert (await pool.run(JOB, "echo page", about="x")).startswith("set-up page")

@@ -188,7 +188,6 @@ _CHARS_AT_ONCE = 4_000_000
 # One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.
 _PAGES_WRITTEN_AT_ONCE = 96
 _CHUNKS_AT_ONCE = 2_000
-_CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
 _NumberedLine = tuple[int, PortablePage | str]
 
@@ -241,7 +240,7 @@ async def import_corpus(
         lines = read_pages(file)
         tally = _Tally(header.documents, on_progress)
         loader = _Loader(corpus, indexer, tally)
-        async with corpus.index_deferred(header.documents * _CHUNKS_PER_PAGE):
+        async with corpus.index_deferred(header.documents):
             while batch := await asyncio.to_thread(_next_lines, lines):
                 for number, page in batch:
                     await loader.add(number, page)

@@ -28,7 +28,7 @@ from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 _log = logging.getLogger(__name__)
 
-_JOB: Final = Job("webrag.corpus.map_worker:make_mapper")
+_JOB: Final = Job("webrag.corpus.map_worker:make_mapper", MapAnswer)
 # A page of a manual names one map, and a start page of several manuals the home of each.
 _MAX_MAPS: Final = 4
 _MAX_FILES: Final = 12
@@ -247,10 +247,9 @@ class SiteMaps:
                 left -= len(files[each])
             request = MapRequest(mark, page_url, files)
             try:
-                raw = await self._workers.run(_JOB, request.to_bytes(), about=f"{url} (a map)")
+                answer = await self._workers.run(_JOB, request, about=f"{url} (a map)")
             except WorkFailedError as error:
                 raise UnusablePageError(_REFUSED.format(url, error), url=url) from error
-            answer = MapAnswer.from_bytes(raw)
             if answer.refusal:
                 raise UnusablePageError(_REFUSED.format(url, answer.refusal), url=url)
             if not answer.wanted:

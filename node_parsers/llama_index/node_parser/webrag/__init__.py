@@ -21,6 +21,7 @@ from .metadata import (
 
 if TYPE_CHECKING:
     from .chunks import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
+    from .fields import NodeFields, NodeSource, node_fields
     from .parent_child import ParentChildNodeParser
 
 __all__ = [
@@ -40,16 +41,22 @@ __all__ = [
     "Chunk",
     "ChunkSizes",
     "DocumentTooLargeError",
+    "NodeFields",
+    "NodeSource",
     "ParentChildNodeParser",
     "cut_chunks",
+    "node_fields",
 ]
 
 _HOMES = {
     "Chunk": "chunks",
     "ChunkSizes": "chunks",
     "DocumentTooLargeError": "chunks",
+    "NodeFields": "fields",
+    "NodeSource": "fields",
     "ParentChildNodeParser": "parent_child",
     "cut_chunks": "chunks",
+    "node_fields": "fields",
 }
 
 
