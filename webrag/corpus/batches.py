@@ -74,6 +74,8 @@ class Batches(Generic[T, R]):
         finally:
             if asked.answer.cancelled():
                 await self._leave(state, asked)
+            else:
+                asked.answer.exception()  # or it would be logged as lost, where its caller left
 
     def _plan(self, state: _State[T, R]) -> None:
         if state.task is not None or not state.waiting:

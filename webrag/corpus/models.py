@@ -178,7 +178,7 @@ class LinkCandidate(FrozenModel):
 
     Attributes:
         source_url: Page that holds the link.
-        source_page_id: Its row number.
+        source_page_id: Its row number; 0 until it is stored.
         url: Canonical target.
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
         description: Sentence around the link; empty for navigation.
@@ -195,7 +195,7 @@ class LinkCandidate(FrozenModel):
     """
 
     source_url: str
-    source_page_id: int
+    source_page_id: int = 0
     url: str
     title: str = ""
     description: str = ""

@@ -283,6 +283,7 @@ class Corpus(CorpusReader):
         super().__init__(database)
         self._keep_versions = keep_versions
         self._embedding = embedding
+        self._is_loading = False
 
     async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
         """Store pages in place of their previous versions, in one transaction: all or none.
@@ -317,8 +318,16 @@ class Corpus(CorpusReader):
         Args:
             pages: New ones at most.
         """
-        async with index_deferred(self._database, pages * _CHUNKS_PER_PAGE) as is_deferred:
+        # It keeps a connection, of which there may be few, for as long as it lasts.
+        if self._is_loading or self._database.config.pool_max_size == 1:
             yield
+            return
+        self._is_loading = True
+        try:
+            async with index_deferred(self._database, pages * _CHUNKS_PER_PAGE) as is_deferred:
+                yield
+        finally:
+            self._is_loading = False
         if not is_deferred:
             await finish_interrupted_load(self._database)
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import NAMESPACE_OID, NAMESPACE_URL, UUID, uuid5
 
 from llama_index.node_parser.webrag import FLAG_KEYS, NodeFields, NodeSource, node_fields
 from llama_index.node_parser.webrag.fields import CHILD, PARENT, TEMPLATES
 from pydantic_core import from_json
 
-from webrag.corpus.models import ParentChunk, images_of
+from webrag.corpus.models import LinkCandidate, ParentChunk, images_of
 from webrag.errors import StorageError
 from webrag.ingestion.characters import storable_values
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
@@ -184,21 +184,6 @@ class ChildRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkRow:
-    """One row of `link_candidates`; fields are its columns."""
-
-    ordinal: int
-    url: str
-    title: str
-    description: str
-    heading: str | None = None
-    rel: Sequence[str] = ()
-    char_start: int | None = None
-    char_end: int | None = None
-    origin: Literal["page", "map"] = "page"
-
-
-@dataclass(frozen=True, slots=True)
 class PageRows:
     """Everything one page puts into the database, apart from embeddings.
 
@@ -215,7 +200,7 @@ class PageRows:
     parents: list[ParentRow]
     children: list[ChildRow]
     postings: list[PostingRow]
-    links: list[LinkRow]
+    links: list[LinkCandidate]
 
 
 def document_id_of(url: str) -> UUID:
@@ -289,7 +274,7 @@ def _page_rows(document: NormalizedDocument, fields: Sequence[NodeFields], depth
         parents=parents,
         children=[_child_row(each, index) for index, each in enumerate(leaves)],
         postings=[],
-        links=link_rows(document.url, document.links),
+        links=link_candidates(document.url, document.links),
     )
 
 
@@ -441,28 +426,24 @@ def indexed_text_of(fields: NodeFields) -> str:
     return "\n".join([text, *kept])
 
 
-def link_rows(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkRow]:
-    """Give the rows of a page's links, in page order, without links to the page itself."""
-    rows: list[LinkRow] = []
-    for link in links:
-        if link.url == page_url:
-            continue
-        title = link.anchor_text
-        if link.title and is_generic_anchor(title):
-            title = link.title
-        rows.append(
-            LinkRow(
-                ordinal=len(rows),
-                url=link.url,
-                title=title,
-                description=link.sentence,
-                heading=link.heading,
-                rel=link.rel,
-                char_start=link.char_start,
-                char_end=link.char_end,
-            )
+def link_candidates(page_url: str, links: Sequence[OutgoingLink]) -> list[LinkCandidate]:
+    """Give a page's links as they are stored, in page order, without links to the page itself."""
+    return [
+        LinkCandidate(
+            source_url=page_url,
+            url=link.url,
+            title=link.title
+            if link.title and is_generic_anchor(link.anchor_text)
+            else link.anchor_text,
+            description=link.sentence,
+            heading=link.heading,
+            rel=link.rel,
+            char_start=link.char_start,
+            char_end=link.char_end,
         )
-    return rows
+        for link in links
+        if link.url != page_url
+    ]
 
 
 def row_id(node_id: str) -> UUID:

@@ -19,7 +19,6 @@ from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.rows import LinkRow
 from webrag.corpus.schema import table
 from webrag.corpus.writer import copy_links, lock_pages
 from webrag.ingestion.models import MapMark, MappedLink, is_generic_anchor
@@ -436,10 +435,10 @@ class MappedLinks:
         )
         others = {link.url: link for link in links if link.url != url}
         listed = [
-            LinkRow(ordinal, link.url, link.title, link.description, origin="map")
-            for ordinal, link in enumerate(others.values(), start=last[0][0] + 1)
+            LinkCandidate(source_url=url, origin="map", **link.model_dump())
+            for link in others.values()
         ]
-        await copy_links(connection, self._collection, [(page_id, listed)])
+        await copy_links(connection, self._collection, [(page_id, listed)], first=last[0][0] + 1)
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:

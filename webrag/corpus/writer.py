@@ -15,9 +15,9 @@ from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 from pydantic_core import to_jsonable_python
 
-from webrag.corpus.models import LastOutcome
+from webrag.corpus.models import LastOutcome, LinkCandidate
 from webrag.corpus.past_pages import keep_past
-from webrag.corpus.rows import ChildRow, LinkRow, PageRows, ParentRow
+from webrag.corpus.rows import ChildRow, PageRows, ParentRow
 from webrag.corpus.schema import table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
@@ -72,10 +72,20 @@ async def copy_children(
 
 
 async def copy_links(
-    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[LinkRow]]]
+    connection: _Connection,
+    collection: str,
+    pages: Iterable[tuple[int, Sequence[LinkCandidate]]],
+    *,
+    first: int = 0,
 ) -> None:
-    """Load links, by the numbers of the pages they are on."""
-    await _copy_rows(connection, collection, LINKS, "source_document", pages)
+    """Load links, by the numbers of the pages they are on, counted from `first` on each."""
+    columns, values = _row_reader(LINKS, "source_document", "ordinal")
+    rows = (
+        (page_id, ordinal, *values(link))
+        for page_id, links in pages
+        for ordinal, link in enumerate(links, first)
+    )
+    await copy_rows(connection, table(collection, LINKS.name), columns, rows)
 
 
 async def copy_postings(

@@ -184,3 +184,39 @@ async def corpus_of_killed_load(empty: Database) -> None:
     place = [str(empty.config.data_dir), empty.config.collection]
     command = [sys.executable, "-c", KILLED, *place]
     await asyncio.to_thread(subprocess.run, command, check=False, timeout=30)
+
+
+@pytest.mark.parametrize("connections", [1, 2])
+async def test_loads_at_the_same_time_leave_connections_for_the_pages(
+    empty: Database, connections: int
+) -> None:
+    few = {"pool_max_size": connections, "acquire_timeout_s": 3.0}
+    database = Database(empty.config.model_copy(update=few))
+    corpus = Corpus(database)
+
+    async with corpus.index_deferred(LEAST_ROWS), corpus.index_deferred(LEAST_ROWS):
+        assert await corpus.page("https://docs.test/none") is None
+
+    await database.close()
+    assert await has_index(empty)
+
+
+async def test_index_that_a_cancelled_load_left_unbuilt_is_built_after_the_next_load(
+    empty: Database,
+) -> None:
+    corpus = Corpus(empty)
+
+    async def load() -> None:
+        async with corpus.index_deferred(LEAST_ROWS):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(load())
+    await asyncio.sleep(0.5)
+    task.cancel()
+    await asyncio.wait([task])
+    was_there = await has_index(empty)
+
+    async with corpus.index_deferred(1):
+        pass
+
+    assert (was_there, await has_index(empty)) == (False, True)

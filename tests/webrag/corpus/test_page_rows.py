@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from llama_index.core.schema import Document, TextNode
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
-from webrag.corpus.rows import build_page_rows, document_id_of, link_rows
+from webrag.corpus.rows import build_page_rows, document_id_of, link_candidates
 from webrag.errors import StorageError
 from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
@@ -227,7 +227,7 @@ def test_link_title_is_the_most_telling_text(
 ) -> None:
     link = OutgoingLink(url="https://docs.test/x", anchor_text=anchor, title=title_attribute)
 
-    (row,) = link_rows(URL, [link])
+    (row,) = link_candidates(URL, [link])
 
     assert row.title == expected
 
@@ -235,6 +235,6 @@ def test_link_title_is_the_most_telling_text(
 def test_links_of_a_page_to_itself_are_left_out() -> None:
     links = [OutgoingLink(url=url, anchor_text="x") for url in (URL, "https://docs.test/b", URL)]
 
-    rows = link_rows(URL, links)
+    rows = link_candidates(URL, links)
 
-    assert [(row.ordinal, row.url) for row in rows] == [(0, "https://docs.test/b")]
+    assert [row.url for row in rows] == ["https://docs.test/b"]
