@@ -277,18 +277,20 @@ class WorkerPool:
         """
         async with self._slots:
             self._check_open()
+            parts: list[_T] = []
             try:
-                return await self._parts(job, request, about, limits_s)
+                await self._fill(parts, job, request, about, limits_s)
             except _WorkerDied:
                 self._check_open()
                 # An idle worker may have been ended by the system; what kills twice is bad.
                 _log.warning("the process working on %s ended; trying once more", about)
-            parts: list[_T] = []
-            try:
-                return await self._parts(job, request, about, limits_s, parts)
-            except _WorkerDied as error:
-                self._check_open()
-                raise WorkFailedError("died", "it ended the process", parts) from error
+                parts.clear()
+                try:
+                    await self._fill(parts, job, request, about, limits_s)
+                except _WorkerDied as error:
+                    self._check_open()
+                    raise WorkFailedError("died", "it ended the process", parts) from error
+            return parts
 
     async def aclose(self) -> None:
         """End every process; calls under way fail."""
@@ -309,27 +311,26 @@ class WorkerPool:
         if self._is_closed:
             raise InputError("WebRAG was closed: use its parts while it is open.")
 
-    async def _parts(
+    async def _fill(
         self,
+        parts: list[_T],
         job: Job[_T],
         request: object,
         about: str,
         limits_s: Sequence[float],
-        parts: list[_T] | None = None,
-    ) -> list[_T]:
-        parts = [] if parts is None else parts
+    ) -> None:
+        """Do one piece of work in one process; what comes of it is put into `parts`."""
         worker = await self._prepared_worker(job)
         receive: Callable[[], bytes] = partial(worker.begin, job, request, sum(limits_s))
         status = PART
-        limits = iter(limits_s)
-        limit_s = 0.0
+        found: Any = None
         try:
-            while status & PART:
-                limit_s = next(limits)
+            for limit_s in limits_s:
                 status, found = await self._in_time(worker, _received, limit_s, receive, job)
-                if status & FAILED:
+                if not status & FAILED:
+                    parts.append(found)
+                if not status & PART:
                     break
-                parts.append(found)
                 receive = worker.go_on
         except TimeoutError as error:
             reason = f"it took longer than {limit_s:g} seconds"
@@ -337,13 +338,14 @@ class WorkerPool:
         except _ResultTooLarge as error:
             most = _MAX_RESULT_BYTES // 1_000_000
             raise WorkFailedError("too_large", f"it makes more than {most} MB", parts) from error
-        if self._is_closed or status & RETIRING:
+        if status & PART:  # more than was asked for
+            worker.kill()
+        if self._is_closed or status & (RETIRING | PART):
             await asyncio.get_running_loop().run_in_executor(None, worker.close)
         else:
             self._idle.append(worker)
         if status & FAILED:
             raise _failure(found, about, parts)
-        return parts
 
     async def _prepared_worker(self, job: Job[Any]) -> _Worker:
         worker = await self._worker_for(job)

@@ -206,3 +206,14 @@ async def test_parts_that_came_are_kept_when_a_later_one_does_not(
     assert caught.value.kind == kind
     assert caught.value.parts == ["part 0", "part 1"]
     assert (await pool.run(JOB, "echo page", about="x")).startswith("set-up page")
+
+
+async def test_process_that_gives_more_parts_than_were_asked_for_is_replaced(
+    pool: WorkerPool,
+) -> None:
+    before = await pool.run(JOB, "echo page", about="x")
+
+    parts = await pool.run_parts(JOB, "count hang", about="x", limits_s=[8, 8])
+
+    assert parts == ["part 0", "part 1"]
+    assert await pool.run(JOB, "echo page", about="x") != before
