@@ -16,6 +16,15 @@ DEFAULT_IGNORABLE = (
 # Besides: controls except tab and newline, and interlinear marks. They hide text from people, or
 # instructions in it.
 _INVISIBLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb{DEFAULT_IGNORABLE}]")
+# Scripts whose letters join, or are kept apart, by characters that are drawn as nothing.
+_JOINING = "\u0620-\u07fa\u0840-\u086a\u08a0-\u109f\u1780-\u17b3\u17b6-\u17dd\u1820-\u18aa"
+_DRAWN = "\u00a9\u00ae\u203c-\u205e\u2070-\u303d\u3297\u3299\U0001f000-\U0001faff"
+# Joiners of a word or of an emoji, and selectors of its form, each alone at such a place.
+_MEANT = re.compile(
+    f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])"
+    f"|(?:(?<=[{_DRAWN}])|(?<=[{_DRAWN}]\ufe0f))\u200d(?=[{_DRAWN}])"
+    f"|(?<=[{_DRAWN}])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?=\u20e3)"
+)
 _LINE_BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 _SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
@@ -30,12 +39,15 @@ _WHITE_SPACE = re.compile(r"\s+")
 def normalize_characters(text: str) -> str:
     r"""Return text with `\n` line breaks, plain spaces, NFC, and nothing invisible in it.
 
-    Applying it twice changes nothing. Joiners inside words of scripts that need them are dropped
-    too: they are invisible, and text that differs only in them must compare equal.
+    Applying it twice changes nothing. Joiners stay inside words of scripts that need them and in
+    emoji; what compares texts passes over them.
     """
-    text = _LINE_BREAKS.sub("\n", text)
-    text = _SPACES.sub(" ", _INVISIBLE.sub("", text))
-    return unicodedata.normalize("NFC", text)
+    if text.isascii():
+        return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
+    text = unicodedata.normalize("NFC", _LINE_BREAKS.sub("\n", text))
+    meant = {match.start() for match in _MEANT.finditer(text)}
+    text = _INVISIBLE.sub(lambda each: each[0] if each.start() in meant else "", text)
+    return unicodedata.normalize("NFC", _SPACES.sub(" ", text))
 
 
 def storable(text: str) -> str:

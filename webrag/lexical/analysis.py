@@ -86,7 +86,10 @@ _LANGUAGES = (
     (0x1F00, "english"),
     (0x2000, "greek"),
 )
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
+# Spellings of one word: marks for the apostrophe, and joiners, which nobody types.
+_SPELLINGS = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u200c\u200d\ufe0e\ufe0f")
+)
 
 _local = threading.local()
 
@@ -131,7 +134,7 @@ def term_weight(term: str) -> float:
 def _words(text: str) -> list[str]:
     """What stands between white space, which no term reaches across."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+        text = unicodedata.normalize("NFKC", text).translate(_SPELLINGS)
     return text.split()
 
 

@@ -33,6 +33,56 @@ def test_result_is_stable_and_holds_nothing_invisible(text: str) -> None:
     assert not {char for char in once if unicodedata.category(char) == "Cc"} - {"\n", "\t"}
 
 
+MEANT = {
+    "Persian half-space": "می\u200cخواهم کتاب\u200cها",
+    "Sinhala conjunct": "ශ්\u200dරී",
+    "Devanagari without its conjunct": "क्\u200cष क्\u200dष",
+    "Mongolian joiner": "ᠮᠣᠩ\u200dᠭᠣᠯ",
+    "family": "👨\u200d👩\u200d👧",
+    "flag of two signs": "🏳\ufe0f\u200d🌈",
+    "skin tone": "👩🏽\u200d🚀",
+    "red heart": "❤\ufe0f",
+    "text form of a sign": "☎\ufe0e",
+    "keycap": "1\ufe0f⃣ #\ufe0f⃣",
+}
+
+
+@pytest.mark.parametrize("text", MEANT.values(), ids=MEANT)
+def test_joiners_and_selectors_that_a_reader_sees_the_work_of_stay(text: str) -> None:
+    assert normalize_characters(text) == text
+
+
+SMUGGLED = [
+    "a\u200cb",
+    "a\u200d b",
+    "1\ufe0f",
+    "می\u200c",
+    "❤\ufe0f\ufe0f",
+    "a\ufe0f\u200d❤",
+    "👨\u200d",
+]
+SMUGGLED += ["می\u200c\u200cخ", "می\u200b\u200cخ", "👨\u200d\u200d👧", "🏴\U000e0067\U000e007f"]
+
+
+@pytest.mark.parametrize("text", SMUGGLED)
+def test_joiners_and_selectors_that_do_nothing_go(text: str) -> None:
+    shown = [char for char in text if char not in "\u200b\u200c\u200d\ufe0f\U000e0067\U000e007f"]
+    kept = "❤\ufe0f" if text.startswith("❤") else "".join(shown)
+    assert normalize_characters(text) == kept
+
+
+JOINERS = st.text(
+    st.sampled_from("a1# \u200b\u200c\u200d\ufe0e\ufe0f\u20e3\u0338\u2126❤👨میශ්\u115f\u0653ا")
+)
+
+
+@given(JOINERS)
+def test_what_is_left_of_joiners_is_stable(text: str) -> None:
+    once = normalize_characters(text)
+
+    assert normalize_characters(once) == once
+
+
 def test_private_use_characters_are_removed_in_every_spelling() -> None:
     assert strip_private_use("a\ue000b&#xE000;c&#57344;d&#xF0000;e&#65;") == "abcde&#65;"
 

@@ -21,6 +21,7 @@ from webrag.lexical.analysis import analyze, query_terms, term_weight
         pytest.param("한국어", ["한국", "국어"], id="hangul-bigrams"),
         pytest.param("the cat is on a mat", ["cat", "mat"], id="stop-words-go"),
         pytest.param("don\u2019t stop", ["don't", "stop"], id="apostrophes-are-one"),
+        pytest.param("می\u200cخواهم میخواهم", ["میخو", "میخو"], id="joiners-are-not-typed"),
         pytest.param("the server's", ["server"], id="possessive"),
         pytest.param("3.11", ["=3.11", "3", "11"], id="version-number"),
         pytest.param("max_connections", ["=max_connections", "max", "connect"], id="snake-case"),
