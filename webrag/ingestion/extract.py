@@ -20,6 +20,7 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.markdown import read_front_matter, without_components
+from webrag.ingestion.html.controls import spell_out, unveil
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
@@ -252,9 +253,11 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     body = tree.body
     if body is None:
         return _Content(meta, "", "", (), signs, map_marks=map_marks)
+    unveil(tree)
     found = collect_links(tree, meta.base_url, page_address(page.url))
     unveil_formulas(body)
     remove_hidden(tree)
+    spell_out(body)
     remove_machinery(tree)
     remove_chrome(body)
     root = main_content(body)

@@ -210,7 +210,9 @@ def _agree(anchor: str, text: str, start: int, end: int) -> bool:
 
     A long link's text is cut; a link around a table is placed at what comes before the table.
     """
-    first, second = (re.sub(r"[\W\d_]", "", each) for each in (anchor, text[start:end]))
+    first, second = (
+        re.sub(r"[\W\d_]", "", each) for each in (anchor, text[start:end].replace("<br>", ""))
+    )
     if len(anchor) >= MOST_ANCHOR_CHARS:
         return second.startswith(first)
     if text[end:].lstrip(" \n>").startswith("|"):

@@ -54,13 +54,13 @@ def body(html: str) -> str:
         ('<div class="highlight-c"><pre>int <a href="/i">x</a>;</pre></div>', "```c\nint x;\n```"),
         (
             "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>x<br>y</td></tr></table>",
-            "| A | B |\n| --- | --- |\n| 1 | x y |",
+            "| A | B |\n| --- | --- |\n| 1 | x<br>y |",
         ),
         ('<h1>Top<a class="headerlink" href="#t">¶</a></h1><p>x</p>', "# Top\n\nx"),
         ("<ul><li><p>a</p></li><li><p>b</p></li></ul>", "- a\n- b"),
         ("<p>one\n  line\n- not a list</p>", "one line - not a list"),
         ("<p>a</p><blockquote><p>b</p></blockquote>", "a\n\n> b"),
-        ('<p>a <img src="x" alt="pic"> b</p>', "a b"),
+        ('<p>a <img src="x" alt="pic"> b</p>', "a pic b"),
     ],
 )
 def test_structure_is_kept_readable(convert: Convert, html: str, markdown: str) -> None:

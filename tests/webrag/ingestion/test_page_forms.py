@@ -47,6 +47,17 @@ CODE = {
     '<td class="code"><pre>a = 1<br>b = 2<br></pre></td></tr></table></figure>',
     "pandoc": '<div class="sourceCode"><pre class="sourceCode py"><code>a = 1\nb = 2</code>'
     "</pre></div>",
+    "a code per line": '<pre lang="py"><code>a = 1</code><code>b = 2</code></pre>',
+    "a box of text per line": '<pre class="language-py"><code><span class="line">a = 1</span>'
+    '<span class="line">b = 2</span></code></pre>',
+    "data of lines": '<pre data-language="py"><code><span data-line>a = 1</span><span data-line>'
+    "b = 2</span></code></pre>",
+    "styled lines": '<pre class="py"><span style="display:block">a = 1</span><span style="display: '
+    'block">b = 2</span></pre>',
+    "code outside of pre": '<p><code class="language-py">a = 1<br>b = 2</code></p>',
+    "styled as pre": '<code class="language-py" style="white-space:pre">a = 1\nb = 2</code>',
+    "cells without names": '<pre class="py"><table><tr><td>1</td><td>a = 1</td></tr><tr><td>2</td>'
+    "<td>b = 2</td></tr></table></pre>",
     "github": '<div class="highlight highlight-source-py"><pre>a = 1\nb = 2</pre></div>',
     "asciidoc": '<pre class="highlight"><code class="language-py" data-lang="py">a = 1\nb = 2'
     "</code></pre>",
@@ -96,10 +107,16 @@ def test_note_keeps_its_title_with_its_text(convert: Convert, html: str) -> None
 @pytest.mark.parametrize("html", CODE.values(), ids=CODE.keys())
 def test_code_keeps_lines_and_language_without_numbers(convert: Convert, html: str) -> None:
     # A blank ends a line where the page shows a number before the next one.
-    end = " " if html in (CODE["pygments inline"], CODE["highlight.js lines"]) else ""
+    numbered = ("pygments inline", "highlight.js lines", "cells without names")
+    end = " " if html in [CODE[name] for name in numbered] else ""
     assert convert(f"<body><p>Start.</p>{html}</body>").markdown == (
         f"Start.\n\n```py\na = 1{end}\nb = 2\n```"
     )
+
+
+def test_lines_of_a_poem_stay_apart(convert: Convert) -> None:
+    html = "<p>x</p><div style='white-space: pre-line'>Roses <b>are\nred</b>\nviolets</div>"
+    assert convert(html).markdown == "x\n\nRoses **are  \nred**  \nviolets"
 
 
 @pytest.mark.parametrize("html", FORMULAS.values(), ids=FORMULAS.keys())
@@ -146,8 +163,9 @@ def test_table_keeps_its_columns_under_spans(convert: Convert) -> None:
         "<tr><td>3</td><td>4</td></tr></table>"
     )
 
-    rows = [line.count("|") for line in convert(f"<body>{html}</body>").markdown.splitlines()]
-    assert rows == [4] * 5
+    assert convert(f"<body>{html}</body>").markdown == (
+        "| Name | Limits Low | Limits High |\n| --- | --- | --- |\n| A | 1 | 2 |\n| A | 3 | 4 |"
+    )
 
 
 def test_source_link_of_a_signature_stays_in_its_line(convert: Convert) -> None:

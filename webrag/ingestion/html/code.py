@@ -5,9 +5,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborNode, create_tag
 
-from webrag.ingestion.html.tree import LINE_NUMBER, ancestors, attribute, drop, select
+from webrag.ingestion.html.tree import (
+    LINE_NUMBER,
+    ancestors,
+    attribute,
+    drop,
+    inline_text,
+    select,
+)
 
 _LINE_NUMBERS = (
     ".linenos, .linenodiv, .lineno, .linenumber, .line-numbers-rows, .hljs-ln-numbers, .lnt,"
@@ -15,10 +22,15 @@ _LINE_NUMBERS = (
     " pre .line-number, [class^=codeLineNumber], .ec-line .gutter, .src-line-numbers,"
     " .line-numbers-wrapper"
 )
+_FIRST_CELLS = "pre tr > td:first-child:not(:last-child)"
 _NUMBER = re.compile(r"\s*[0-9]{1,7}[\s:.|]*")
 # Elements that hold one line of code each, some with a line break after them, some without.
 _SECTIONS = frozenset({"article", "body", "html", "main", "section"})
-_LINES = "div, p, tr, li"
+_LINES = (
+    "div, p, tr, li, .line, .token-line, .code-line, .view-line, [data-line],"
+    " [style*='display:block'], [style*='display: block']"
+)
+_AS_WRITTEN = re.compile(r"white-space\s*:\s*(?:pre|break-spaces)", re.IGNORECASE)
 _LANGUAGE_CLASS = re.compile(
     r"(?:^|\s)(?:language-|lang-|highlight-source-|highlight-text-|highlight-|brush:\s*|sourceCode\s+)"
     r"(\w[\w+#.-]*)"
@@ -40,8 +52,12 @@ _LANGUAGES = frozenset(
 def rewrite_code(root: LexborNode) -> None:
     """Give every `<pre>` plain text and the class the converter reads a fence's language from."""
     numbers = select(root, _LINE_NUMBERS)
+    known = {number.mem_id for number in numbers}
+    cells = (cell for cell in select(root, _FIRST_CELLS) if cell.mem_id not in known)
+    numbers += [cell for cell in cells if _NUMBER.fullmatch(cell.text())]
     _mark_numbered_lines(numbers)
     drop(numbers)
+    _make_pres(root)
     # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
     for outer in _outer_pres(root):
         outer.unwrap()
@@ -58,6 +74,39 @@ def rewrite_code(root: LexborNode) -> None:
             target.attrs["class"] = f"language-{language}"
         elif "class" in target.attrs:
             del target.attrs["class"]
+
+
+def _make_pres(root: LexborNode) -> None:
+    """Code of several lines stands in a `<pre>`, however the page keeps its lines apart."""
+    for node in select(root, "code, samp, [style*=white-space]"):
+        if any(above.tag == "pre" for above in (node, *ancestors(node))):
+            continue
+        is_as_written = bool(_AS_WRITTEN.search(attribute(node, "style")))
+        text = node.text() or ""
+        if node.tag not in ("code", "samp"):
+            if is_as_written and "\n" in text.strip() and node.css_first("p, pre, table") is None:
+                _break_as_written(node)
+        elif (is_as_written and "\n" in text.strip()) or (
+            node.css_first("br") is not None and _is_alone(node)
+        ):
+            pre = node.parser.create_node("pre")
+            node.insert_before(pre, move=True)
+            pre.insert_child(node, move=True)
+
+
+def _break_as_written(node: LexborNode) -> None:
+    for text in [each for each in node.traverse(include_text=True) if each.is_text_node]:
+        lines = (text.text_content or "").split("\n")
+        for line in lines[:-1]:
+            text.insert_before(line)
+            text.insert_before(create_tag("br"))
+        text.replace_with(lines[-1])
+
+
+def _is_alone(node: LexborNode) -> bool:
+    """Whether nothing else stands in the block around it."""
+    around = node.parent
+    return around is not None and inline_text(around) == inline_text(node)
 
 
 def _mark_numbered_lines(numbers: Iterable[LexborNode]) -> None:
@@ -87,12 +136,15 @@ def _outer_pres(root: LexborNode) -> list[LexborNode]:
 def _break_lines(pre: LexborNode) -> None:
     for rest in select(pre, "br"):
         rest.replace_with("\n")
-    lines = select(pre, _LINES)
+    codes = [node for node in pre.iter(include_text=False) if node.tag == "code"]
+    lines = select(pre, _LINES) or (codes if len(codes) > 1 else [])
     if lines:
         for line in lines[:-1]:
             if not line.text().endswith("\n") and not _opens_line(line.next):
                 line.insert_after("\n")
         pre.unwrap_tags(["div", "p", "tr", "td", "tbody", "table", "li", "ol", "ul"])
+        if len(codes) > 1:
+            pre.unwrap_tags(["code"])
 
 
 def _opens_line(node: LexborNode | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborNode
 
-from webrag.ingestion.html.tree import attribute, drop, element, inline_text, select
+from webrag.ingestion.html.tree import attribute, drop, element, inline_text, rename, select
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
@@ -46,7 +46,7 @@ def _number_code_lines(root: LexborNode) -> None:
     """Doxygen sets each line of code in a box of its own, without any `<pre>`."""
     for box in select(root, "div.fragment"):
         if box.css_first("div.line") is not None and box.css_first("pre") is None:
-            _renamed(box, "pre")
+            rename(box, "pre")
 
 
 def _name_icons(root: LexborNode) -> None:
@@ -86,8 +86,8 @@ def _unwrap_section_lists(root: LexborNode) -> None:
         items = [child for child in outer.iter(include_text=False) if child.tag == "li"]
         if items and all(_is_section(item) for item in items):
             for item in items:
-                _renamed(item, "div")
-            _renamed(outer, "div")
+                rename(item, "div")
+            rename(outer, "div")
 
 
 def _is_section(item: LexborNode) -> bool:
@@ -181,12 +181,3 @@ def _flatten_headings(root: LexborNode) -> None:
             if box.prev is not None:
                 box.insert_before(" ")
             box.unwrap()
-
-
-def _renamed(node: LexborNode, tag: str) -> None:
-    """Put an element of another name around what a node holds, in its place."""
-    made = node.parser.create_node(tag)
-    node.insert_before(made, move=True)
-    for child in list(node.iter(include_text=True)):
-        made.insert_child(child, move=True)
-    node.decompose()

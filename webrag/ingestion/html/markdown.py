@@ -10,7 +10,15 @@ import pyromark
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.html.tree import BACKSLASH, LINE_NUMBER, QUOTE, TERM_END, TERM_START
+from webrag.ingestion.html.tree import (
+    BACKSLASH,
+    CELL_LINE,
+    ITEM_NUMBER,
+    LINE_NUMBER,
+    QUOTE,
+    TERM_END,
+    TERM_START,
+)
 
 _OPTIONS = ConversionOptions(
     heading_style="atx",
@@ -61,6 +69,13 @@ _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re
 # What separates numbered lines of code in the stored text: a quotation stays on one side of it.
 _NUMBERED_LINE = re.compile(f"\n([ \t>]*){LINE_NUMBER}")
 
+_CELL_LINES = re.compile(f"[ \t]*(?:{CELL_LINE}[ \t]*)+")
+
+# A cell begins and ends with its first and last line.
+_OUTER_CELL_LINES = re.compile(rf"(?<=[^\\]\|){CELL_LINE}|{CELL_LINE}(?=\|)")
+
+_ITEM_NUMBER = re.compile(f"\\d+([.)]) {ITEM_NUMBER}(-?\\d+){ITEM_NUMBER}")
+
 _ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 
 
@@ -76,6 +91,9 @@ def marked_markdown(html: str) -> str:
     text = _GLUED_QUOTE.sub(r"\1\n\n\2", text).replace(QUOTE, "")
     text = _JOINED_TERM.sub(r"  \n\1", text)
     text = _TERM_MARKS.sub(" ", text).replace(TERM_END, "").replace(TERM_START, "")
+    text = _ITEM_NUMBER.sub(r"\2\1 ", text).replace(ITEM_NUMBER, "")
+    text = _OUTER_CELL_LINES.sub(" ", _CELL_LINES.sub(CELL_LINE, text))
+    text = text.replace(CELL_LINE, "<br>")
     text = _LONE_MARKS.sub(r"\1", normalize_characters(text))
     text = _ENDING_BREAK.sub(lambda match: "\n" if match.group().endswith("\n") else "", text)
     return _NUMBERED_LINE.sub(r" \n\1", text).replace(LINE_NUMBER, "")

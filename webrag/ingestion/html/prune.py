@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.html.hidden import remove_unseen, text_length
-from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select
+from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, rename, select
 
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
@@ -63,11 +63,7 @@ def remove_machinery(tree: LexborHTMLParser) -> None:
     if body is None:
         return
     for plain in select(body, _UNREAD):
-        block = plain.parser.create_node("pre")
-        plain.insert_before(block, move=True)
-        for child in list(plain.iter(include_text=True)):
-            block.insert_child(child, move=True)
-        plain.decompose()
+        rename(plain, "pre")
     boxes = select(body, "input")
     drop(node for node in boxes if attribute(node, "type").lower() != "checkbox")
     drop(node for node in select(body, "button") if not select(node, "h1, h2, h3, h4, h5, h6"))

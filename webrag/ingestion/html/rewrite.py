@@ -5,8 +5,10 @@ import re
 from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.html.code import rewrite_code
+from webrag.ingestion.html.tables import rewrite_tables, unwrap_table
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
+    ITEM_NUMBER,
     QUOTE,
     TERM_END,
     TERM_START,
@@ -20,31 +22,6 @@ from webrag.ingestion.html.tree import (
     replace_with_contents,
     select,
 )
-
-
-def unwrap_layout_tables(root: LexborNode) -> None:
-    """Replace tables that only place blocks on the page by these blocks."""
-    for table in reversed(select(root, "table")):
-        is_layout = attribute(table, "role") in ("presentation", "none")
-        cells = select(table, "td, th")
-        holds_blocks = table.css_first("td pre, td h1, td h2, td h3, td table") is not None
-        if is_layout or (holds_blocks and len(cells) <= 2) or not cells:
-            unwrap_table(table)
-
-
-def unwrap_table(table: LexborNode) -> None:
-    """Replace a table by the contents of its cells, each as a block of its own."""
-    replace_with_contents(table, _own_cells(table))
-
-
-def _own_cells(table: LexborNode) -> list[LexborNode]:
-    cells = select(table, "td, th, caption")
-    return [cell for cell in cells if _table_of(cell) == table.mem_id]
-
-
-def _table_of(cell: LexborNode) -> int | None:
-    return next((above.mem_id for above in ancestors(cell) if above.tag == "table"), None)
-
 
 _ADMONITIONS = (
     ".alert, .admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout,"
@@ -143,6 +120,9 @@ _CONTROLS = (
     " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
 )
 
+# Of an item of a list, which may also count down below zero.
+_NUMBER = re.compile(r"-?\d{1,9}")
+
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
 
 
@@ -162,13 +142,14 @@ def remove_controls(root: LexborNode) -> None:
 def rewrite_structure(root: LexborNode) -> None:
     """Rewrite definition lists, notes, code blocks, tables, sub- and superscripts."""
     _part_labels(root)
+    _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
     _unwrap_empty_emphasis(root)
     rewrite_code(root)
     _unwrap_summaries(root)
     rewrite_admonitions(root)
-    unwrap_layout_tables(root)
+    rewrite_tables(root)
     _rewrite_quotations(root)
     _tighten_lists(root)
     _join_definition_lists(root)
@@ -242,6 +223,24 @@ def _part_labels(root: LexborNode) -> None:
     """The labels of tabs stand side by side with nothing between them."""
     for label in select(root, "label + label, input + label"):
         label.insert_before(" ")
+
+
+def _number_items(root: LexborNode) -> None:
+    """The converter counts a list's items from its start, whatever numbers they bear."""
+    for items in select(root, "ol[reversed], ol:has(> li[value])"):
+        own = [item for item in items.iter(include_text=False) if item.tag == "li"]
+        step = -1 if "reversed" in items.attributes else 1
+        start = _number(attribute(items, "start"))
+        number = start if start is not None else len(own) if step < 0 else 1
+        for item in own:
+            value = _number(attribute(item, "value"))
+            number = number if value is None else value
+            mark_start(item, f"{ITEM_NUMBER}{number}{ITEM_NUMBER}")
+            number += step
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _join_callout_lists(root: LexborNode) -> None:

@@ -59,6 +59,16 @@ def element(tag: str, text: str) -> LexborNode:
     return made
 
 
+def rename(node: LexborNode, tag: str) -> LexborNode:
+    """Put an element of another name around what a node holds, in its place, and return it."""
+    made = node.parser.create_node(tag)
+    node.insert_before(made, move=True)
+    for child in list(node.iter(include_text=True)):
+        made.insert_child(child, move=True)
+    node.decompose()
+    return made
+
+
 def inline_text(node: LexborNode) -> str:
     """Return a node's text on one line, blocks separated by a space."""
     parts: list[str] = []
@@ -136,6 +146,10 @@ HEADING = "\ue003"
 QUOTE = "\ue007"
 # Stands where the page shows a number between two lines of code.
 LINE_NUMBER = "\ue008"
+# Stands where a line of a table's cell ends.
+CELL_LINE = "\ue009"
+# Stands before and after the number that a list's item bears.
+ITEM_NUMBER = "\ue00a"
 _LINK_END_BASE = 0x100000
 _LINK_BASE = 0xF0000
 MAX_LINKS = 20_000
@@ -172,7 +186,7 @@ def mark_start(node: LexborNode, mark: str) -> None:
         node.insert_child(mark)
     elif child.is_text_node:
         text = child.text_content or ""
-        lead = len(text) - len(text.lstrip())
+        lead = len(text) - len(_seen(text).lstrip())
         child.replace_with(f"{text[:lead]}{mark}{text[lead:]}")
     elif child.tag in BLOCK_TAGS:
         mark_start(child, mark)
@@ -189,7 +203,7 @@ def mark_end(node: LexborNode, mark: str) -> None:
         node.insert_child(mark)
     elif child.is_text_node:
         text = child.text_content or ""
-        kept = len(text.rstrip())
+        kept = len(_seen(text).rstrip())
         child.replace_with(f"{text[:kept]}{mark}{text[kept:]}")
     elif child.tag in BLOCK_TAGS:
         mark_end(child, mark)
@@ -200,7 +214,12 @@ def mark_end(node: LexborNode, mark: str) -> None:
 def _is_blank(node: LexborNode) -> bool:
     if node.is_comment_node:
         return True
-    return node.is_text_node and not (node.text_content or "").strip()
+    return node.is_text_node and not _seen(node.text_content or "").strip()
+
+
+def _seen(text: str) -> str:
+    """The text with a blank for the end of a cell's line, which nothing begins or ends with."""
+    return text.replace(CELL_LINE, " ")
 
 
 def read_marks(marked: str) -> tuple[str, dict[int, Span], list[int]]:

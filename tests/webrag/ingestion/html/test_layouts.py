@@ -26,7 +26,7 @@ KEPT = {
         "# Ingress rules\n",
         "## Order of rules\n\n**Note**\n\nRules are read from top to bottom.",
         "Wildcards are a preview.",
-        "```yaml\nrules:\n- host: a.example\n```\n\nRun `tarnet up`.",
+        "```yaml\nrules:\n- host: a.example\n```\n\n**Linux**\n\nRun `tarnet up`.",
         "backend  \nThe service that answers.",
         "| host | string |",
     ],

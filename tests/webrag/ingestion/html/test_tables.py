@@ -1,0 +1,99 @@
+# ruff: noqa: E501 - the pages' lines are long
+"""Each row of a stored table can be read alone."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from webrag.ingestion.html.tables import rewrite_tables
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+HEAD = "<tr><th>A<th>B<th>C</tr>"
+RULE = "| A | B | C |\n| --- | --- | --- |\n"
+
+SPANS = {
+    "rows": (HEAD + "<tr><td rowspan=2>n<td>1<td>2<tr><td>3<td>4", RULE + "| n | 1 | 2 |\n| n | 3 | 4 |"),
+    "rows at the end": (HEAD + "<tr><td>1<td>2<td rowspan=2>n<tr><td>3<td>4", RULE + "| 1 | 2 | n |\n| 3 | 4 | n |"),
+    "columns": (HEAD + "<tr><td colspan=2>n<td>9", RULE + "| n | n | 9 |"),
+    "both": (HEAD + "<tr><td rowspan=2 colspan=2>n<td>1<tr><td>2", RULE + "| n | n | 1 |\n| n | n | 2 |"),
+    "three rows": (HEAD + "<tr><td rowspan=3>n<td>1<td>2<tr><td>3<td>4<tr><td>5<td>6", RULE + "| n | 1 | 2 |\n| n | 3 | 4 |\n| n | 5 | 6 |"),
+    "a line over all": (HEAD + "<tr><td colspan=3>part<tr><td>1<td>2<td>3", RULE + "| part | | |\n| 1 | 2 | 3 |"),
+    "headers of two levels": ("<tr><th rowspan=2>A<th colspan=2>S<tr><th>x<th>y<tr><td>1<td>2<td>3", "| A | S x | S y |\n| --- | --- | --- |\n| 1 | 2 | 3 |"),
+    "no number": (HEAD + "<tr><td rowspan=x>1<td colspan=-2>2<td colspan=''>3", RULE + "| 1 | 2 | 3 |"),
+    "more than there is": (HEAD + "<tr><td rowspan=99999>n<td>1<td>2", RULE + "| n | 1 | 2 |"),
+    "a link": (HEAD + "<tr><td rowspan=2><a href=/n>n</a><td>1<td>2<tr><td>3<td>4", RULE + "| n | 1 | 2 |\n| n | 3 | 4 |"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "markdown"), SPANS.values(), ids=SPANS)
+def test_spanning_cell_stands_in_each_of_its_places(
+    convert: Convert, rows: str, markdown: str
+) -> None:
+    assert convert(f"<p>x</p><table>{rows}</table>").markdown == f"x\n\n{markdown}"
+
+
+LINES = {
+    "breaks": ("one<br>two", "one<br>two"),
+    "paragraphs": ("<p>one</p><p>two</p>", "one<br>two"),
+    "boxes": ("<div>one</div>\n<div>two</div>", "one<br>two"),
+    "items": ("<ul><li>one<li>two</ul>", "one<br>two"),
+    "text and box": ("one<div>two</div>", "one<br>two"),
+    "code": ("<pre>one\ntwo</pre>", "`one`<br>`two`"),
+    "one line": ("<p>one</p>", "one"),
+    "empty lines": ("<br><p>one</p><br>", "one"),
+    "pipes": ("a|b<br>|c", r"a\|b<br>\|c"),
+}
+
+
+@pytest.mark.parametrize(("cell", "text"), LINES.values(), ids=LINES)
+def test_lines_of_a_cell_stay_apart(convert: Convert, cell: str, text: str) -> None:
+    table = f"<table><tr><th>A<th>B</tr><tr><td>{cell}<td>{cell}</table>"
+    assert convert(table).markdown == f"| A | B |\n| --- | --- |\n| {text} | {text} |"
+
+
+def test_table_in_a_cell_keeps_its_rows(convert: Convert) -> None:
+    inner = "<table><tr><th>N<th>M<tr><td>n<td>m</table>"
+    html = f"<table><tr><th>A<th>B<tr><td>a<td>see {inner}</table><p>After.</p>"
+    assert convert(html).markdown == (
+        "| A | B |\n| --- | --- |\n| a | see |\n\n| N | M |\n| --- | --- |\n| n | m |\n\nAfter."
+    )
+
+
+NUMBERS = {
+    "values": ("<ol start=5><li>a<li value=9>b<li>c</ol>", "5. a\n9. b\n10. c"),
+    "backwards": ("<ol reversed><li>a<li>b</ol>", "2. a\n1. b"),
+    "backwards from a start": ("<ol reversed start=9><li>a<li>b</ol>", "9. a\n8. b"),
+    "below zero": ("<ol reversed start=0><li>a<li>b</ol>", "0. a\n-1. b"),
+    "no number": ("<ol><li>a<li value=x>b</ol>", "1. a\n2. b"),
+}
+
+
+@pytest.mark.parametrize(("html", "markdown"), NUMBERS.values(), ids=NUMBERS)
+def test_items_bear_the_numbers_that_the_page_shows(
+    convert: Convert, html: str, markdown: str
+) -> None:
+    assert convert(f"<p>x</p>{html}").markdown == f"x\n\n{markdown}"
+
+
+CELL = st.tuples(st.integers(1, 4), st.integers(1, 4))
+
+
+@given(st.lists(st.lists(CELL, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_every_row_holds_all_texts_that_reach_into_it(rows: list[list[tuple[int, int]]]) -> None:
+    html = "".join(
+        "<tr>" + "".join(f"<td rowspan={d} colspan={a}>r{y}c{x}" for x, (d, a) in enumerate(row))
+        for y, row in enumerate(rows)
+    )
+    tree = LexborHTMLParser(f"<body><table><tr><th>A<th>B</tr>{html}</table>")
+    assert tree.body is not None
+    rewrite_tables(tree.body)
+
+    for y, found in enumerate(tree.css("tr")[1:]):
+        texts = {cell.text() for cell in found.css("td")}
+        own = {f"r{y}c{x}" for x in range(len(rows[y]))}
+        assert own <= texts
+        assert all(int(text[1:].partition("c")[0]) <= y for text in texts)

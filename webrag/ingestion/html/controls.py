@@ -1,0 +1,319 @@
+"""Makes text of what readers see or open, though its element is a control, a picture or a template.
+
+What it leaves as a control is removed with the page's machinery.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from webrag.ingestion.html.tree import (
+    BLOCK_TAGS,
+    ancestors,
+    attribute,
+    element,
+    inline_text,
+    rename,
+    select,
+)
+from webrag.ingestion.quality import SCRIPT_ORDER
+
+_HEADINGS: Final = "h1, h2, h3, h4, h5, h6, dt, th, legend, caption, summary"
+_READ_OUT: Final = ".sr-only, .visually-hidden, .screen-reader-text, .u-visually-hidden"
+_ICON: Final = "i, svg, img, span:empty, [aria-hidden=true]"
+_PICTURE: Final = (
+    "img[alt], svg, [role=img][aria-label], i[title], span[title]:empty, i, span:empty"
+)
+_MOST_LABEL_CHARS: Final = 60
+_MOST_EMOJI_CHARS: Final = 12
+_MARK_CLASSES: Final = (
+    (re.compile(r"(?:^|[\s_-])(?:check(?:mark)?|tick|ok)(?:$|[\s_-])"), "✓"),
+    (re.compile(r"(?:^|[\s_-])(?:times|cross|xmark|x-mark|remove)(?:$|[\s_-])"), "✗"),
+)
+_TABS: Final = (
+    "[role=tab], [data-toggle=tab], [data-bs-toggle=tab], [data-toggle=pill], [data-bs-toggle=pill]"
+)
+# Labels and panels of tabs that only their order joins, within the first element.
+_TAB_SETS: Final = (
+    ("[role=tablist]", "[role=tab]", "[role=tabpanel]"),
+    (".tabbed-labels", "label", ".tabbed-block"),
+)
+_NAMED: Final = ("aria-controls", "data-bs-target", "data-target", "href")
+_DISCLOSES: Final = re.compile(r"accordion|faq|question|collaps|disclosure|expander", re.IGNORECASE)
+# What a control is called that opens a menu or more of the same.
+_GENERIC: Final = re.compile(
+    r"\W*(?:(?:main |site )?(?:menu|navigation|toc|contents?)|(?:toggle|open|close|show|hide|expand"
+    r"|collapse|view|read|load|see|copy|search|filter|sort|share|edit|skip)\b.*|more|on this page"
+    r"|options?|settings|language|theme)\W*",
+    re.IGNORECASE,
+)
+_MOST_LINKED: Final = 0.5
+_SHADOW: Final = "template[shadowrootmode], template[shadowroot]"
+_TEMPLATE_SCRIPTS: Final = (
+    'script[type="text/template"], script[type="text/html"], script[type="text/x-template"],'
+    ' script[type="text/x-handlebars-template"], script[type="text/x-handlebars"]'
+)
+_PLACEHOLDER: Final = re.compile(r"\{\{|<%|\$\{|\{%")
+_LEAST_PAGE_CHARS: Final = 200
+_ASKS_FOR: Final = "[type=email], [type=password], [type=search], [type=tel], textarea"
+_PROSE: Final = "p, h1, h2, h3, h4, h5, h6, li, td, dd, blockquote, pre, figcaption"
+_LEAST_PROSE_CHARS: Final = 60
+
+
+def unveil(tree: LexborHTMLParser) -> None:
+    """Put declared shadow roots, and texts for readers without scripts, where they are shown.
+
+    To be called before hidden text is told from what is shown.
+    """
+    body = tree.body
+    if body is None:
+        return
+    for template in select(body, _SHADOW):
+        _open_shadow(template)
+    _unveil_page(body)
+    for words in select(body, _in_cells(_READ_OUT)):
+        cell = _cell_of(words)
+        # Such words in place of a picture are what the cell says; beside others they are none.
+        if cell is not None and cell.css_first(_ICON) is not None:
+            label = inline_text(cell)
+            if label == inline_text(words) and len(label) <= _MOST_LABEL_CHARS:
+                words.replace_with(element("span", label))
+
+
+def spell_out(body: LexborNode) -> None:
+    """Make text of controls that are headings, of tabs' labels, and of pictures that are words.
+
+    To be called after hidden text was removed and before controls are.
+    """
+    _label_tabs(body)
+    for button in select(body, "button"):
+        _spell_out_button(button)
+    _spell_out_pictures(body)
+    for ruby in select(body, "ruby"):
+        # Readings set above the characters would stand between them.
+        for reading in select(ruby, "rt, rp, rtc"):
+            reading.decompose()
+    for form in select(body, "form"):
+        if form.css_first(_ASKS_FOR) is None and _prose_length(form) >= _LEAST_PROSE_CHARS:
+            rename(form, "div")
+
+
+def _open_shadow(template: LexborNode) -> None:
+    """Show a shadow root's text, with the text of its host where the root has a place for it."""
+    host = template.parent
+    opening = (template.html or "").find(">")
+    if host is None or opening < 0:
+        return
+    inner = (template.html or "")[opening + 1 :].removesuffix("</template>")
+    shown = LexborHTMLParser(f"<body>{inner}").body
+    if shown is None:
+        return
+    for node in list(shown.iter(include_text=True)):
+        template.insert_before(node)
+    template.decompose()
+    slots = [slot for slot in select(host, "slot") if inline_text(slot)]
+    for slot in slots:
+        slot.unwrap()
+
+
+def _unveil_page(body: LexborNode) -> None:
+    """A page that says nothing by itself may say it without scripts, or in a template."""
+    hidden = [*select(body, "noscript"), *select(body, _TEMPLATE_SCRIPTS)]
+    if not hidden:
+        return
+    spoken = sum(len(each) for each in _texts(body))
+    for node in hidden:
+        html = node.text() if node.tag == "script" else node.inner_html or ""
+        held = LexborHTMLParser(f"<body>{html}").body
+        text = inline_text(held) if held is not None else ""
+        if held is None or len(text) < max(_LEAST_PAGE_CHARS, spoken):
+            continue
+        if not SCRIPT_ORDER.search(text) and not _PLACEHOLDER.search(text):
+            for child in list(held.iter(include_text=True)):
+                node.insert_before(child)
+            node.decompose()
+
+
+def _texts(body: LexborNode) -> Iterator[str]:
+    for node in body.traverse(include_text=True):
+        around = node.parent
+        if node.is_text_node and around is not None:
+            above = (around, *ancestors(around))
+            if not any(each.tag in ("script", "style", "noscript", "template") for each in above):
+                yield (node.text_content or "").strip()
+
+
+def _in_cells(selector: str) -> str:
+    parts = selector.split(", ")
+    return ", ".join(f"{cell} {part}" for cell in ("td", "th") for part in parts)
+
+
+def _cell_of(node: LexborNode) -> LexborNode | None:
+    return next((above for above in ancestors(node) if above.tag in ("td", "th")), None)
+
+
+def _label_tabs(body: LexborNode) -> None:
+    """Set the label of each tab above what it opens."""
+    labelled: dict[int, tuple[LexborNode, LexborNode]] = {}
+    for tab in select(body, _TABS):
+        panel = _target(body, tab) or _labelled_by(body, tab)
+        if panel is not None and not _holds(panel, tab) and not _holds(tab, panel):
+            labelled[tab.mem_id] = (tab, panel)
+    for held, label, opened in _TAB_SETS:
+        for box in select(body, held):
+            labels = select(box, label)
+            if labels and labels[0].mem_id not in labelled:
+                panels = _as_many(box, opened, len(labels))
+                found = zip(labels, panels, strict=False)
+                labelled |= {tab.mem_id: (tab, each) for tab, each in found}
+    sharing = Counter(panel.mem_id for _, panel in labelled.values())
+    for tab, panel in labelled.values():
+        if sharing[panel.mem_id] > 1:
+            continue  # each shows a part of it
+        label = inline_text(tab)
+        if label and inline_text(panel) and not inline_text(panel).startswith(label):
+            _prepend(panel, _bold_line(label))
+        tab.remove()
+
+
+def _as_many(box: LexborNode, selector: str, count: int) -> Sequence[LexborNode]:
+    """The panels of the nearest element around some labels that holds as many."""
+    for above in ancestors(box):
+        panels = select(above, selector)
+        if panels:
+            return panels if len(panels) == count else ()
+    return ()
+
+
+def _labelled_by(body: LexborNode, tab: LexborNode) -> LexborNode | None:
+    name = attribute(tab, "id")
+    return _first_with(select(body, "[aria-labelledby]"), "aria-labelledby", name)
+
+
+def _first_with(nodes: Iterable[LexborNode], name: str, value: str) -> LexborNode | None:
+    return next((node for node in nodes if value and attribute(node, name) == value), None)
+
+
+def _target(body: LexborNode, control: LexborNode) -> LexborNode | None:
+    """What a control opens, by its id; never what the control stands in."""
+    for name in _NAMED:
+        wanted = attribute(control, name).removeprefix("#").strip()
+        found = _first_with(select(body, "[id]"), "id", wanted) if wanted else None
+        if found is not None:
+            return None if _holds(found, control) else found
+    return None
+
+
+def _holds(node: LexborNode, inner: LexborNode) -> bool:
+    return any(above.mem_id == node.mem_id for above in ancestors(inner))
+
+
+def _spell_out_button(button: LexborNode) -> None:
+    label = inline_text(button)
+    if not any(map(str.isalnum, label)):
+        return
+    heading = next((up for up in ancestors(button) if up.tag in _HEADINGS.split(", ")), None)
+    if heading is not None:
+        if label == inline_text(heading):
+            button.unwrap()
+    elif _is_in_sentence(button):
+        button.unwrap()
+    elif not _GENERIC.fullmatch(label) and _discloses(button, label):
+        button.insert_before(_bold_line(label))
+        button.decompose()
+
+
+def _discloses(button: LexborNode, label: str) -> bool:
+    """Whether it opens text, and no menu."""
+    body = next((up for up in ancestors(button) if up.tag == "body"), None)
+    opened = _target(body, button) if body is not None else None
+    if opened is None and (
+        "aria-expanded" in button.attributes or _DISCLOSES.search(attribute(button, "class"))
+    ):
+        opened = _following(button)
+    if opened is None or opened.tag in ("nav", "dialog") or opened.attrs.sget("role", "") == "menu":
+        return False
+    text = inline_text(opened)
+    linked = sum(len(inline_text(link)) for link in select(opened, "a"))
+    return bool(text) and text != label and linked <= _MOST_LINKED * len(text)
+
+
+def _following(node: LexborNode) -> LexborNode | None:
+    """The next element that stands beside a node, or beside the box around it alone."""
+    for each in (node, node.parent):
+        after = each.next if each is not None else None
+        while after is not None and not after.is_element_node:
+            after = after.next
+        if after is not None:
+            return after if after.tag in BLOCK_TAGS or "-" in (after.tag or "") else None
+    return None
+
+
+def _is_in_sentence(node: LexborNode) -> bool:
+    around = (node.prev, node.next)
+    return all(
+        each is not None and each.is_text_node and (each.text_content or "").strip()
+        for each in around
+    )
+
+
+def _spell_out_pictures(body: LexborNode) -> None:
+    for picture in select(body, "img[alt]"):
+        alt = attribute(picture, "alt").strip()
+        if _is_emoji(alt) or (0 < len(alt) <= _MOST_LABEL_CHARS and _is_in_sentence(picture)):
+            picture.replace_with(alt)
+    for picture in select(body, "svg"):
+        label = _label_of(picture)
+        if label and len(label) <= _MOST_LABEL_CHARS and _is_in_sentence(picture):
+            picture.replace_with(label)
+    for cell in select(body, "td:not(.icon), th"):
+        if cell.css_first("*") is not None and not _shown_text(cell):
+            labels = [label for each in select(cell, _PICTURE) if (label := _label_of(each))]
+            if labels and sum(map(len, labels)) <= 2 * _MOST_LABEL_CHARS:
+                cell.insert_child(element("span", " ".join(labels)))
+        elif not inline_text(cell) and attribute(cell, "aria-label"):
+            cell.insert_child(attribute(cell, "aria-label")[:_MOST_LABEL_CHARS])
+
+
+def _shown_text(cell: LexborNode) -> str:
+    """A cell's text without the names of its drawings, which are not shown."""
+    if cell.css_first("pre, math, input") is not None:
+        return "shown"
+    drawn = sum(len(inline_text(picture)) for picture in select(cell, "svg"))
+    text = inline_text(cell)
+    return text if len(text) > drawn else ""
+
+
+def _label_of(picture: LexborNode) -> str:
+    title = picture.css_first("title") if picture.tag == "svg" else None
+    named = (attribute(picture, name).strip() for name in ("alt", "aria-label", "title"))
+    label = next((text for text in named if text), "") or (inline_text(title) if title else "")
+    if label or picture.tag in ("img", "svg"):
+        return label
+    classes = attribute(picture, "class").lower()
+    return next((mark for pattern, mark in _MARK_CLASSES if pattern.search(classes)), "")
+
+
+def _is_emoji(text: str) -> bool:
+    is_drawn = not text.isascii() and not any(map(str.isalnum, text))
+    return is_drawn and len(text) <= _MOST_EMOJI_CHARS
+
+
+def _prose_length(form: LexborNode) -> int:
+    return sum(len(inline_text(node)) for node in select(form, _PROSE))
+
+
+def _bold_line(text: str) -> LexborNode:
+    line = element("p", "")
+    line.insert_child(element("strong", text))
+    return line
+
+
+def _prepend(node: LexborNode, child: LexborNode) -> None:
+    if node.first_child is None:
+        node.insert_child(child)
+    else:
+        node.first_child.insert_before(child)
