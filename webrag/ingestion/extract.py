@@ -20,7 +20,7 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.markdown import read_front_matter, without_components
-from webrag.ingestion.html.controls import spell_out, unveil
+from webrag.ingestion.html.controls import framed, spell_out, unveil
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
@@ -246,7 +246,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
 
 def _converted(page: FetchedPage, html: str) -> _Content:
     check_markup(html)
-    tree = parse(strip_private_use(html))
+    tree = framed(parse(strip_private_use(html)))
     meta = read_metadata(tree, page.url, html)
     signs = read_signs(tree, html)
     map_marks = find_marks(tree, page.url)

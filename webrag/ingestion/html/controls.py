@@ -51,6 +51,7 @@ _GENERIC: Final = re.compile(
     re.IGNORECASE,
 )
 _MOST_LINKED: Final = 0.5
+_MOST_FRAMES: Final = 50
 _SHADOW: Final = "template[shadowrootmode], template[shadowroot]"
 _TEMPLATE_SCRIPTS: Final = (
     'script[type="text/template"], script[type="text/html"], script[type="text/x-template"],'
@@ -61,6 +62,26 @@ _LEAST_PAGE_CHARS: Final = 200
 _ASKS_FOR: Final = "[type=email], [type=password], [type=search], [type=tel], textarea"
 _PROSE: Final = "p, h1, h2, h3, h4, h5, h6, li, td, dd, blockquote, pre, figcaption"
 _LEAST_PROSE_CHARS: Final = 60
+
+
+def framed(tree: LexborHTMLParser) -> LexborHTMLParser:
+    """The page itself, or in place of a frameset a page that links to its frames.
+
+    Browsers show their contents together, which have addresses of their own.
+    """
+    frames = tree.css("frameset frame[src]")
+    if tree.body is not None or not frames:
+        return tree
+    page = LexborHTMLParser((tree.html or "").partition("<frameset")[0] + "<body><ul></ul></body>")
+    items = page.css_first("ul")
+    for frame in frames[:_MOST_FRAMES]:
+        src = attribute(frame, "src").strip()
+        link = element("a", attribute(frame, "title") or attribute(frame, "name") or src)
+        link.attrs["href"] = src
+        item = element("li", "")
+        item.insert_child(link)
+        items.insert_child(item)
+    return page
 
 
 def unveil(tree: LexborHTMLParser) -> None:

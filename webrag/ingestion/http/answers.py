@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 from ada_url import URL
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import (
     FetchError,
@@ -15,8 +16,16 @@ from webrag.errors import (
     UnusablePageError,
 )
 from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.html.tree import attribute
 from webrag.ingestion.http.client import Answer
-from webrag.ingestion.http.decode import UnreadableContent, charset_of_header, decode, page_kind
+from webrag.ingestion.http.decode import (
+    HTML_TYPES,
+    UnreadableContent,
+    charset_of_header,
+    decode,
+    media_type_of,
+    page_kind,
+)
 from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.models import Alternate, FetchedPage
 from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
@@ -62,7 +71,8 @@ _MAX_VALIDATOR_CHARS = 500
 _MAX_REFRESH_DELAY_S = 10.0
 _REFRESH_SEARCHED_BYTES = 16_384
 
-_HTML_TYPE = re.compile(r"\s*(?:text/html|application/xhtml\+xml|\Z)", re.IGNORECASE)
+_FRAMESET = re.compile(rb"<frameset[\s>]", re.IGNORECASE)
+_FRAMES_SEARCHED_BYTES = 100_000
 _IGNORED_MARKUP = re.compile(
     rb"<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)",
     re.IGNORECASE | re.DOTALL,
@@ -79,7 +89,7 @@ _MAX_ALTERNATES = 50
 
 
 def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
-    """Return where an answer sends its reader, by status or by meta refresh, else None.
+    """Return where an answer sends its reader, by status, meta refresh or its only frame.
 
     Args:
         answer: The answer.
@@ -92,7 +102,7 @@ def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
     if answer.status in _REDIRECTS:
         location = answer.headers.get("location") or None
     else:
-        location = _meta_refresh(answer)
+        location = _meta_refresh(answer) or _only_frame(answer)
     if location is None:
         return None
     try:
@@ -106,7 +116,7 @@ def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
     wall = wall_of_redirect(answer.url, target, had_login=had_login)
     if wall is not None:
         raise wall.error(answer.url, answer.status)
-    # A page that reloads itself is the page.
+    # A page that reloads or frames itself is the page.
     return None if answer.status not in _REDIRECTS and target == answer.url else target
 
 
@@ -141,7 +151,13 @@ def fetched_page(
         url=answer.url,
         status=answer.status,
         kind=kind,
-        text="" if is_pdf else decode(answer.body, header_charset=charset_of_header(content_type)),
+        text=""
+        if is_pdf
+        else decode(
+            answer.body,
+            header_charset=charset_of_header(content_type),
+            host=URL(answer.url).hostname,
+        ),
         body=answer.body if is_pdf else b"",
         etag=validator(answer, "etag"),
         last_modified=validator(answer, "last-modified"),
@@ -192,8 +208,7 @@ def validator(answer: Answer, name: str) -> str | None:
 
 
 def _meta_refresh(answer: Answer) -> str | None:
-    is_html = _HTML_TYPE.match(answer.headers.get("content-type", ""))
-    if not is_html or not 200 <= answer.status < 300:
+    if not _is_html_page(answer):
         return None
     head = answer.body[:_REFRESH_SEARCHED_BYTES]
     if b"efresh" not in head and b"EFRESH" not in head:
@@ -202,6 +217,19 @@ def _meta_refresh(answer: Answer) -> str | None:
         if _IS_REFRESH.search(meta.group()):
             return _refresh_target(meta.group().decode("utf-8", errors="replace"))
     return None
+
+
+def _is_html_page(answer: Answer) -> bool:
+    media_type = media_type_of(answer.headers.get("content-type", ""))
+    return 200 <= answer.status < 300 and media_type in ("", *HTML_TYPES)
+
+
+def _only_frame(answer: Answer) -> str | None:
+    """What fills the window of a page that has no text of its own."""
+    if not _is_html_page(answer) or not _FRAMESET.search(answer.body):
+        return None
+    frames = LexborHTMLParser(answer.body[:_FRAMES_SEARCHED_BYTES]).css("frameset frame[src]")
+    return attribute(frames[0], "src").strip() or None if len(frames) == 1 else None
 
 
 def _refresh_target(meta: str) -> str | None:

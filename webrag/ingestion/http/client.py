@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -25,6 +25,13 @@ from webrag.ingestion.http.guard import (
 # What the HTTP client unpacks piece by piece with every installation; others it would pass on
 # packed, or unpack with whatever library happens to be there.
 _CODINGS = frozenset({"gzip", "deflate"})
+_SAME_CODINGS = {"x-gzip": "gzip"}
+# Servers also send names that say nothing of packing, such as `none` and `UTF-8`; browsers pass
+# over what they do not know.
+_PACKED = frozenset(
+    """aes128gcm br brotli bzip bzip2 compress dcb dcz deflate exi gzip lz4 lzma pack200-gzip sdch
+    snappy x-bzip2 x-compress xz zstd""".split()  # noqa: SIM905
+)
 _REFUSALS = frozenset({401, 403, 405, 406, 429, 503})
 _REFUSAL_TIMEOUT_S = 2.0
 
@@ -118,7 +125,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         assert isinstance(answer.stream, AsyncIterable)
         return httpx2.Response(
             status_code=answer.status,
-            headers=answer.headers,
+            headers=_with_read_coding(answer.headers),
             stream=_Stream(answer.stream),
             extensions=answer.extensions,
         )
@@ -152,8 +159,21 @@ class WebClient:
             trust_env=False,
         )
 
-    async def get(self, url: str, *, headers: Mapping[str, str], caps: Caps) -> Answer:
+    async def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        caps: Caps,
+        cookies: httpx2.Cookies | None = None,
+    ) -> Answer:
         """Ask for `url` once.
+
+        Args:
+            url: Absolute http(s) address.
+            headers: Beside the client's own.
+            caps: How much of the answer is read.
+            cookies: Those of earlier answers, which are sent where they belong and added to.
 
         Raises:
             RefusedAddressError: The host's address or port is not allowed; nothing was sent.
@@ -162,7 +182,13 @@ class WebClient:
             FetchError: The host cannot be reached or its answer cannot be read.
         """
         with _named_failures(url):
-            async with self._client.stream("GET", url, headers=headers) as response:
+            request = self._client.build_request("GET", url, headers=headers)
+            if cookies is not None:
+                cookies.set_cookie_header(request)
+            response = await self._client.send(request, stream=True)
+            async with contextlib.aclosing(response):
+                if cookies is not None:
+                    cookies.extract_cookies(response)
                 try:
                     body = await _wanted_body(response, url, caps)
                 finally:
@@ -172,6 +198,22 @@ class WebClient:
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.aclose()
+
+
+def _with_read_coding(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer with each Content-Encoding under the name it is unpacked by."""
+    return [
+        (name, ", ".join(_codings(value.decode("latin-1"))).encode("latin-1"))
+        if name.lower() == b"content-encoding"
+        else (name, value)
+        for name, value in headers
+    ]
+
+
+def _codings(header: str) -> list[str]:
+    named = (coding.strip().lower() for coding in header.split(","))
+    known = (_SAME_CODINGS.get(coding, coding) for coding in named)
+    return [coding for coding in known if coding in _PACKED]
 
 
 async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
@@ -206,8 +248,7 @@ async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
 
 def _unread_coding(header: str) -> str | None:
     """A Content-Encoding that is not unpacked, as sent; None for one that is, or for none."""
-    named = [coding.strip().lower() for coding in header.split(",")]
-    codings = [coding for coding in named if coding not in ("", "identity")]
+    codings = _codings(header)
     # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
     is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
     return None if is_read else ", ".join(codings)[:80]

@@ -54,6 +54,8 @@ _BOMS = (
 
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
+
 _META_CHARSET = re.compile(
     rb"<meta[^>]{0,300}?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE
 )
@@ -65,7 +67,7 @@ _META_SEARCHED_BYTES = 1_024
 _DETECTION_SAMPLE_BYTES = 65_536
 
 
-def decode(body: bytes, *, header_charset: str | None = None) -> str:
+def decode(body: bytes, *, header_charset: str | None = None, host: str = "") -> str:
     """Return the page's text: byte order mark, then header, then meta tag, then detection.
 
     Never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD.
@@ -73,12 +75,20 @@ def decode(body: bytes, *, header_charset: str | None = None) -> str:
     Args:
         body: Decompressed bytes.
         header_charset: From the Content-Type header, as sent.
+        host: Where the page came from, whose country tells what its language may be.
     """
     for bom, codec in _BOMS:
         if body.startswith(bom):
             return storable(body[len(bom) :].decode(codec, errors="replace"))
-    codec_name = python_codec(header_charset) or _declared(body) or _detected(body)
+    codec_name = python_codec(header_charset) or _declared(body) or _detected(body, host)
     return storable(body.decode(codec_name, errors="replace"))
+
+
+def media_type_of(content_type: str) -> str:
+    """Return the media type that a Content-Type header names, the last of several; "" for none."""
+    written = content_type.lower().split(",")
+    types = [each.partition(";")[0].strip() for each in written]
+    return next((name for name in reversed(types) if _MEDIA_TYPE.fullmatch(name)), "")
 
 
 def charset_of_header(content_type: str) -> str | None:
@@ -95,7 +105,7 @@ def _declared(body: bytes) -> str | None:
     return "utf-8" if codec and codec.startswith("utf-16") else codec
 
 
-def _detected(body: bytes) -> str:
+def _detected(body: bytes, host: str) -> str:
     sample = body[:_DETECTION_SAMPLE_BYTES]
     wide = _wide_codec(sample)
     if wide:
@@ -105,11 +115,19 @@ def _detected(body: bytes) -> str:
     try:
         decoder.decode(sample)
     except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
+        from chardetng_py import EncodingDetector
 
-        best = from_bytes(sample).best()
-        return (python_codec(best.encoding) if best else None) or "cp1252"
+        # What a browser takes a page for that does not say.
+        detector = EncodingDetector()
+        detector.feed(sample, last=True)
+        guess = detector.guess(tld=_top_level_domain(host), allow_utf8=False)
+        return python_codec(guess) or "cp1252"
     return "utf-8"
+
+
+def _top_level_domain(host: str) -> bytes | None:
+    name = host.rpartition(".")[2].lower()
+    return name.encode() if name.isascii() and name.isalpha() else None
 
 
 def _wide_codec(sample: bytes) -> str | None:
@@ -165,7 +183,8 @@ _MARKDOWN_TYPES = frozenset(
     {"text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"}
 )
 
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+"""Media types of pages that are read as HTML."""
 
 _UNKNOWN_TYPES = frozenset(
     {"", "application/octet-stream", "application/x-download", "unknown/unknown"}
@@ -198,12 +217,12 @@ def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
     Raises:
         UnreadableContent: Binary data or a format that is not prose.
     """
-    media_type = content_type.partition(";")[0].strip().lower()
+    media_type = media_type_of(content_type)
     head = body[:_SNIFFED_BYTES]
     if _PDF.search(body[:_PDF_SEARCHED_BYTES]):
         return "pdf"
     _refuse_binary(head)
-    if media_type in _HTML_TYPES:
+    if media_type in HTML_TYPES:
         return "html"
     if media_type in _MARKDOWN_TYPES:
         return "markdown"

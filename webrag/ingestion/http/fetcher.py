@@ -6,11 +6,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 import httpcore2
+import httpx2
 from ada_url import URL
 
 from webrag.concurrency import in_background
@@ -229,6 +231,7 @@ class _Way:
         is_part: It is a file of a page.
         login: Host of the login that the last request had; None when it had none.
         had_login: One of the requests had one.
+        cookies: What was set on it, for the rest of it; none outlives it.
     """
 
     requested: str
@@ -236,6 +239,11 @@ class _Way:
     is_part: bool = False
     login: str | None = None
     had_login: bool = False
+    cookies: httpx2.Cookies = field(default_factory=httpx2.Cookies)
+
+    def place(self, url: str) -> tuple[str, ...]:
+        """Where it has come to; the same page is another one with other cookies."""
+        return (url, *sorted(f"{each.name}={each.value}" for each in self.cookies.jar))
 
 
 class HttpFetcher:
@@ -388,18 +396,20 @@ class HttpFetcher:
         """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
         requested = way.requested
-        seen = [requested]
+        url = requested
+        seen = {way.place(url)}
         for _ in range(self._config.max_redirects + 1):
-            headers = _request_headers(validators) | self._login_headers(way, seen[-1])
-            answer = await self._ask_politely(seen[-1], caps, headers, budget, is_part=way.is_part)
+            headers = _request_headers(validators) | self._login_headers(way, url)
+            answer = await self._ask_politely(url, caps, headers, budget, way)
             target = _next_address(answer, way.login)
             if target is None:
                 return answer
-            if target in seen:
+            if way.place(target) in seen:
                 raise _endless(
                     requested, f"redirects in a circle, by way of {target}", answer.status
                 )
-            seen.append(target)
+            url = target
+            seen.add(way.place(url))
         raise _endless(
             requested, f"redirects more than {self._config.max_redirects} times", answer.status
         )
@@ -420,11 +430,10 @@ class HttpFetcher:
         caps: Caps,
         headers: dict[str, str],
         budget: _Budget,
-        *,
-        is_part: bool,
+        way: "_Way",
     ) -> Answer:
         target = URL(url)
-        is_exempt = is_part or self._allowed.covers(target.hostname, _port(target))
+        is_exempt = way.is_part or self._allowed.covers(target.hostname, _port(target))
         try:
             rules = await self._site_rules(url, budget)
             # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.
@@ -435,16 +444,24 @@ class HttpFetcher:
             delay = rules.crawl_delay_s
             turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
             async with turn, budget.spend():
-                return await self._ask(url, headers, caps, budget)
+                return await self._ask(url, headers, caps, budget, way.cookies)
         except TimeoutError as error:
             raise _late(url, budget) from error
 
-    async def _ask(self, url: str, headers: dict[str, str], caps: Caps, budget: _Budget) -> Answer:
+    async def _ask(
+        self,
+        url: str,
+        headers: dict[str, str],
+        caps: Caps,
+        budget: _Budget,
+        cookies: httpx2.Cookies,
+    ) -> Answer:
+        ask = partial(self._client.get, url, headers=headers, caps=caps, cookies=cookies)
         deadline = time.monotonic() + budget.left
         try:
-            answer = await self._client.get(url, headers=headers, caps=caps)
+            answer = await ask()
         except BrokenConnectionError:
-            return await self._client.get(url, headers=headers, caps=caps)
+            return await ask()
         if answer.status not in BUSY:
             return answer
         asked_s = retry_after_s(answer.headers.get("retry-after"))
@@ -454,7 +471,7 @@ class HttpFetcher:
             return answer
         _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
         await asyncio.sleep(wait)
-        return await self._client.get(url, headers=headers, caps=caps)
+        return await ask()
 
     async def _site_rules(self, url: str, budget: _Budget) -> RobotsRules:
         """Return the rules of a page's site, or raise when they cannot be known."""

@@ -248,6 +248,12 @@ def _llms(page: _Page) -> MapMark | None:
     return None
 
 
+def _sitemap(page: _Page) -> MapMark | None:
+    named = (page.at(href) for rel, href, _ in page.links if "sitemap" in rel)
+    url = next((each for each in named if each), None)
+    return MapMark(kind="sitemap", root=page.url, urls=(url,)) if url else None
+
+
 _FINDERS: Final[Sequence[Callable[[_Page], MapMark | None]]] = (
     _sphinx,
     _mkdocs,
@@ -259,6 +265,7 @@ _FINDERS: Final[Sequence[Callable[[_Page], MapMark | None]]] = (
     _vitepress,
     _json,
     _llms,
+    _sitemap,
 )
 
 

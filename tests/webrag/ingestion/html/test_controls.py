@@ -178,3 +178,16 @@ def test_text_of_a_product_in_its_form_stays(shown: Callable[[str], str]) -> Non
 def test_form_that_asks_for_an_address_is_no_text(shown: Callable[[str], str]) -> None:
     form = "<form><p>Never miss a story: our letter comes every day.</p><input type=email><button>Go</button></form>"
     assert shown(form) == ""
+
+
+def test_page_of_frames_leads_to_them(convert: Convert) -> None:
+    frames = (
+        "<frameset cols=*,*><frame src=toc.html name=toc><frame src=/a title='Part A'></frameset>"
+    )
+    document = convert(f"<html><head><title>Book</title></head>{frames}</html>")
+
+    assert (document.title, document.markdown) == ("Book", "- toc\n- Part A")
+    assert [link.url for link in document.links] == [
+        "https://site.test/docs/toc.html",
+        "https://site.test/a",
+    ]

@@ -131,6 +131,74 @@ async def test_cookies_are_not_sent_back(make_fetcher: Make, static_site: Any) -
     assert all("cookie" not in request.headers for request in site.requests)
 
 
+def gate(request: Any) -> Any:
+    """As sites that let nobody pass without a cookie of theirs."""
+    if "seen=1" in request.headers.get("cookie", ""):
+        return (200, HTML, PAGE)
+    return (302, {"Location": "/a", "Set-Cookie": "seen=1; Path=/"}, "")
+
+
+async def test_cookies_of_a_redirect_are_sent_on_its_way_and_then_forgotten(
+    make_fetcher: Make, static_site: Any
+) -> None:
+    site = static_site({"/a": gate})
+    fetcher = make_fetcher()
+
+    assert (await fetched(fetcher, f"{site}/a")).text == PAGE
+    await fetcher.fetch(f"{site}/a")
+
+    assert ["cookie" in request.headers for request in site.requests] == [False, True] * 2
+
+
+async def test_cookies_of_a_redirect_are_not_sent_to_another_host(
+    make_fetcher: Make, static_site: Any
+) -> None:
+    other = static_site({"/b": PAGE})
+    away = {"Location": f"{other}/b".replace("127.0.0.1", "localhost"), "Set-Cookie": "id=1"}
+    site = static_site({"/a": lambda _: (302, away, "")})
+
+    await make_fetcher(allowed_hosts=("127.0.0.1", "localhost")).fetch(f"{site}/a")
+
+    assert all("cookie" not in request.headers for request in other.requests)
+
+
+CODINGS = {
+    "none": PAGE.encode(),
+    "UTF-8": PAGE.encode(),
+    "identity": PAGE.encode(),
+    "8bit, ": PAGE.encode(),
+    "x-gzip": gzip.compress(PAGE.encode()),
+    "GZIP": gzip.compress(PAGE.encode()),
+    "utf-8, gzip": gzip.compress(PAGE.encode()),
+    "deflate": zlib.compress(PAGE.encode()),
+}
+
+
+@pytest.mark.parametrize(("coding", "body"), CODINGS.items())
+async def test_content_encoding_of_an_odd_name_is_read(
+    make_fetcher: Make, static_site: Any, coding: str, body: bytes
+) -> None:
+    site = static_site({"/a": lambda _: (200, HTML | {"Content-Encoding": coding}, body)})
+    assert (await fetched(make_fetcher(), f"{site}/a")).text == PAGE
+
+
+FRAMESETS = [
+    "<frameset rows='100%,*'><frame src=a></frameset>",
+    "<FRAMESET cols=*><FRAME SRC='a'><noframes>Get a browser.</noframes></FRAMESET>",
+]
+
+
+@pytest.mark.parametrize("frames", FRAMESETS)
+async def test_only_frame_of_a_window_is_the_page(
+    make_fetcher: Make, static_site: Any, frames: str
+) -> None:
+    site = static_site({"/": f"<html><head><title>One</title></head>{frames}</html>", "/a": PAGE})
+
+    page = await fetched(make_fetcher(), f"{site}/")
+
+    assert (page.url, page.text) == (f"{site}/a", PAGE)
+
+
 @pytest.mark.parametrize("status", [404, 410])
 async def test_missing_page_is_reported_as_gone(
     make_fetcher: Make, static_site: Any, status: int
