@@ -439,12 +439,15 @@ _BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
 
 
 def _from_office(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.office import markdown_from_office
+    from webrag.ingestion.formats.office import read_office
 
-    ending = page.url.rpartition(".")[2].lower()
-    markdown = markdown_from_office(page.body, ending, page.url)
-    named = _BOOK_TITLE.match(markdown)
-    return _described(page, markdown, {"title": named[1]} if named else None, has_tags=False)
+    document = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
+    if document.is_html:
+        content = _from_html(page, f"<body><main>{document.text}</main></body>")
+        title = content.meta.title or _first_words(content.markdown)
+        return replace(content, meta=replace(content.meta, title=title, published_at=None))
+    named = _BOOK_TITLE.match(document.text)
+    return _described(page, document.text, {"title": named[1]} if named else None, has_tags=False)
 
 
 def _from_pdf(page: FetchedPage) -> _Content:

@@ -1,17 +1,17 @@
-"""Office documents, EPUB and mail as Markdown; the first two by a converter that is an extra."""
+"""Office documents, EPUB and mail as text; the first two by libraries that are an extra."""
 
 import email
 import email.policy
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage, MIMEPart
-from functools import cache
+from typing import Any
 
 from webrag.errors import UnusablePageError
 from webrag.extras import how_to_install
+from webrag.ingestion.formats.sheets import html_from_workbook
 
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
@@ -19,8 +19,16 @@ _LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")
 _HEADERS = ("From", "To", "Cc", "Date")
 
 
-def markdown_from_office(body: bytes, ending: str, url: str) -> str:
-    """What a document holds, by markitdown; it opens no other file and no address.
+@dataclass(frozen=True)
+class OfficeText:
+    """What a document holds, as Markdown or, where it has rows and columns, as HTML."""
+
+    text: str
+    is_html: bool
+
+
+def read_office(body: bytes, ending: str, url: str) -> OfficeText:
+    """Read a document; no other file and no address is opened.
 
     Args:
         body: The file.
@@ -31,7 +39,11 @@ def markdown_from_office(body: bytes, ending: str, url: str) -> str:
         UnusablePageError: The extra is not installed, or the file is damaged.
     """
     try:
-        convert = _converter()
+        if ending == "xlsx":
+            return OfficeText(html_from_workbook(body), is_html=True)
+        if ending == "docx":
+            return OfficeText(_html_from_letter(body), is_html=True)
+        return OfficeText(_converted(body, ending), is_html=False)
     except ImportError as error:
         raise UnusablePageError(
             f"{url} is a .{ending} file, and what reads it is not installed.",
@@ -39,8 +51,6 @@ def markdown_from_office(body: bytes, ending: str, url: str) -> str:
             hint=how_to_install("office"),
             kind="not_text",
         ) from error
-    try:
-        return convert(body, f".{ending}")
     # The libraries under it raise whatever they like on a damaged file.
     except Exception as error:
         raise UnusablePageError(
@@ -48,20 +58,31 @@ def markdown_from_office(body: bytes, ending: str, url: str) -> str:
         ) from error
 
 
-@cache
-def _converter() -> Callable[[bytes, str], str]:
-    """What turns a file of an ending into Markdown; finding its parts takes half a second."""
+def _html_from_letter(body: bytes) -> str:
+    """Tables, superscripts and formulas come through as HTML, which Markdown would flatten."""
+    import mammoth
+    from markitdown.converter_utils.docx.pre_process import pre_process_docx
+
+    # Pictures are shown by what is said of them.
+    pictures = mammoth.images.img_element(lambda _: {"src": ""})
+    found = mammoth.convert_to_html(pre_process_docx(io.BytesIO(body)), convert_image=pictures)
+    return str(found.value)
+
+
+def _converted(body: bytes, ending: str) -> str:
     # An extra, whose types are not there for who develops without it.
-    from markitdown import MarkItDown, StreamInfo
+    from markitdown import StreamInfo
+    from markitdown.converters import EpubConverter, OutlookMsgConverter, PptxConverter
 
-    converter = MarkItDown(enable_plugins=False)
-
-    def convert(body: bytes, ending: str) -> str:
-        info = StreamInfo(extension=ending)
-        markdown = converter.convert_stream(io.BytesIO(body), stream_info=info).markdown
-        return _lines_of_slides(str(markdown)) if ending == ".pptx" else str(markdown)
-
-    return convert
+    # Asked itself, as the library would read a damaged file as text.
+    converters: dict[str, Any] = {
+        "epub": EpubConverter,
+        "msg": OutlookMsgConverter,
+        "pptx": PptxConverter,
+    }
+    info = StreamInfo(extension=f".{ending}")
+    markdown = str(converters[ending]().convert(io.BytesIO(body), info).markdown)
+    return _lines_of_slides(markdown) if ending == "pptx" else markdown
 
 
 def _lines_of_slides(markdown: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -391,9 +392,15 @@ def test_mail_in_html_is_read_as_a_page() -> None:
     )
 
 
-def test_office_document_without_the_extra_says_how_to_get_it() -> None:
+@pytest.mark.parametrize(
+    ("ending", "library"), [("docx", "mammoth"), ("pptx", "markitdown"), ("xlsx", "openpyxl")]
+)
+def test_office_document_without_the_extra_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, ending: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(UnusablePageError) as refused:
-        stored("a.docx", kind="office", body=b"PK")
+        stored(f"a.{ending}", kind="office", body=b"PK")
 
     assert refused.value.hint == how_to_install("office")
 
