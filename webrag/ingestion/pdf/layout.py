@@ -1,19 +1,22 @@
 """Lines and paragraphs of a PDF's pages, from where their characters stand; it reads no outline."""
 
 import itertools
+import math
 import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_c
 
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 
 # How the library writes a hyphen that only breaks a word at the end of a line.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\u00ad")
+_SOFT_HYPHEN = re.compile(f"[{''.join(_SOFT_HYPHENS)}]")
 _BULLET = re.compile(
     r"[\u2022\u25aa\u25cf\u25e6\u2023\u00b7\u25a0\u25a1\u2013\u2043]\s+(?=\S)"
     r"|[-*]\s+(?=\S)|\(?[0-9a-z]{1,3}[.)]\s+(?=\S)"
@@ -30,15 +33,35 @@ _OTHER_SIZE = 1.15
 _SAMPLED_LETTERS = 12
 _LEAST_LETTERS = 4
 _MAX_INDENT = 80
+_SAMPLED_ANGLES = 40
+# Between two cells or columns, in heights of the line; justified words stand closer.
+_WIDE_GAP = 1.0
+_GAP = re.compile(r"(?<=\S) +(?=\S)")
+_BROKEN = re.compile(r"[^\W\d_]-\Z")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*+")
+_BREAK = "\x02"
+_BROKEN_WORD = re.compile(rf"([^\W\d_]+){_BREAK}([^\W\d_]+)")
+# Fewer lines side by side may be anything.
+_LEAST_COLUMN = 4
+_LEAST_BLANKS = 3
+_LEAST_ROWS = 3
 _SAME_WIDTH = 1.06  # the library widens letters that reach out of their box
 _EMPTY_LINE_STEP = 1.7
 _LEADERS = re.compile(r"(?:\s?\.){5,300}+\s?(?:\d{1,5}|[ivxlc]{1,8})?\Z")
 _PAGE_NUMBER = re.compile(r"\A(\d{1,5})\b|\b(\d{1,5})\Z")
 
 
+class Cell(NamedTuple):
+    """A part of a line that a wide gap sets apart; positions in points."""
+
+    text: str
+    left: float
+    right: float
+
+
 @dataclass(frozen=True)
 class Line:
-    """One line of a page; positions in points, from the page's lower left corner.
+    """One line of a page; positions in points, right and up as the page is read.
 
     Attributes:
         top: Of the first character.
@@ -47,6 +70,7 @@ class Line:
         breaks_word: The last word goes on in the next line.
         advance: Width of each of its characters where all have one, as listings do; 0 where they
             differ, None where it has too few letters to tell.
+        cells: Its parts, where wide gaps part it; else nothing.
     """
 
     text: str
@@ -57,6 +81,7 @@ class Line:
     bottom: float
     breaks_word: bool = False
     advance: float | None = 0.0
+    cells: tuple[Cell, ...] = ()
 
     @property
     def height(self) -> float:
@@ -65,61 +90,191 @@ class Line:
 
 
 class Block(NamedTuple):
-    """A paragraph, an item of a list that begins with `- `, or a listing with its line ends."""
+    """A paragraph, an item of a list that begins with `- `, or a listing with its line ends.
+
+    A table has rows and no text.
+    """
 
     text: str
     is_code: bool = False
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+class _Boxes:
+    """Where the characters of a page stand, as the page is read.
+
+    Turned pages, and pages of turned text, are turned back.
+    """
+
+    def __init__(self, text_page: pdfium.PdfTextPage) -> None:
+        self._page = text_page
+        self.last = text_page.count_chars() - 1
+        step = max(self.last, 0) // _SAMPLED_ANGLES + 1
+        angles = (
+            pdfium_c.FPDFText_GetCharAngle(text_page, index)
+            for index in range(0, self.last + 1, step)
+        )
+        turns = Counter(round(angle / (math.pi / 2)) % 4 for angle in angles if angle >= 0)
+        self._turn = turns.most_common(1)[0][0] if turns else 0
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the text does not run from left to right."""
+        return self._turn != 0
+
+    def at(self, index: int) -> tuple[float, float, float, float]:
+        """Left, lower, right and upper edge of a character."""
+        left, low, right, high = self._page.get_charbox(min(index, self.last), loose=True)
+        turned = (
+            (left, low, right, high),
+            (-high, left, -low, right),
+            (-right, -high, -left, -low),
+            (low, -right, high, -left),
+        )
+        return turned[self._turn]
 
 
 def page_lines(page: pdfium.PdfPage) -> list[Line]:
-    """Return a page's lines, in the order the file gives them."""
+    """Return a page's lines, those of each column together."""
     text_page = page.get_textpage()
     try:
-        text = text_page.get_text_range()
-        return list(_lines(text_page, text))
+        boxes = _Boxes(text_page)
+        lines = list(_lines(boxes, text_page.get_text_range()))
+        if boxes.is_turned and not page.get_rotation():
+            lines.sort(key=lambda line: -line.base)  # the library takes such lines from below
+        return _column_by_column(lines)
     finally:
         text_page.close()
 
 
-def _lines(text_page: pdfium.PdfTextPage, text: str) -> Iterator[Line]:
+def _lines(boxes: _Boxes, text: str) -> Iterator[Line]:
     position = 0
-    last = text_page.count_chars() - 1
     for raw in text.splitlines(keepends=True):
         visible = raw.rstrip("\r\n")
         shown = _clean(visible)
         if shown:
             lead = len(visible) - len(visible.lstrip())
-            first = min(position + lead, last)
-            end = min(position + len(visible.rstrip("".join(_SOFT_HYPHENS) + " ")) - 1, last)
-            boxes = [text_page.get_charbox(index, loose=True) for index in (first, max(first, end))]
+            first = position + lead
+            end = position + len(visible.rstrip("".join(_SOFT_HYPHENS) + " ")) - 1
+            start, stop = boxes.at(first), boxes.at(max(first, end))
             yield Line(
                 text=shown,
-                left=boxes[0][0],
-                right=boxes[1][2],
-                top=boxes[0][3],
-                base=boxes[0][1],
-                bottom=boxes[1][1],
+                left=start[0],
+                right=stop[2],
+                top=start[3],
+                base=start[1],
+                bottom=stop[1],
                 breaks_word=visible.rstrip().endswith(_SOFT_HYPHENS),
-                advance=_advance(text_page, position, visible),
+                advance=_advance(boxes, position, visible),
+                cells=_cells(boxes, first, visible.strip()),
             )
         position += len(raw)
 
 
-def _advance(text_page: pdfium.PdfTextPage, start: int, text: str) -> float | None:
+def _advance(boxes: _Boxes, start: int, text: str) -> float | None:
     letters = [place for place, char in enumerate(text) if char.isascii() and char.isalpha()]
     sampled: dict[str, float] = {}
     for place in letters[:: len(letters) // _SAMPLED_LETTERS + 1]:
-        left, _, right, _ = text_page.get_charbox(start + place, loose=True)
+        left, _, right, _ = boxes.at(start + place)
         sampled[text[place]] = right - left
         if max(sampled.values()) > min(sampled.values()) * _SAME_WIDTH:
             return 0.0
     return statistics.median(sampled.values()) if len(sampled) >= _LEAST_LETTERS else None
 
 
+def _cells(boxes: _Boxes, start: int, text: str) -> tuple[Cell, ...]:
+    """The parts of a line that stand further apart than words of a sentence."""
+    low, high = boxes.at(start)[1::2]
+    widest = (high - low) * _WIDE_GAP
+    edges = [0]
+    for gap in _GAP.finditer(text):
+        if boxes.at(start + gap.end())[0] - boxes.at(start + gap.start() - 1)[2] > widest:
+            edges += [gap.start(), gap.end()]
+    if len(edges) == 1:
+        return ()
+    parts = zip(edges[::2], [*edges[1::2], len(text)], strict=True)
+    return tuple(
+        Cell(_clean(text[begin:end]), boxes.at(start + begin)[0], boxes.at(start + end - 1)[2])
+        for begin, end in parts
+    )
+
+
+def _column_by_column(lines: list[Line]) -> list[Line]:
+    """Part lines that hold one of each of two columns, and read the left column first.
+
+    Lines over both columns stay where they are.
+    """
+    middle = _gutter(lines)
+    if middle is None:
+        return lines
+    ordered: list[Line] = []
+    beside: list[Line] = []
+    for line in lines:
+        parts = _parted(line, middle)
+        if parts is None:
+            ordered += [*beside, line]
+            beside = []
+        elif parts[0] is not None:
+            ordered.append(parts[0])
+        if parts is not None and parts[1] is not None:
+            beside.append(parts[1])
+    return ordered + beside
+
+
+def _gutter(lines: Sequence[Line]) -> float | None:
+    """Where a gap parts most lines in two columns of sentences, and no table."""
+    gaps = [
+        (left.right, right.left) for line in lines for left, right in itertools.pairwise(line.cells)
+    ]
+    middles = [(begin + end) / 2 for begin, end in gaps]
+    found = max(middles, key=lambda at: sum(begin < at < end for begin, end in gaps), default=None)
+    if found is None:
+        return None
+    parted = [parts for line in lines if line.cells and (parts := _parted(line, found))]
+    left = [part for part, other in parted if part is not None and other is not None]
+    right = [part for other, part in parted if part is not None and other is not None]
+    is_column = len(left) >= max(_LEAST_COLUMN, len(lines) // 2)
+    return found if is_column and all(map(_is_prose, (left, right))) else None
+
+
+def _is_prose(column: Sequence[Line]) -> bool:
+    widths = [line.right - line.left for line in column]
+    is_full = statistics.median(widths) > _SHORT_LINE * max(widths)
+    return is_full and statistics.median(line.text.count(" ") for line in column) >= _LEAST_BLANKS
+
+
+def _parted(line: Line, middle: float) -> tuple[Line | None, Line | None] | None:
+    """What of a line stands left and right of a place; None for one that reaches across."""
+    cells = line.cells or (Cell(line.text, line.left, line.right),)
+    if any(cell.left < middle < cell.right for cell in cells):
+        return None
+    sides = [cell for cell in cells if cell.right <= middle], [c for c in cells if c.left >= middle]
+    left, right = (_of_cells(line, side) for side in sides)
+    return left, right
+
+
+def _of_cells(line: Line, cells: Sequence[Cell]) -> Line | None:
+    if not cells or len(cells) == len(line.cells) or not line.cells:
+        return line if cells else None
+    text = " ".join(cell.text for cell in cells)
+    is_last = cells[-1] is line.cells[-1]
+    breaks_word = line.breaks_word if is_last else bool(_BROKEN.search(text))
+    return replace(
+        line,
+        text=text[:-1] if breaks_word and not is_last else text,
+        left=cells[0].left,
+        right=cells[-1].right,
+        bottom=line.bottom,
+        breaks_word=breaks_word,
+        cells=tuple(cells) if len(cells) > 1 else (),
+    )
+
+
 def _clean(text: str) -> str:
-    for mark in _SOFT_HYPHENS:
-        text = text.replace(mark, "")
-    return collapse(normalize_characters(strip_private_use(text)))
+    """The text with one mark where the library joined what a hyphen parted."""
+    pieces = _SOFT_HYPHEN.split(text)
+    cleaned = [collapse(normalize_characters(strip_private_use(piece))) for piece in pieces]
+    return _BREAK.join(cleaned).strip(_BREAK)
 
 
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
@@ -180,13 +335,85 @@ def _running_key(line: Line) -> str:
     return _DIGITS.sub("#", line.text.casefold())
 
 
+def with_hyphens(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The pages with broken words joined, with a hyphen where the document writes it elsewhere."""
+    words = {
+        word for lines in pages for line in lines for word in _WORD.findall(line.text.casefold())
+    }
+    kept = {word for word in words if "-" in word and word.replace("-", "") not in words}
+
+    def joint(match: re.Match[str]) -> str:
+        return "-" if f"{match[1]}-{match[2]}".casefold() in kept else ""
+
+    def mended(line: Line, following: Line | None) -> Line:
+        text = _BROKEN_WORD.sub(lambda match: match[1] + joint(match) + match[2], line.text)
+        text = text.replace(_BREAK, "")
+        if line.breaks_word and following is not None:
+            match = _BROKEN_WORD.search(f"{text}{_BREAK}{following.text}")
+            if match is not None and joint(match):
+                return replace(line, text=f"{text}-", breaks_word=False)
+        return line if text == line.text else replace(line, text=text)
+
+    return [[mended(*pair) for pair in itertools.zip_longest(lines, lines[1:])] for lines in pages]
+
+
 def blocks_of(lines: Sequence[Line]) -> list[Block]:
-    """Return lines joined to paragraphs, and those of listings as they stand."""
+    """Return lines joined to paragraphs, those of listings as they stand, and tables."""
     blocks: list[Block] = []
-    for is_code, group in itertools.groupby(_told_apart(lines), key=lambda pair: pair[1]):
-        held = [line for line, _ in group]
-        blocks += [Block(_listing(held), True)] if is_code else map(Block, _paragraphs(held))
+    for rows, held in _tables(lines):
+        if rows:
+            blocks.append(Block("", rows=rows))
+            continue
+        for is_code, group in itertools.groupby(_told_apart(held), key=lambda pair: pair[1]):
+            part = [line for line, _ in group]
+            listing = [Block(_listing(part), True)] if is_code else []
+            blocks += listing or map(Block, _paragraphs(part))
     return blocks
+
+
+_Rows: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+def _tables(lines: Sequence[Line]) -> Iterator[tuple[_Rows, list[Line]]]:
+    """The lines in order, those of a table as its rows."""
+    rest: list[Line] = []
+    told = ((line, bool(line.cells) and not is_fixed) for line, is_fixed in _by_width(lines))
+    for has_cells, group in itertools.groupby(told, key=lambda pair: pair[1]):
+        held = [line for line, _ in group]
+        rows = _rows(held) if has_cells else ()
+        if rows:
+            if rest:
+                yield (), rest
+            yield rows, held
+            rest = []
+        else:
+            rest += held
+    if rest:
+        yield (), rest
+
+
+def _rows(lines: Sequence[Line]) -> _Rows:
+    """The cells of lines under each other, each in its column; nothing when they form none."""
+    if len(lines) < _LEAST_ROWS:
+        return ()
+    columns: list[list[float]] = []
+    for cell in sorted((cell for line in lines for cell in line.cells), key=lambda cell: cell.left):
+        if columns and cell.left < columns[-1][1]:
+            columns[-1][1] = max(columns[-1][1], cell.right)
+        else:
+            columns.append([cell.left, cell.right])
+    rows = []
+    for line in lines:
+        row = [""] * len(columns)
+        for cell in line.cells:
+            at = next(place for place, (_, right) in enumerate(columns) if cell.left < right)
+            if row[at]:
+                return ()
+            row[at] = cell.text
+        rows.append(tuple(row))
+    # A column of marks is a margin, such as the prompts of a listing.
+    says = (any(map(str.isalnum, "".join(column))) for column in zip(*rows, strict=True))
+    return tuple(rows) if len(columns) > 1 and all(says) else ()
 
 
 def _told_apart(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:

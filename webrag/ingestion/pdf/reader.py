@@ -21,6 +21,7 @@ from webrag.ingestion.pdf.layout import (
     blocks_of,
     largest_lines,
     page_lines,
+    with_hyphens,
     without_leaders,
     without_running_lines,
 )
@@ -148,14 +149,29 @@ class _Writer:
         self._add(f"{'#' * level} {text}", f"h{level}", text)
 
     def add_lines(self, lines: Sequence[Line]) -> None:
-        for text, is_code in blocks_of(lines):
-            if is_code:
+        for text, is_code, rows in blocks_of(lines):
+            if rows:
+                self._add_table(rows)
+            elif is_code:
                 self._add(fenced(text), "pre", text)
             else:
                 self._add(_as_paragraph(text), "p", text)
 
+    def _add_table(self, rows: Sequence[Sequence[str]]) -> None:
+        escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+        first, *others = [f"| {' | '.join(row)} |" for row in escaped]
+        rule = "| --- " * len(rows[0]) + "|"
+        lines = (
+            "".join(f"<td>{html.escape(cell, quote=False)}</td>" for cell in row) for row in rows
+        )
+        self.sections.append(f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
+        self._append("\n".join([first, rule, *others]))
+
     def _add(self, markdown: str, tag: str, text: str) -> None:
         self.sections.append(f"<{tag}>{html.escape(text, quote=False)}</{tag}>")
+        self._append(markdown)
+
+    def _append(self, markdown: str) -> None:
         self.blocks.append(markdown)
         self.length += len(markdown) + 2
 
@@ -204,7 +220,7 @@ def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageE
 def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
     count = min(len(document), _MAX_PAGES)
     bookmarks = list(_bookmarks(document))
-    pages = without_running_lines(list(_pages(document, count)))
+    pages = with_hyphens(without_running_lines(list(_pages(document, count))))
     writer = _Writer()
     for number, lines in enumerate(pages, start=1):
         wanted = [mark for mark in bookmarks if mark.page == number - 1]

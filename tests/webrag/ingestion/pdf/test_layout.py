@@ -1,0 +1,134 @@
+"""Columns, tables, turned pages and broken words of PDFs, drawn in any order."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.webrag.ingestion.pdf.test_reader import _file
+from webrag.ingestion.pdf.reader import read_pdf
+
+Drawn = Sequence[tuple[float, float, str]]
+LEFT = [
+    "The board has looked at the yearly",
+    "report of the mill and it has then",
+    "asked the clerk to write a letter",
+    "to all who own a share in the mill",
+    "and who live in one of the towns.",
+]
+RIGHT = [
+    "It will spend nine million crowns",
+    "over the coming three years on new",
+    "roofs for the hall, on a dry cellar",
+    "and on a lift beside the west door",
+    "that carries ten persons at a time.",
+]
+
+
+def drawn(*texts: tuple[float, float, str], turn: int = 0, matrix: str = "1 0 0 1") -> bytes:
+    """A page with each text at its place; `matrix` turns what is drawn."""
+    shown = "".join(f"BT /F 10 Tf {matrix} {x} {y} Tm ({text}) Tj ET\n" for x, y, text in texts)
+    page = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 5 0 R/Rotate %d"
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"{page % turn}/Resources<</Font<</F 4 0 R>>>>>>".encode(),
+        font,
+        b"<</Length %d>>stream\n%b\nendstream" % (len(shown), shown.encode("latin-1")),
+    ]
+    return _file(objects, 1, b"")
+
+
+def text_of(body: bytes) -> str:
+    return read_pdf(body, "https://site.test/a.pdf").markdown
+
+
+def columns(left: Sequence[str], right: Sequence[str]) -> list[tuple[float, float, str]]:
+    rows = enumerate(zip(left, right, strict=True))
+    return [
+        place for n, (a, b) in rows for place in ((60, 700 - 14 * n, a), (330, 700 - 14 * n, b))
+    ]
+
+
+@pytest.mark.parametrize(
+    "above", [[], [(60, 740, "A title that reaches over both of the columns here")]]
+)
+def test_columns_drawn_row_by_row_are_read_one_after_the_other(above: Drawn) -> None:
+    text = " ".join(text_of(drawn(*above, *columns(LEFT, RIGHT))).split())
+
+    assert text.endswith(" ".join([*LEFT, *RIGHT]))
+
+
+def test_word_broken_at_the_end_of_the_left_column_is_joined() -> None:
+    left = [
+        *LEFT[:2],
+        "asked the clerk to write a let-",
+        "ter to all who own a share in it",
+        LEFT[4],
+    ]
+    assert "write a letter to all" in text_of(drawn(*columns(left, RIGHT)))
+
+
+TABLE = [
+    ("Name", "Mass", "Price"),
+    ("bolt a|b", "12 kg", "3"),
+    ("nut", "", "4"),
+    ("pin", "1 kg", "5"),
+]
+
+
+def table(x: float = 60, y: float = 700) -> list[tuple[float, float, str]]:
+    return [
+        (x + 120 * column, y - 16 * row, text)
+        for row, texts in enumerate(TABLE)
+        for column, text in enumerate(texts)
+        if text
+    ]
+
+
+def test_rows_with_gaps_in_line_are_a_table() -> None:
+    text = text_of(drawn((60, 730, "The parts that the depot holds are these."), *table()))
+
+    assert text.endswith(
+        "| Name | Mass | Price |\n| --- | --- | --- |\n| bolt a\\|b | 12 kg | 3 |\n"
+        "| nut |  | 4 |\n| pin | 1 kg | 5 |"
+    )
+
+
+TURNS = {0: "1 0 0 1", 90: "0 1 -1 0", 180: "-1 0 0 -1", 270: "0 -1 1 0"}
+PLACES = {
+    0: [(72.0, 700.0 - 16 * n) for n in range(3)],
+    90: [(100.0 + 16 * n, 60.0) for n in range(3)],
+    180: [(500.0, 100.0 + 16 * n) for n in range(3)],
+    270: [(500.0 - 16 * n, 700.0) for n in range(3)],
+}
+LINES = [
+    "The page begins with this line of",
+    "prose and goes on with a second one",
+    "until it ends.",
+]
+
+
+@pytest.mark.parametrize("angle", TURNS)
+@pytest.mark.parametrize("is_page_turned", [True, False])
+def test_turned_page_and_turned_text_are_read_as_prose(angle: int, is_page_turned: bool) -> None:
+    texts = [(x, y, line) for (x, y), line in zip(PLACES[angle], LINES, strict=True)]
+    body = drawn(*texts, turn=angle if is_page_turned else 0, matrix=TURNS[angle])
+
+    assert text_of(body) == " ".join(LINES)
+
+
+HYPHENS = {
+    "seen with it": ("A well-known thing.", "It is a well-", "known thing.", "a well-known thing."),
+    "seen without": ("A wellknown thing.", "It is a well-", "known thing.", "a wellknown thing."),
+    "never seen": ("Any other thing.", "It is a rea-", "sonable thing.", "a reasonable thing."),
+}
+
+
+@pytest.mark.parametrize(("first", "broken", "rest", "whole"), HYPHENS.values(), ids=HYPHENS)
+def test_own_words_of_a_document_tell_which_hyphens_stay(
+    first: str, broken: str, rest: str, whole: str
+) -> None:
+    text = text_of(drawn((72, 740, first), (72, 700, broken), (72, 686, rest)))
+
+    assert whole in text.split("\n\n")[-1]
