@@ -64,8 +64,9 @@ _QUERY = {"type": "string", "description": "In full words."}
 
 def _urls(description: str, *, at_most: int | None = None) -> dict[str, Any]:
     limit = {} if at_most is None else {"maxItems": at_most}
+    # One address alone is taken as well; clients turn two types into what some models refuse.
     return {
-        "type": ["string", "array"],
+        "type": "array",
         "items": {"type": "string"},
         **limit,
         "description": description,

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
@@ -156,14 +156,23 @@ def _find(html: str, url: str, *, original: bool) -> datetime | None:
     except (ValueError, TypeError, AttributeError, OverflowError):
         logging.getLogger(__name__).debug("the dates of %s cannot be searched", url, exc_info=True)
         return None
-    return parse_date(found) if found else None
+    moment = parse_date(found) if found else None
+    # Version 3.3.10 is no day of 2010.
+    is_written = moment is not None and re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
+    return moment if is_written else None
 
 
 MAX_TITLE_CHARS = 300
 
 MAX_DESCRIPTION_CHARS = 1_000
 
-_SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»:]|::)\s++")  # noqa: RUF001
+_SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»«:~/]|::|//)\s++")  # noqa: RUF001
+
+_SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
+
+_MOST_HEADINGS = 20
+
+_LEAST_CONTAINED = 15  # characters: a shorter heading may be part of any title
 
 _GENERIC_TITLE = re.compile(
     r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
@@ -217,12 +226,11 @@ def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> Page
     metas = _meta_values(tree)
     linked = list(_linked_data(tree))
     base = _base_url(tree, page_url)
-    headline = next((str(item["headline"]) for item in linked if item.get("headline")), None)
     dates = read_dates(metas, linked, html, page_url)
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
-        title=_title(tree, metas, headline),
+        title=_title(tree, metas, _names(tree, metas, linked, page_url)),
         description=_clean(
             metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
         ),
@@ -296,24 +304,71 @@ def _spelling(url: str) -> tuple[str, str, str]:
     return site_of(url), path, parts.query
 
 
-def _title(tree: LexborHTMLParser, metas: dict[str, str], headline: str | None) -> str | None:
-    """The page's own heading when the title tag repeats it with the site's name, else the tag."""
+@dataclass(frozen=True)
+class _Names:
+    """What the page's metadata calls it, and the site it belongs to (folded)."""
+
+    headline: str | None
+    site: frozenset[str]
+
+
+def _title(tree: LexborHTMLParser, metas: dict[str, str], names: _Names) -> str | None:
+    """What the sources of the title agree on, without the name of the site."""
     tag = tree.css_first("head > title") or tree.css_first("title")
     tagged = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
-    heading_node = tree.css_first("h1")
-    heading = None
-    if heading_node is not None:
-        heading = _clean(inline_text(heading_node).rstrip(" ¶#§🔗"), MAX_TITLE_CHARS)
+    headings = [text for node in tree.css("h1, h2")[:_MOST_HEADINGS] if (text := _heading(node))]
+    first = next((text for node in tree.css("h1")[:1] if (text := _heading(node))), None)
     named = _clean(metas.get("og:title") or metas.get("twitter:title"), MAX_TITLE_CHARS)
-    generic = tagged if tagged and _GENERIC_TITLE.match(tagged) else None
-    if tagged and generic is None:
-        for candidate in (heading, named):
-            if candidate and candidate in _SITE_SEPARATOR.split(tagged):
-                return candidate
-            if candidate and tagged.startswith(candidate):
-                return candidate
-        return tagged
-    return named or heading or _clean(headline, MAX_TITLE_CHARS) or generic
+    headline = _clean(names.headline, MAX_TITLE_CHARS)
+    if not tagged or _GENERIC_TITLE.match(tagged):
+        return named or first or headline or tagged
+    parts = [part for part in _SITE_SEPARATOR.split(tagged) if part.strip()]
+    own = [part for part in parts if _folded(part) not in names.site] or parts
+    spoken = [text for text in (*headings, named, headline) if text]
+    others = [text for text in spoken if _folded(text) not in names.site]
+    agreed = (text for text in others if text in parts or tagged.startswith(text))
+    held = (text for text in others[:1] if len(text) >= _LEAST_CONTAINED and text in tagged)
+    fallback = (text for text in [first] if text in parts and len(own) == len(parts))
+    found = next(itertools.chain(agreed, held, fallback), None)
+    if found is not None:
+        return found
+    return tagged if len(own) == len(parts) else tagged[tagged.find(own[0]) :][: _span(tagged, own)]
+
+
+def _span(tagged: str, own: Sequence[str]) -> int:
+    """How much of a title its own parts take, with what stands between them."""
+    begin = tagged.find(own[0])
+    return tagged.rfind(own[-1]) + len(own[-1]) - begin
+
+
+def _heading(node: LexborNode) -> str | None:
+    return _clean(inline_text(node).rstrip(" ¶#§🔗"), MAX_TITLE_CHARS)
+
+
+def _folded(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _names(
+    tree: LexborHTMLParser, metas: Mapping[str, str], linked: Sequence[Mapping[str, Any]], url: str
+) -> _Names:
+    written = [metas.get(name, "") for name in _SITE_METAS]
+    for item in linked:
+        publisher = item.get("publisher")
+        written += [str(item.get("name", ""))] if item.get("@type") == "WebSite" else []
+        written += [str(publisher.get("name", ""))] if isinstance(publisher, dict) else []
+    # What leads to the start page from the top of a page is the site's name, or its logo.
+    homes = (node for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS])
+    written += [node.text() for node in homes if _is_home(attribute(node, "href"), url)]
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    written += [host, *host.split(".")[:-1]]
+    headline = next((str(item["headline"]) for item in linked if item.get("headline")), None)
+    return _Names(headline, frozenset(map(_folded, written)) - {""})
+
+
+def _is_home(href: str, url: str) -> bool:
+    parts = urlsplit(urljoin(url, href))
+    return parts.path in ("", "/") and not parts.query and parts.hostname == urlsplit(url).hostname
 
 
 def _declared_languages(tree: LexborHTMLParser, metas: dict[str, str]) -> tuple[str, ...]:

@@ -103,3 +103,32 @@ def test_broken_linked_data_is_ignored() -> None:
     broken = '<script type="application/ld+json">{"a": [</script>'
 
     assert read(broken + "<title>T</title>").title == "T"
+
+
+SITE = '<meta property="og:site_name" content="The Mill Post">'
+SITES = {
+    "heading of the site": (
+        f"<title>Bread rises | The Mill Post</title>{SITE}",
+        "<h1>The Mill Post</h1><h2>Bread rises</h2>",
+    ),
+    "logo that leads home": (
+        "<title>Bread rises - Mill News of Today</title>",
+        "<h1><a href=/>Mill News of Today</a></h1><h2>Bread rises</h2>",
+    ),
+    "no heading": (f"<title>Bread rises – The Mill Post</title>{SITE}", "<p>x</p>"),
+    "name first": (
+        f"<title>The Mill Post: news :: Bread rises</title>{SITE}",
+        "<h2>Bread rises</h2>",
+    ),
+    "publisher": (
+        "<title>Bread rises « Grain Weekly</title><script type=application/ld+json>"
+        '{"@type": "NewsArticle", "publisher": {"name": "Grain Weekly"}}</script>',
+        "<p>x</p>",
+    ),
+    "name of the host": ("<title>Bread rises | Site</title>", "<h1>Site</h1>"),
+}
+
+
+@pytest.mark.parametrize(("head", "body"), SITES.values(), ids=SITES)
+def test_title_is_that_of_the_page_and_not_of_its_site(head: str, body: str) -> None:
+    assert read(head, body).title == "Bread rises"

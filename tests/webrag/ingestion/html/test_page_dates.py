@@ -24,6 +24,8 @@ def test_metadata_counts_before_the_text() -> None:
         ("<html><body><p>Last updated 2024-05-02</p></body></html>", (None, MAY)),
         ("<html><body><p>Copyright 2019 The Authors</p></body></html>", (None, None)),
         ("<html><body><p>No date.</p></body></html>", (None, None)),
+        ("<html><body><p>posted 01.03.2024 by us</p></body></html>", (MARCH, None)),
+        ("<html><body><p>Version 3.3.10 of 2019 is out.</p></body></html>", (None, None)),
         ("", (None, None)),
     ],
 )
