@@ -118,6 +118,21 @@ async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
     assert len(get_tokenizer()(listed)) < 1500
 
 
+def types_of(schema: Any) -> list[Any]:
+    if isinstance(schema, dict):
+        own = [schema["type"]] if "type" in schema else []
+        return own + [each for value in schema.values() for each in types_of(value)]
+    return (
+        [each for value in schema for each in types_of(value)] if isinstance(schema, list) else []
+    )
+
+
+async def test_no_argument_has_two_types_which_some_models_refuse(tools: list[Tool]) -> None:
+    found = [kind for tool in tools for kind in types_of(tool.input_schema)]
+    assert found
+    assert [kind for kind in found if isinstance(kind, list)] == []
+
+
 async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None:
     arguments = {
         "url": [URL, "https://other.example.org/"],

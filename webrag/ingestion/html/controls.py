@@ -3,6 +3,7 @@
 What it leaves as a control is removed with the page's machinery.
 """
 
+import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,16 +73,15 @@ def framed(tree: LexborHTMLParser) -> LexborHTMLParser:
     frames = tree.css("frameset frame[src]")
     if tree.body is not None or not frames:
         return tree
-    page = LexborHTMLParser((tree.html or "").partition("<frameset")[0] + "<body><ul></ul></body>")
-    items = page.css_first("ul")
-    for frame in frames[:_MOST_FRAMES]:
-        src = attribute(frame, "src").strip()
-        link = element("a", attribute(frame, "title") or attribute(frame, "name") or src)
-        link.attrs["href"] = src
-        item = element("li", "")
-        item.insert_child(link)
-        items.insert_child(item)
-    return page
+    items = "".join(f"<li>{_link_to(frame)}</li>" for frame in frames[:_MOST_FRAMES])
+    head = (tree.html or "").partition("<frameset")[0]
+    return LexborHTMLParser(f"{head}<body><ul>{items}</ul></body>")
+
+
+def _link_to(frame: LexborNode) -> str:
+    src = attribute(frame, "src").strip()
+    name = attribute(frame, "title") or attribute(frame, "name") or src
+    return f'<a href="{html.escape(src)}">{html.escape(name)}</a>'
 
 
 def unveil(tree: LexborHTMLParser) -> None:
@@ -147,8 +147,8 @@ def _unveil_page(body: LexborNode) -> None:
         return
     spoken = sum(len(each) for each in _texts(body))
     for node in hidden:
-        html = node.text() if node.tag == "script" else node.inner_html or ""
-        held = LexborHTMLParser(f"<body>{html}").body
+        markup = node.text() if node.tag == "script" else node.inner_html or ""
+        held = LexborHTMLParser(f"<body>{markup}").body
         text = inline_text(held) if held is not None else ""
         if held is None or len(text) < max(_LEAST_PAGE_CHARS, spoken):
             continue
