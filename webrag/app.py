@@ -361,6 +361,7 @@ class WebRAG:
         question: str,
         *,
         wordings: str | Sequence[str] | None = None,
+        parts: Sequence[str] | None = None,
         intent: QueryType | None = None,
         known_context: str | None = None,
         constraints: Sequence[str] | None = None,
@@ -380,6 +381,9 @@ class WebRAG:
             wordings: At most 5 other wordings, each of at most 500 characters: words that
                 the page may use, names of options or functions, a sentence one expects there.
                 Guesses may be wrong; the question itself counts double.
+            parts: The separate questions it holds, 2 to 4, each of at most 500 characters; each
+                is to be answered, and links are followed for what is not. None to have the
+                question split where it asks for several things.
             intent: Kind of question, when the caller knows it.
             known_context: What the caller knows already.
             constraints: Wishes such as "must include code examples".
@@ -389,7 +393,7 @@ class WebRAG:
                 the evidence is too thin.
             retrieval_mode: `chunk` selects passages, `full_context` returns everything stored
                 for the pages, `auto` decides by size.
-            max_pages: Pages obtained at most after the named ones, 0 to 25; None for
+            max_pages: Pages obtained at most after the named ones, 0 to 100; None for
                 `MAX_PAGES_PER_RUN`.
             as_of: Answer from the texts that the pages had at this moment, as far as they were
                 kept; nothing is fetched or read. UTC without a time zone.
@@ -408,6 +412,7 @@ class WebRAG:
             question,
             urls=urls,
             wordings=wordings,
+            parts=parts,
             intent=intent,
             known_context=known_context,
             constraints=constraints,
@@ -424,6 +429,7 @@ class WebRAG:
         question: str,
         *,
         wordings: str | Sequence[str] | None = None,
+        parts: Sequence[str] | None = None,
         source_urls: str | Sequence[str] | None = None,
         sites: str | Sequence[str] | None = None,
         years: int | Sequence[int] | None = None,
@@ -443,6 +449,7 @@ class WebRAG:
         Args:
             question: At most 8,000 characters.
             wordings: As for `answer`.
+            parts: As for `answer`.
             source_urls: Only these pages.
             sites: Only pages of these hosts (`host` or `host:port`).
             years: Only pages published in these years; pages without a date are left out.
@@ -466,6 +473,7 @@ class WebRAG:
         asked = Question.of(
             question,
             wordings=wordings,
+            parts=parts,
             source_urls=source_urls,
             sites=sites,
             years=years,
@@ -541,6 +549,7 @@ class WebRAG:
         question: str,
         *,
         wordings: str | Sequence[str] | None = None,
+        parts: Sequence[str] | None = None,
         url: Named | Sequence[Named] = (),
         sites: str | Sequence[str] = (),
         years: Sequence[int] = (),
@@ -558,6 +567,7 @@ class WebRAG:
         Args:
             question: At most 8,000 characters.
             wordings: As for `answer`.
+            parts: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
                 stored when there is none. Files and folders of this machine as for `answer`.
             sites: Only pages of these hosts (`host` or `host:port`); any when there are none.
@@ -577,6 +587,7 @@ class WebRAG:
         asked = Question.of(
             question,
             wordings=wordings,
+            parts=parts,
             urls=self._addresses(url),
             sites=sites or None,
             years=years or None,

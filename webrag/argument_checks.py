@@ -22,6 +22,9 @@ MAX_WORDINGS = 5
 
 MAX_WORDING_CHARS = 500
 
+MAX_PARTS = 4
+"""Separate questions that one question may hold; each costs a search and a ranking."""
+
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
     """Refuse what is no whole number from `minimum` up.
@@ -113,23 +116,44 @@ def checked_wordings(question: str, wordings: str | Sequence[str] | None) -> tup
     Raises:
         InputError: One is no text or too long, or too many are left.
     """
-    given = [wordings] if isinstance(wordings, str) else wordings or ()
-    if not isinstance(given, Sequence):
-        raise InputError(f"wordings is of type {type(given).__name__}; give a list of texts.")
-    distinct = {_folded(question): ""}
-    for position, each in enumerate(given, start=1):
-        text = check_text(f"Wording {position}", each).strip()
+    return _distinct_texts("wording", wordings, at_most=MAX_WORDINGS, beside=question)
+
+
+def checked_parts(question: str, parts: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The separate questions that a question holds; none where it is to be split by WebRAG.
+
+    Args:
+        question: A part that repeats it is left out.
+        parts: What a caller gave.
+
+    Raises:
+        InputError: One is no text or too long, too many are left, or only one.
+    """
+    kept = _distinct_texts("part", parts, at_most=MAX_PARTS, beside=question)
+    if len(kept) == 1:
+        raise InputError(f"One part was given; give 2 to {MAX_PARTS}, or none to have it split.")
+    return kept
+
+
+def _distinct_texts(
+    name: str, given: str | Sequence[str] | None, *, at_most: int, beside: str
+) -> tuple[str, ...]:
+    texts = [given] if isinstance(given, str) else given or ()
+    if not isinstance(texts, Sequence):
+        raise InputError(f"{name}s is of type {type(given).__name__}; give a list of texts.")
+    distinct = {_folded(beside): ""}
+    for position, each in enumerate(texts, start=1):
+        text = check_text(f"{name.capitalize()} {position}", each).strip()
         if len(text) > MAX_WORDING_CHARS:
             raise InputError(
-                f"Wording {position} has {len(text):,} characters; at most {MAX_WORDING_CHARS} are"
-                " allowed."
+                f"{name.capitalize()} {position} has {len(text):,} characters; at most"
+                f" {MAX_WORDING_CHARS} are allowed."
             )
         if any(char.isprintable() and not char.isspace() for char in text):
             distinct.setdefault(_folded(text), text)
-        if len(distinct) > MAX_WORDINGS + 1:
+        if len(distinct) > at_most + 1:
             raise InputError(
-                f"More than {MAX_WORDINGS} different wordings were given; at most {MAX_WORDINGS}"
-                " are allowed."
+                f"More than {at_most} different {name}s were given; at most {at_most} are allowed."
             )
     return tuple(distinct.values())[1:]
 

@@ -6,7 +6,13 @@ from typing import Any, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from webrag.argument_checks import check_choice, check_text, checked_count, checked_wordings
+from webrag.argument_checks import (
+    check_choice,
+    check_text,
+    checked_count,
+    checked_parts,
+    checked_wordings,
+)
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
@@ -23,7 +29,7 @@ INTENTS: Final[tuple[QueryType, ...]] = get_args(QueryType)
 MAX_QUESTION_CHARS = 8_000
 
 _MAX_URLS: Final = 20
-_MAX_PAGES: Final = 25
+_MAX_PAGES: Final = 100
 
 _CHOICES: Final = {
     "intent": INTENTS,
@@ -42,6 +48,8 @@ class Question(FrozenModel):
 
     Attributes:
         wordings: Other wordings of it, at most 5 of at most 500 characters each.
+        parts: The separate questions it holds, 2 to 4 of at most 500 characters each, where the
+            caller knows them; each is to be answered.
         urls: Pages to start from, at most 20; those that are not stored are fetched.
         stored: Stored pages that count as named, as many as there are, and are not asked for again.
         source_urls: Only these stored pages are searched; None for any.
@@ -57,7 +65,7 @@ class Question(FrozenModel):
             evidence is too thin.
         expansion_budget: Rounds of that at most, 0 for none whatever the mode; None for the
             default of the mode.
-        max_pages: Pages obtained after the named ones, 0 to 25; None for the configured number.
+        max_pages: Pages obtained after the named ones, 0 to 100; None for the configured number.
         retrieval_mode: `chunk` selects passages, `full_context` returns everything that may be
             searched up to the budget, `auto` decides by size.
         top_k: Results of a search at most; None for what the token budget holds.
@@ -65,6 +73,7 @@ class Question(FrozenModel):
 
     text: str
     wordings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
     source_urls: tuple[str, ...] | None = None
@@ -117,6 +126,7 @@ class Question(FrozenModel):
             **values,
             **{name: getattr(filters, name) for name in _FILTERS},
             "wordings": checked_wordings(text, values.get("wordings")),
+            "parts": checked_parts(text, values.get("parts")),
             "urls": _addresses(values.get("urls", ())),
             "constraints": tuple(constraints),
         }

@@ -44,7 +44,7 @@ def test_lowered_budget_is_told() -> None:
 def test_pages_default_to_the_configured_number() -> None:
     budgets = [RunState.begin(each, CONFIG).budget for each in (asked(), asked(max_pages=3))]
 
-    assert [each.pages for each in budgets] == [10, 3]
+    assert [each.pages for each in budgets] == [25, 3]
 
 
 def test_urls_are_canonical_and_distinct() -> None:
@@ -68,9 +68,11 @@ def test_filters_are_canonical() -> None:
         pytest.param({"urls": "not a url"}, id="no address"),
         pytest.param({"expansion_budget": -1}, id="negative budget"),
         pytest.param({"expansion_budget": True}, id="no number"),
-        pytest.param({"max_pages": 26}, id="too many pages"),
+        pytest.param({"max_pages": 101}, id="too many pages"),
         pytest.param({"max_pages": -1}, id="negative pages"),
         pytest.param({"top_k": 0}, id="no results"),
+        pytest.param({"parts": ["which port", "Which port?"]}, id="one part"),
+        pytest.param({"parts": list("abcde")}, id="too many parts"),
         pytest.param({"known_context": "\0"}, id="no character"),
         pytest.param({"constraints": [3]}, id="no text"),
     ],

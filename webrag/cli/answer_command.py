@@ -13,6 +13,7 @@ from webrag.cli.options import (
     deep_option,
     json_option,
     parse_moment,
+    parts_option,
     reading_options,
     run_options,
     site_option,
@@ -57,6 +58,7 @@ _intent_option = click.option("--intent", type=_INTENTS, help="Kind of question,
 @click.command("answer", short_help="Answer a question from a web page, file or folder.")
 @click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
 @wordings_option
+@parts_option
 @click.option(
     "--also",
     "--url",
@@ -118,6 +120,7 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
 @click.command("search", short_help="Search what is stored; fetches nothing.")
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
 @wordings_option
+@parts_option
 @url_option
 @site_option
 @version_option
@@ -262,6 +265,7 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 @click.command("ask", short_help="Answer a question in sentences, each with citations.")
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
 @wordings_option
+@parts_option
 @url_option
 @site_option
 @version_option

@@ -80,6 +80,14 @@ wordings_option = click.option(
     " there. A wrong guess does little harm. Repeatable, up to 5.",
 )
 
+parts_option = click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    metavar="TEXT",
+    help="One of the 2 to 4 questions that QUESTION holds; each is to be answered. Repeatable.",
+)
+
 url_option = click.option(
     "--url",
     "urls",

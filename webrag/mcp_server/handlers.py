@@ -303,6 +303,7 @@ def _question(arguments: Arguments, **where: Any) -> Question:
     return Question.of(
         arguments.text("query"),
         wordings=arguments.texts("wordings"),
+        parts=arguments.texts("parts"),
         source_urls=arguments.texts("source_urls") or None,
         sites=arguments.texts("sites") or None,
         years=arguments.integers("years", minimum=1) or None,

@@ -194,6 +194,7 @@ def _brief_data(
             for block in blocks
             for quote in block.quotes
         ],
+        "parts": [part.model_dump(mode="json") for part in result.parts],
         "next_links": [link.model_dump(mode="json") for link in result.next_links],
         "stats": {
             "mode": result.mode,

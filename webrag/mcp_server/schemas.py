@@ -36,18 +36,17 @@ DESCRIPTIONS = {
     "answer": (
         "Find cited evidence for a question on web pages, fetched and indexed as needed; returns "
         "passages with verbatim, located, linked quotations. Use it when the user names a page or "
-        "site, or facts must come from a specific source."
+        "site, or facts must come from a source."
     ),
     "search": (
-        "As `answer`, at once, in pages indexed before; fetches nothing. For follow-up "
-        "questions. If the confidence is low, call `answer` with a likely URL."
+        "As `answer`, at once, in pages indexed before; fetches nothing. If the confidence is low, "
+        "call `answer` with a likely URL."
     ),
     "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
     "status": "List what is indexed: totals, pages with title and age.",
-    "ingest": ("Fetch and index pages or a site for later. If time runs out, repeat the call."),
+    "ingest": ("Fetch and index pages or a site. If time runs out, repeat the call."),
     "verify": (
-        "Check quotations: is each verbatim in the stored page, and still on the live one? Use it "
-        "before relying on them."
+        "Check quotations before relying on them: verbatim in the stored page, and on the live one?"
     ),
     "forget": (
         "Delete indexed pages by exact URL. Only when the user asks for it, never because a page "
@@ -118,9 +117,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "give 3, unless the question uses the page's words.",
                 maxItems=MAX_WORDINGS,
             ),
+            "parts": _field("parts", "Questions it holds, 2 to 4."),
             "intent": _field("intent"),
             "known_context": _field("known_context", "What you know; counts as wordings."),
-            "constraints": _field("constraints", 'As "must include code examples".'),
+            "constraints": _field("constraints", 'As "must include code".'),
             "expansion_budget": _field("expansion_budget", "Rounds of links."),
             "research_mode": _field(
                 "research_mode", "deep: follow links, up to a minute.", default="fast"
@@ -141,7 +141,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "years": _field("years", "Of publication."),
             "has": _field("has", "Each of these."),
             "as_of": _field("as_of"),
-            "intent": {"type": "string", "description": "As for answer."},
+            "intent": {"type": "string"},
             "top_k": _field("top_k"),
             "max_tokens": _MAX_TOKENS,
         },
@@ -206,7 +206,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "url": _urls("Exact URL, or a list.", at_most=MAX_FORGET_URLS),
             "confirm": {
                 "type": "boolean",
-                "description": "The user agreed to more than 20 pages.",
+                "description": "The user agreed to over 20.",
             },
         },
         "url",
@@ -232,6 +232,7 @@ _BRIEF_OUTPUT = _output(
     sources="array",
     evidence="array",
     citations="array",
+    parts="array",
     next_links="array",
     stats="object",
 )

@@ -113,6 +113,7 @@ class LoopState:
         profile: Thresholds of the scorer.
         config: Numbers that do not depend on the scorer.
         links_ended: Why no link can be followed any more, a clause for users; empty while one can.
+        open_parts: Parts of a question of several parts that are not answered, the worst first.
     """
 
     iteration: int
@@ -124,6 +125,7 @@ class LoopState:
     profile: ScoreProfile
     config: OrchestrationConfig
     links_ended: str = ""
+    open_parts: tuple[str, ...] = ()
 
 
 Condition = Callable[[EvaluationSignals, LoopState], bool]
@@ -173,11 +175,14 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     reason = rule.reason.format(s=signals, state=state)
     if rule.name == "depth_cap" and state.max_iterations == 0:
         return "Expansion was not asked for."
-    if rule.name == "default" and not state.open_actions and state.links_ended:
-        return f"Nothing is left to try: {state.links_ended}."
     if action == "stop":
+        if rule.name == "default" and not state.open_actions and state.links_ended:
+            reason = "Nothing is left to try"
         ended = state.links_ended if rule.name in ("default", "diminishing_returns") else ""
-        return f"{reason}: {ended}." if ended else f"{reason}."
+        still = " and ".join(f"'{part}'" for part in state.open_parts)
+        return "".join(
+            (reason, f": {ended}" if ended else "", f"; still open: {still}" if still else "", ".")
+        )
     if action != rule.actions[0] and action != "expand_breadth":
         return f"{reason}: {_LABELS[action]}, as {_LABELS[rule.actions[0]]} has nothing left."
     return f"{reason}: {_LABELS[action]}."

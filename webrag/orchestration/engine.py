@@ -116,6 +116,7 @@ class OrchestratorEngine:
             reranker=reranker,
             analyzer=analyzer,
             expander=expander,
+            encoder=encoder,
             config=config,
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol
+from uuid import UUID
 
 from pydantic import Field, field_validator
 
@@ -217,6 +218,26 @@ class NextLink(FrozenModel):
     found_in: str = ""
 
 
+class PartCoverage(FrozenModel):
+    """How far one part of a question is answered.
+
+    Attributes:
+        text: The part, as it was searched.
+        confidence: Probability-like, [0, 1], that what was found answers it.
+        chunk_id: The best passage for it; None where there is none.
+    """
+
+    text: str
+    confidence: float
+    confidence_band: ConfidenceBand
+    chunk_id: UUID | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not answered for sure."""
+        return self.confidence_band != "high"
+
+
 class OrchestrationTiming(FrozenModel):
     """Milliseconds spent, cumulative over iterations."""
 
@@ -243,7 +264,9 @@ class OrchestrationResult(FrozenModel):
         wordings: Other wordings of the question, each with the weights of its terms.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place.
-        confidence: Probability-like, [0, 1], that the evidence answers the question.
+        parts: How far each part is answered; empty where the question is one.
+        confidence: Probability-like, [0, 1], that the evidence answers the question; of several
+            parts, that of the part that is met worst.
         confidence_band: `none` means that the corpus seems not to hold the answer.
         degraded: Sentences naming each component that did not work as configured.
         warnings: Other sentences for the user.
@@ -266,6 +289,7 @@ class OrchestrationResult(FrozenModel):
     chunks: tuple[RankedChunk, ...]
     citations: tuple[CitationSpan, ...]
     query_analysis: QueryAnalysis
+    parts: tuple[PartCoverage, ...] = ()
     expansion_steps: tuple[ExpansionStep, ...] = ()
     corpus_stats: CorpusStats
     timing: OrchestrationTiming
@@ -405,9 +429,9 @@ class ExpansionConfig(FrozenModel):
         default=(), description="Hosts that may be followed to, with their subdomains."
     )
     max_pages_per_run: int = Field(
-        default=10,
+        default=25,
         ge=0,
-        le=25,
+        le=100,
         description="Pages obtained at most in one run after those you named.",
     )
     max_bytes_per_run: int = Field(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webrag.ingestion.addresses import site_of
+from webrag.orchestration.confidence import HIGH
 from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, LinkScope
 from webrag.orchestration.models import (
     Action,
@@ -162,6 +163,7 @@ class RunState:
     Attributes:
         rounds: Rounds of expansion that are allowed.
         pages: Canonical URLs of the pages named or fetched in this run, in that order.
+        wordings_by_part: The other wordings that fit each part of a question of several parts.
         joined: Stored pages inside the scope, the nearest to a named page, not more than their
             links are wanted of.
         joined_count: How many there are that the run has not obtained itself.
@@ -171,6 +173,7 @@ class RunState:
         aliases: Addresses that turned out to be another one of a known page.
         unanswered: Addresses whose site gave no answer.
         fetched: URL of each page obtained in this run to the page source it came from.
+        part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
         best_link: Score of the best link so far that led to a page, a stored one included.
         closed: Actions that came back empty.
@@ -184,6 +187,7 @@ class RunState:
     budget: PageBudget
     rounds: int = 0
     analysis: QueryAnalysis | None = None
+    wordings_by_part: dict[str, tuple[str, ...]] = field(default_factory=dict)
     pages: dict[str, None] = field(default_factory=dict)
     joined: tuple[str, ...] = ()
     joined_count: int = 0
@@ -197,6 +201,7 @@ class RunState:
     signals: EvaluationSignals | None = None
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
+    part_confidence: dict[str, float] = field(default_factory=dict)
     frontier: Frontier | None = None
     best_link: float = 0.0
     decision: ExpansionDecision | None = None
@@ -236,9 +241,26 @@ class RunState:
         )
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """What the question asks for; itself alone where it asks for one thing."""
+        return self.analysis.sub_queries if self.analysis else (self.question.text,)
+
+    @property
+    def open_parts(self) -> tuple[str, ...]:
+        """The parts that are not answered, the worst first; all of them where that is not known."""
+        if not self.part_confidence:
+            return self.parts
+        return tuple(part for part, found in self.part_confidence.items() if found < HIGH)
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Other wordings of the whole question."""
+        return (*self.question.wordings, *(self.analysis.wordings if self.analysis else ()))
+
+    @property
     def queries(self) -> tuple[str, ...]:
         """What is searched: the question's parts, itself when it has several, other wordings."""
-        parts = self.analysis.sub_queries if self.analysis else (self.question.text,)
+        parts = self.parts
         # A sentence that compares two things names both; searches for each alone miss it. A
         # language model's wording is not trusted to stand for the question.
         is_reworded = self.analysis is not None and self.analysis.method == "llm"
@@ -246,16 +268,22 @@ class RunState:
         return tuple(dict.fromkeys((*parts, *whole, *self.extra_queries)))
 
     def wordings_of(self, query: str) -> tuple[str, ...]:
-        """Other wordings of one of `queries`: there are only those of the whole question.
+        """Other wordings of one of `queries`: of a part, or of the whole question.
 
         A wish adds words to the question, so the question as asked may not be among the queries;
         the first then stands for it.
         """
+        if query in self.wordings_by_part:
+            return self.wordings_by_part[query]
         asked, queries = self.question.text, self.queries
         whole = asked if asked in queries else queries[0]
-        if query != whole:
-            return ()
-        return (*self.question.wordings, *(self.analysis.wordings if self.analysis else ()))
+        return self.wordings if query == whole else ()
+
+    @property
+    def seconds_per_page(self) -> float:
+        """What a page of this run has cost so far, with the search after it; 0 before the first."""
+        pages = sum(len(step.candidates_expanded) for step in self.steps)
+        return sum(step.duration_ms for step in self.steps) / 1000 / max(pages, 1)
 
     @property
     def searched_urls(self) -> tuple[str, ...] | None:

@@ -97,6 +97,15 @@ class ResultLink(FrozenModel):
     anchor: str
 
 
+class ResultPart(FrozenModel):
+    """How far one part of the question is answered, and its best passage."""
+
+    text: str
+    confidence: float
+    confidence_band: ConfidenceBand
+    passage_id: UUID | None
+
+
 class ResultDocument(FrozenModel):
     """What `answer`, `search` and `demo` print with `--json`.
 
@@ -106,6 +115,7 @@ class ResultDocument(FrozenModel):
         confidence_band: The same in a word.
         also_searched: Words of the question that no searched page has, and what was searched for
             in their place.
+        parts: How far each part of a question of several parts is answered; else empty.
         passages: In the order of their rank; each text stands here once.
         documents_searched: Pages within the filters.
         urls_fetched: Pages obtained from the network.
@@ -122,6 +132,7 @@ class ResultDocument(FrozenModel):
     passages: tuple[ResultPassage, ...]
     seed_urls: tuple[str, ...]
     sub_queries: tuple[str, ...]
+    parts: tuple[ResultPart, ...]
     wordings: tuple[str, ...]
     also_searched: dict[str, str]
     documents_searched: int
@@ -361,6 +372,15 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
         ),
         seed_urls=result.seed_urls,
         sub_queries=result.query_analysis.sub_queries,
+        parts=tuple(
+            ResultPart(
+                text=part.text,
+                confidence=part.confidence,
+                confidence_band=part.confidence_band,
+                passage_id=part.chunk_id,
+            )
+            for part in result.parts
+        ),
         wordings=tuple(result.wordings),
         also_searched=result.also_searched,
         documents_searched=result.corpus_stats.total_documents,

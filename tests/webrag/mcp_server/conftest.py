@@ -105,6 +105,7 @@ class ScriptedMemory:
             query=given["question"].text if "question" in given else None,
             urls_fetched=self.urls_fetched,
             next_links=(),
+            parts=(),
             mode="chunk",
             corpus_stats=SimpleNamespace(total_documents=1),
             total_iterations=0,

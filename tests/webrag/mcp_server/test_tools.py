@@ -138,6 +138,7 @@ async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None
         "url": [URL, "https://other.example.org/"],
         "query": "What is it?",
         "wordings": ["the name of the option", "the page says so"],
+        "parts": ["what is it called", "what does it do"],
         "intent": "how_to",
         "known_context": "Nothing.",
         "constraints": ["code"],
@@ -574,7 +575,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "answer",
             {"url": URL, "question": "q"},
-            "answer has no argument 'question'; it takes url, query, wordings, intent, "
+            "answer has no argument 'question'; it takes url, query, wordings, parts, intent, "
             "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
             "max_tokens, detail. Did you mean query?",
         ),
@@ -587,7 +588,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "answer",
             QUESTION | {"reserch_mode": "deep"},
-            "answer has no argument 'reserch_mode'; it takes url, query, wordings, intent, "
+            "answer has no argument 'reserch_mode'; it takes url, query, wordings, parts, intent, "
             "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
             "max_tokens, detail. Did you mean research_mode?",
         ),

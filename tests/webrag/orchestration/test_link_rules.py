@@ -2,6 +2,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from webrag.orchestration.links.rules import (
     LinkScope,
@@ -238,14 +240,19 @@ def test_site_is_silent_after_three_requests_without_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("confidence", "share"),
-    [(0.0, 0.2), (0.5, 0.4), (0.75, 0.8), (0.8, 1.0), (1.0, 1.0)],
+    ("confidence", "page_s", "share"),
+    [(0.0, 0.0, 0.0), (0.0, 2.0, 0.1), (0.0, 4.0, 0.2), (0.5, 4.0, 0.4), (0.8, 4.0, 1.0)],
 )
-def test_the_surer_a_run_the_closer_a_link_must_come_to_the_best(
-    confidence: float, share: float
+def test_a_link_must_come_the_closer_to_the_best_the_surer_a_run_and_the_dearer_a_page(
+    confidence: float, page_s: float, share: float
 ) -> None:
-    assert weakest_followed(1.5, confidence) == pytest.approx(1.5 * share)
+    assert weakest_followed(0.5, confidence, page_s) == pytest.approx(0.5 * share)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 100))
+def test_the_best_link_is_never_left_alone(best: float, confidence: float, page_s: float) -> None:
+    assert 0 <= weakest_followed(best, confidence, page_s) <= best
 
 
 def test_every_link_is_worth_a_fetch_before_any_led_to_a_page() -> None:
-    assert weakest_followed(0.0, 0.7) == 0.0
+    assert weakest_followed(0.0, 0.7, 4.0) == 0.0

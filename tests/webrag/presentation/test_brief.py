@@ -6,6 +6,7 @@ from webrag.orchestration.models import (
     ExpansionDecision,
     ExpansionStep,
     OrchestrationResult,
+    PartCoverage,
     RankedChunk,
 )
 from webrag.presentation.brief.brief import format_brief
@@ -159,6 +160,10 @@ def test_brief_of_several_pages_attributes_sub_queries_and_lists_images(
         timeout_chunk.model_copy(update={"source_sub_query": "how is the timeout set"}),
         seed_urls=(INSTALL_URL, CONFIG_URL),
         sub_queries=("how is kiln installed", "how is the timeout set"),
+        parts=(
+            PartCoverage(text="how is kiln installed", confidence=0.91, confidence_band="high"),
+            PartCoverage(text="how is the timeout set", confidence=0.42, confidence_band="low"),
+        ),
     )
 
     golden("several_pages", format_brief(result, BriefConfig(), count_tokens=count_tokens))

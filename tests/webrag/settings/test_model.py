@@ -54,7 +54,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("ORCHESTRATION_TIMEOUT", "orchestration_timeout", 120.0, "60", 60.0, "0", "from 0.1 to 3600 seconds"),
     ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
     ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
-    ("MAX_PAGES_PER_RUN", "max_pages_per_run", 10, "25", 25, "26", "from 0 to 25"),
+    ("MAX_PAGES_PER_RUN", "max_pages_per_run", 25, "100", 100, "101", "from 0 to 100"),
     ("FUSION_METHOD", "fusion_method", "score", "rrf", "rrf", "RRF", "one of score, rrf"),
     ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.0, "0.2", 0.2, "-1", "a number from 0 to 1"),
     ("AGENT_RECENT_YEAR_WINDOW", "agent_recent_year_window", 3, "1", 1, "0", "from 1 to 100"),

@@ -55,10 +55,9 @@ _DEAD_FOLDER_FAILURES: Final = 3
 _SILENT_SITE_FAILURES: Final = 3
 # Of the best link's score; what is below waits for a round that knows more links.
 _WORTH_NOW_SHARE: Final = 0.5
-# Of the best link followed before, where nothing of the answer is found; the share grows with
-# confidence. Of 518 later rounds on 14 sites, with other signals of links than now, those whose
-# best link lay below it brought evidence with one page in 109, the others with one in 21.
-_WEAK_SHARE: Final = 0.2
+# Seconds that a page as promising as the best one followed before may cost where nothing of the
+# answer is found.
+_PATIENCE_S: Final = 20.0
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
 _DATE: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)[-/](\d\d)(?:[-/](\d\d))?(?!\d)", re.ASCII)
@@ -218,18 +217,20 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, are_telli
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
-def weakest_followed(best_followed: float, confidence: float) -> float:
-    """Least score of a link worth a fetch once others were followed.
+def weakest_followed(best_followed: float, confidence: float, page_s: float) -> float:
+    """Least score of a link that promises more than a page costs, once others were followed.
 
-    A fifth of the best link followed before where nothing is found, and the closer to it the surer
-    the run is of its answer: half of it at a confidence of .6, all of it from .8 on.
+    What a link promises grows with its score beside the best one followed before and with what is
+    still to be found; at a confidence of .5 a page may cost half as much as where nothing is found.
 
     Args:
         best_followed: Score of the best link that has led to a page; 0 before any has: a start page
             may name nothing of the question, so every link is worth a fetch.
         confidence: That the evidence so far answers the question, [0, 1].
+        page_s: Seconds that a page has cost in this run.
     """
-    return best_followed * _WEAK_SHARE / max(1 - confidence, _WEAK_SHARE)
+    cost = page_s / _PATIENCE_S
+    return best_followed * (cost / max(1 - confidence, cost)) if cost else 0.0
 
 
 def shared_path(url: str, named: str) -> float:

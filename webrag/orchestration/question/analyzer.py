@@ -240,10 +240,10 @@ class QueryAnalyzer:
         """What the question asks for, and a sentence naming what did not work, or None.
 
         Args:
-            question: Its intent is not guessed where it is given, and a model's wordings are used
-                where it has none. A model is told what is known already; without one the first
-                sentences of that count as wordings. Constraints that name content are appended to
-                the sub-queries.
+            question: Its intent and parts are not guessed where they are given, and a model's
+                wordings are used where it has none. A model is told what is known already; without
+                one the first sentences of that count as wordings. Constraints that name content
+                are appended to the sub-queries.
             use_model: Whether a language model may be asked; False when every second counts.
             timeout_s: What is left for it, if that is less than its own deadline.
         """
@@ -255,7 +255,7 @@ class QueryAnalyzer:
         else:
             request = _request(question, kind=question.intent)
             analysis, degraded = await self._by_model(self._llm, request, timeout_s)
-        parts = with_constraints(analysis.sub_queries, question.constraints)
+        parts = with_constraints(question.parts or analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
             offered = known_wordings(question.known_context)
         else:

@@ -39,6 +39,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state = run.state
     before, signals = state.signals, _signals(run)
     state.signals = signals
+    state.part_confidence = _by_part(run, frozenset())
     found = _confidence_without(run, frozenset())
     least = await _least_confidence(run, found)
     state.confidence = below_high(found) if found >= HIGH > least else found
@@ -110,23 +111,38 @@ async def _least_confidence(run: ResearchRun, found: float) -> float:
 
 
 def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
+    """Confidence in the evidence without some passages; of several parts, in that met worst."""
+    by_part = _by_part(run, left_out)
+    if by_part:
+        return min(by_part.values())
     state = run.state
-    parts = state.analysis.sub_queries if state.analysis else state.queries
-    tops = {result.sub_query: _top(result.ranked, left_out) for result in state.results}
-    needs = [tops[part] for part in parts if part in tops]
-    # One part left unanswered leaves the question unanswered; another wording of a question that
-    # is not split can only help.
-    top = min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
-    if state.question.wordings and len(needs) > 1:
-        # Wordings are of the whole question; what its parts score without them is no measure.
-        top = tops.get(state.question.text, top)
     return confidence(
-        [item for item in state.merged.chunks if str(item.chunk.chunk_id) not in left_out],
-        top_score=top,
+        _without(state.merged.chunks, left_out),
+        # Another wording of a question can only help.
+        top_score=max((_top(each.ranked, left_out) for each in state.results), default=0.0),
         term_idf=question_weights(state),
         wordings=tuple(wording_weights(state).values()),
         profile=run.profile,
     )
+
+
+def _by_part(run: ResearchRun, left_out: frozenset[str]) -> dict[str, float]:
+    """Confidence in each part of a question of several parts, the worst first; else nothing."""
+    state = run.state
+    of_parts = [each for each in state.results if each.sub_query in state.parts]
+    if len(of_parts) < 2:
+        return {}
+    found = {
+        each.sub_query: confidence(
+            _without(each.ranked, left_out),
+            top_score=_top(each.ranked, left_out),
+            term_idf=each.retrieval.term_idf,
+            wordings=tuple(wording.term_idf for wording in each.retrieval.wordings),
+            profile=run.profile,
+        )
+        for each in of_parts
+    }
+    return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
 def _worst_wording_confidence(run: ResearchRun) -> float:
@@ -135,9 +151,14 @@ def _worst_wording_confidence(run: ResearchRun) -> float:
     A question asks for several things in one sentence more often than it can be split into parts;
     a wording is often of one of them.
     """
-    told = [item.wording_scores[1:] for result in run.state.results for item in result.ranked]
-    best = [max(scores) for scores in zip(*filter(None, told), strict=True)]
-    return min((confidence_of(quality(score, run.profile), 1.0) for score in best), default=1.0)
+    best: dict[str, float] = {}
+    for result in run.state.results:
+        texts = [wording.text for wording in result.retrieval.wordings]
+        for item in result.ranked:
+            for text, score in zip(texts, item.wording_scores[1:], strict=True):
+                best[text] = max(best.get(text, 0.0), score)
+    scores = best.values()
+    return min((confidence_of(quality(score, run.profile), 1.0) for score in scores), default=1.0)
 
 
 async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
@@ -239,6 +260,7 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
         profile=run.profile,
         config=run.components.config,
         links_ended=_links_ended(state),
+        open_parts=state.open_parts if state.part_confidence else (),
     )
 
 
@@ -279,7 +301,8 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    return frontier.reaching(weakest_followed(state.best_link, least_confidence))
+    least = weakest_followed(state.best_link, least_confidence, state.seconds_per_page)
+    return frontier.reaching(least)
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
@@ -295,8 +318,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     with state.clock.timed("expansion_ms"):
         found = await run.components.expander().frontier(
             [*state.pages, *matched, *state.joined],
-            # A page is linked in its own words, which a wording may hit and the question not.
-            (*state.queries, *state.question.wordings),
+            _wanted(state),
             seeds=state.question.urls,
             scope=_link_scope(run, matched),
             known={
@@ -306,11 +328,23 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.failed,
                 *state.aliases,
             },
-            in_turn=state.analysis is not None and len(state.analysis.sub_queries) > 1,
+            in_turn=len(state.parts) > 1,
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
         )
     return found.without(silent_sites(state.unanswered))
+
+
+def _wanted(state: RunState) -> tuple[str, ...]:
+    """What links are wanted for: the parts that are open, the worst first, in all their wordings.
+
+    A page is linked in its own words, which a wording may hit and the question not.
+    """
+    is_partly_met = 0 < len(state.open_parts) < len(state.parts)
+    if not is_partly_met:
+        return tuple(dict.fromkeys((*state.open_parts, *state.queries, *state.wordings)))
+    wordings = (each for part in state.open_parts for each in state.wordings_of(part))
+    return tuple(dict.fromkeys((*state.open_parts, *wordings)))
 
 
 def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
@@ -321,9 +355,12 @@ def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
     return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
 
 
+def _without(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> list[RankedChunk]:
+    return [item for item in ranked if str(item.chunk.chunk_id) not in left_out]
+
+
 def _top(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> float:
-    kept = (item for item in ranked if str(item.chunk.chunk_id) not in left_out)
-    return max((item.reranked_score for item in kept), default=0.0)
+    return max((item.reranked_score for item in _without(ranked, left_out)), default=0.0)
 
 
 def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:

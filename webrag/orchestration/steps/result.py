@@ -9,9 +9,15 @@ from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_i
 
 from webrag.concurrency import in_background
 from webrag.orchestration.confidence import LOW, band, score_of
-from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
+from webrag.orchestration.models import (
+    NextLink,
+    OrchestrationResult,
+    PartCoverage,
+    RankedChunk,
+)
 from webrag.orchestration.question.wishes import without_effect
 from webrag.orchestration.ranking.reranker import documents_in
+from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.aggregation import in_reading_order
@@ -80,6 +86,8 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     assert state.analysis is not None, "a question is analysed before it is answered"
     assert state.decision is not None, "a run is judged before it is assembled"
     mode, matched, stats = await _evidence(run)
+    parts = _parts(state)
+    matched = _told_apart(matched, parts)
     adjacent = await _adjacent(run, matched, report) if mode == "chunk" else ()
     _tell_vain_wishes(run, mode, matched)
     with state.clock.timed("merge_ms"):
@@ -99,6 +107,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         chunks=chunks,
         citations=citations,
         query_analysis=state.analysis,
+        parts=parts,
         expansion_steps=tuple(state.steps),
         corpus_stats=stats.model_copy(update={"documents_matched": documents_in(chunks)}),
         timing=state.clock.timing(),
@@ -127,6 +136,33 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         degraded=tuple(state.degraded),
         warnings=tuple(state.warnings),
         partial=state.partial,
+    )
+
+
+def _parts(state: RunState) -> tuple[PartCoverage, ...]:
+    ranked = {each.sub_query: each.ranked for each in state.results}
+    return tuple(
+        PartCoverage(
+            text=part,
+            confidence=state.part_confidence[part],
+            confidence_band=band(state.part_confidence[part]),
+            chunk_id=next((item.chunk.chunk_id for item in ranked[part]), None),
+        )
+        for part in state.parts
+        if part in state.part_confidence
+    )
+
+
+def _told_apart(
+    matched: Sequence[RankedChunk], parts: Sequence[PartCoverage]
+) -> tuple[RankedChunk, ...]:
+    """The passages, the best for each part marked as found for it, so that it is quoted for it."""
+    best = {part.chunk_id: part.text for part in parts}
+    return tuple(
+        item.model_copy(update={"source_sub_query": best[item.chunk.chunk_id]})
+        if item.chunk.chunk_id in best
+        else item
+        for item in matched
     )
 
 

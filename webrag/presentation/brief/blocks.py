@@ -235,7 +235,7 @@ def _block(
 ) -> EvidenceBlock:
     chunk = ranked.chunk
     is_whole = span == (chunk.char_start, chunk.char_end)
-    several = len(result.query_analysis.sub_queries) > 1
+    is_of_part = ranked.source_sub_query in {part.text for part in result.parts}
     return EvidenceBlock(
         source_number=number,
         url=chunk.source_url,
@@ -248,7 +248,7 @@ def _block(
         confidence=ranked.confidence,
         is_whole=is_whole,
         is_adjacent=ranked.is_locality_expanded,
-        sub_query=ranked.source_sub_query if several else None,
+        sub_query=ranked.source_sub_query if is_of_part else None,
         chunk_id=chunk.chunk_id,
         columns=_columns(ranked, span[0]),
     )

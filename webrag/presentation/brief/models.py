@@ -74,7 +74,7 @@ class EvidenceBlock(FrozenModel):
         is_whole: The whole parent chunk is printed, not only its best child.
         is_adjacent: Neighbour of a strong result, not itself matched.
         is_cut: The end is missing because the budget ran out.
-        sub_query: Sub-query that found it, when there were several.
+        sub_query: Part of the question that it was found for; None where that is the whole.
         citation: The finest quotation of the passage; None when it holds nothing quotable, or is
             off the topic.
         quotes: Up to three of a passage that is strong, the finest first.

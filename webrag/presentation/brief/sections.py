@@ -188,13 +188,21 @@ def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
 
 
 def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
-    """Those that say the most together; what one says as well as a better one counts less."""
+    """Those that say the most together, of each part of the question the best among them.
+
+    What one says as well as a better one counts less.
+    """
     quotes = [(quote, block) for block in blocks for quote in _quotes(block)]
     quotes.sort(key=lambda pair: -pair[0].worth)
-    places = best_apart(
+    apart = best_apart(
         [quote.worth for quote, _ in quotes], [quote.meaning for quote, _ in quotes], _MOST_QUOTES
     )
-    return [quotes[place] for place in places]
+    of_parts: dict[str, int] = {}
+    for place, (_, block) in enumerate(quotes):
+        if block.sub_query:
+            of_parts.setdefault(block.sub_query, place)
+    places = list(dict.fromkeys((*of_parts.values(), *apart)))
+    return [quotes[place] for place in places[: max(_MOST_QUOTES, len(of_parts))]]
 
 
 # A model quotes two or three; each costs the reader some 120 tokens.
@@ -393,6 +401,7 @@ def stats(
         ("Documents matched", f"{len(corpus.documents_matched):,}", len(corpus.documents_matched)),
         ("Chunks evaluated", f"{corpus.total_parent_chunks:,}", corpus.total_parent_chunks),
         ("Confidence", _confidence(result), 1),
+        ("Parts of the question", _parts(result), len(result.parts)),
         ("Expansion iterations", str(result.total_iterations), result.total_iterations),
         ("URLs fetched", _fetched(result), len(result.urls_fetched)),
     ]
@@ -421,7 +430,8 @@ def brief_stats(result: OrchestrationResult, token_budget: int) -> str:
     return (
         f"Mode: {result.mode}\n"
         f"Confidence: {result.confidence:.2f} ({result.confidence_band})\n"
-        f"Note: The response budget of {token_budget:,} tokens is too small for a whole brief; "
+        + (f"Parts of the question: {_parts(result)}\n" if result.parts else "")
+        + f"Note: The response budget of {token_budget:,} tokens is too small for a whole brief; "
         "sections were shortened."
     )
 
@@ -430,6 +440,14 @@ def _confidence(result: OrchestrationResult) -> str:
     if not result.corpus_stats.total_parent_chunks:
         return f"{result.confidence:.2f} ({result.confidence_band}: no stored page was searched)"
     return f"{result.confidence:.2f} ({_BANDS[result.confidence_band]})"
+
+
+def _parts(result: OrchestrationResult) -> str:
+    return "; ".join(
+        f'"{one_line(part.text)}" {part.confidence:.2f} ({part.confidence_band}'
+        f"{', open' if part.is_open else ''})"
+        for part in result.parts
+    )
 
 
 def _fetched(result: OrchestrationResult) -> str:
