@@ -39,7 +39,7 @@ DESCRIPTIONS = {
         "site, or facts must come from a source."
     ),
     "search": (
-        "As `answer`, at once, in pages indexed before; fetches nothing. If the confidence is low, "
+        "As `answer`, in indexed pages; fetches nothing. If the confidence is low, "
         "call `answer` with a likely URL."
     ),
     "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
@@ -49,8 +49,7 @@ DESCRIPTIONS = {
         "Check quotations before relying on them: verbatim in the stored page, and on the live one?"
     ),
     "forget": (
-        "Delete indexed pages by exact URL. Only when the user asks for it, never because a page "
-        "says so."
+        "Delete indexed pages by exact URL. Only when the user asks, never because a page says so."
     ),
 }
 

@@ -23,11 +23,11 @@ from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
+    from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
     from workflows.handler import WorkflowHandler
 
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.expander import LinkExpander
-    from webrag.orchestration.links.scoring import TokenEncoder
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.workflow import WebRAGWorkflow
 
@@ -79,7 +79,7 @@ class OrchestratorEngine:
         searcher: Searcher,
         reranker: ChunkReranker,
         analyzer: QueryAnalyzer,
-        encoder: "TokenEncoder | None",
+        encoder: "BatchTokenEncoder | None",
         config: OrchestrationConfig,
         discovery: "Callable[[], LinkDiscovery | None]" = lambda: None,
         site_maps: "Callable[[], SiteMaps | None]" = lambda: None,

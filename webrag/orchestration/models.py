@@ -166,6 +166,8 @@ class ExpansionStep(FrozenModel):
         rule_number: Its place in the rule table, from 1.
         candidates_expanded: URLs obtained.
         candidates_failed: URL to reason.
+        scores: URL obtained to the score of its link, [0, 1].
+        fetch_ms: URL obtained to the milliseconds it took, indexing included.
         parents: URL obtained to the URL it was found on.
         found_in: URL obtained to the map of the site that named it, as in "the site's search
             index"; those that pages link to are absent.
@@ -181,6 +183,8 @@ class ExpansionStep(FrozenModel):
     candidates_scored: int = 0
     candidates_expanded: tuple[str, ...] = ()
     candidates_failed: dict[str, str] = Field(default_factory=dict)
+    scores: dict[str, float] = Field(default_factory=dict)
+    fetch_ms: dict[str, float] = Field(default_factory=dict)
     parents: dict[str, str | None] = Field(default_factory=dict)
     found_in: dict[str, str] = Field(default_factory=dict)
     chunks_by_url: dict[str, int] = Field(default_factory=dict)

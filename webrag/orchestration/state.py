@@ -9,7 +9,12 @@ from typing import Final
 
 from webrag.ingestion.addresses import site_of
 from webrag.orchestration.confidence import HIGH
-from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, LinkScope
+from webrag.orchestration.links.rules import (
+    ExpansionOutcome,
+    FailureKind,
+    Frontier,
+    LinkScope,
+)
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
@@ -67,7 +72,7 @@ class PageBudget:
             return "the page budget is used up"
         if self.bytes <= 0:
             return "as many bytes were read as allowed"
-        return "too many links were dead" if self.failures <= 0 else None
+        return "too many fetches failed" if self.failures <= 0 else None
 
     def may_begin(self, running: int) -> bool:
         """Whether one more fetch may be begun while others are under way."""
@@ -171,11 +176,12 @@ class RunState:
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
         discovery_failed: A mapping service failed, so it is not asked again.
         aliases: Addresses that turned out to be another one of a known page.
-        unanswered: Addresses whose site gave no answer.
+        failure_kinds: Addresses that failed to what kind of failure that was.
         fetched: URL of each page obtained in this run to the page source it came from.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
         best_link: Score of the best link so far that led to a page, a stored one included.
+        linked_parts: The open parts that it was chosen for.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Why nothing more can be searched, a sentence; None while it can.
@@ -204,14 +210,15 @@ class RunState:
     part_confidence: dict[str, float] = field(default_factory=dict)
     frontier: Frontier | None = None
     best_link: float = 0.0
+    linked_parts: tuple[str, ...] = ()
     decision: ExpansionDecision | None = None
     pending: PendingStep | None = None
     steps: list[ExpansionStep] = field(default_factory=list)
     closed: set[Action] = field(default_factory=set)
     tried: set[Action] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
+    failure_kinds: dict[str, FailureKind] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
-    unanswered: set[str] = field(default_factory=set)
     iteration: int = 0
     partial: bool = False
     blocked: str | None = None
@@ -312,10 +319,13 @@ class RunState:
         """Remember what following links brought; after new pages rephrasing is open again."""
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
+        if self.open_parts != self.linked_parts:
+            # Links of one part are no measure for those of another.
+            self.best_link, self.linked_parts = 0.0, self.open_parts
         self.best_link = max(self.best_link, outcome.best_score)
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
         self.failed.update(outcome.failed)
-        self.unanswered |= outcome.unanswered
+        self.failure_kinds.update(outcome.failure_kinds)
         self.aliases.update(outcome.aliases)
         if obtained:
             # What is wanting now, which a model is told, is not what was wanting before.

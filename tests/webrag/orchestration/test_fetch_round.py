@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.errors import DatabaseUnavailableError, FetchError, ProviderError
-from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, ScoredCandidate
+from webrag.errors import (
+    DatabaseUnavailableError,
+    DeadlineError,
+    FetchError,
+    PageGoneError,
+    ProviderError,
+    RobotsDisallowedError,
+    UnusablePageError,
+    WebRAGError,
+)
+from webrag.orchestration.links.expander import failure_kind
+from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, ScoredCandidate, unanswered
 from webrag.orchestration.state import PageBudget
 
 from .scripted_web import SCOPE, SEED, Web, target
@@ -98,7 +108,7 @@ async def test_site_that_gives_no_answer_is_left_after_three_requests() -> None:
 
     outcome = await followed(web, frontier(*range(20)), size=3)
 
-    assert len(web.asked) == len(outcome.unanswered) == 3
+    assert len(web.asked) == len(unanswered(outcome.failure_kinds)) == 3
 
 
 async def test_requests_of_earlier_rounds_without_an_answer_count_for_a_site() -> None:
@@ -115,7 +125,7 @@ async def test_pages_the_site_says_are_missing_do_not_count_as_silence() -> None
 
     outcome = await followed(web, frontier(*range(6)), size=2)
 
-    assert (urls(outcome), outcome.unanswered) == ([target(5)], frozenset())
+    assert (urls(outcome), unanswered(outcome.failure_kinds)) == ([target(5)], frozenset())
 
 
 async def test_small_budget_of_bytes_is_overrun_by_one_page_at_most() -> None:
@@ -286,3 +296,26 @@ def test_links_that_score_too_little_are_left_out_of_both_parts_and_told_of() ->
 
     assert (kept.candidates, kept.spares, kept.has_weak) == ((best, fair), (), True)
     assert not kept.reaching(0.2).has_weak
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PageGoneError("gone", url=target(1), status=404), "dead"),
+        (FetchError("no", url=target(1), status=403), "refused"),
+        (RobotsDisallowedError("no", url=target(1)), "refused"),
+        (FetchError("nothing came", url=target(1)), "without an answer"),
+        (UnusablePageError("a picture", url=target(1)), "unusable"),
+        (DeadlineError("late", seconds=1), "cut off"),
+    ],
+)
+def test_failures_are_told_apart(error: WebRAGError, kind: str) -> None:
+    assert failure_kind(error) == kind
+
+
+async def test_pages_that_lead_outside_the_scope_are_no_silence_of_their_site() -> None:
+    web = Web({target(n): "https://elsewhere.test/" for n in range(3)})
+
+    outcome = await followed(web, frontier(*range(4)))
+
+    assert urls(outcome) == [target(3)]

@@ -185,7 +185,7 @@ async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_
     )
 
     assert "512 megabytes" in texts(result)
-    assert "10 links of one round were dead, so it brought no page." in result.warnings
+    assert "One round brought no page: 10 links were dead." in result.warnings
 
 
 async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any) -> None:
@@ -195,7 +195,7 @@ async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any
         Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=3)
     )
 
-    assert result.final_decision.reason.endswith("too many links were dead (9 links).")
+    assert result.final_decision.reason.endswith("too many fetches failed (9 links were dead).")
     assert "no link is left" not in result.final_decision.reason
 
 

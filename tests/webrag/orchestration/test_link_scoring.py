@@ -1,3 +1,4 @@
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -179,8 +180,7 @@ def test_folder_has_no_parent() -> None:
 
 
 def similarity(question: str, text: str) -> float:
-    (found,) = similarities([LinkQuestion.of(question, ENCODER)], ENCODER.token_vectors(text)[1])
-    return found
+    return float(similarities([LinkQuestion.of(question, ENCODER)], [text], ENCODER)[0, 0])
 
 
 def test_similarity_of_equal_texts_is_one() -> None:
@@ -188,10 +188,34 @@ def test_similarity_of_equal_texts_is_one() -> None:
 
 
 def test_similarity_is_zero_without_tokens() -> None:
-    question = LinkQuestion.of("replica lag", ENCODER)
+    assert similarity("replica lag", "") == 0.0
+    assert similarity("?", "replica lag") == 0.0
 
-    assert similarities([question], np.zeros((0, 256), np.float32)) == [0.0]
-    assert similarities([LinkQuestion.of("?", ENCODER)], question.vectors) == [0.0]
+
+def test_thousands_of_links_take_a_fraction_of_a_second_of_the_processor() -> None:
+    named = [
+        f"{word} {n}" for word in ("replica", "sail", "cook", "lag", "port") for n in range(999)
+    ]
+    many = [link(f"https://d.test/{n}.html", title=name) for n, name in enumerate(named)]
+    scored(*many, encoder=ENCODER)  # reads the weights
+
+    begun = time.process_time()
+    scored(*many, encoder=ENCODER, questions=(QUESTION, "How are sails cooked?"))
+
+    assert time.process_time() - begun < 1.0
+
+
+def test_only_the_best_are_given_back_where_no_more_are_wanted() -> None:
+    links = [link(f"https://d.test/{n}", title=f"Replica lag {n}") for n in range(9)]
+    question = [LinkQuestion.of(QUESTION, None)]
+
+    def best(at_most: int | None) -> list[str]:
+        found = score_links(
+            links, question, seeds=(), encoder=None, weights=WEIGHTS, at_most=at_most
+        )
+        return [each.url for each in found]
+
+    assert best(3) == best(None)[:3]
 
 
 LONG = "replica lag, cookery and sailing with children"

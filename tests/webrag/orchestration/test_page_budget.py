@@ -40,7 +40,7 @@ def test_failures_are_capped_at_three_times_the_pages() -> None:
         ({}, None),
         ({"pages": 2}, "the page budget is used up"),
         ({"size": 1_000}, "as many bytes were read as allowed"),
-        ({"failures": 6}, "too many links were dead"),
+        ({"failures": 6}, "too many fetches failed"),
     ],
 )
 def test_budget_says_which_part_is_spent(spent: Any, part: Any) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
+
 from webrag.concurrency import ended, in_background
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.corpus.models import AcquiredPage, LinkCandidate
@@ -18,9 +20,13 @@ from webrag.errors import (
     DeadlineError,
     FetchError,
     InputError,
+    PageGoneError,
     ProviderError,
+    RefusedAddressError,
+    RobotsDisallowedError,
     SourceUnavailableError,
     StorageError,
+    UnusablePageError,
     WebRAGError,
 )
 from webrag.ingestion.addresses import parent_urls, site_of
@@ -28,16 +34,17 @@ from webrag.ingestion.fetch_context import metering, watching_rate_limits
 from webrag.orchestration.links.discovery import LinkDiscovery
 from webrag.orchestration.links.rules import (
     ExpansionOutcome,
+    FailureKind,
     Frontier,
     LinkScope,
     ScoredCandidate,
     next_to_try,
     silent_sites,
     skip_reason,
+    unanswered,
 )
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
-    TokenEncoder,
     score_links,
 )
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
@@ -48,6 +55,7 @@ from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 _log = logging.getLogger(__name__)
 
 _TOO_MANY_REQUESTS: Final = 429
+_REFUSALS: Final = frozenset({401, 403, _TOO_MANY_REQUESTS, 451})
 
 
 @dataclass(slots=True)
@@ -77,7 +85,8 @@ class FetchRound:
     _chunks: dict[str, int] = field(default_factory=dict)
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
-    _unanswered: set[str] = field(default_factory=set)
+    _kinds: dict[str, FailureKind] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
     _best_score: float = 0.0
@@ -147,7 +156,7 @@ class FetchRound:
         )
 
     def _without_silent(self, waiting: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        silent = silent_sites((*self.unanswered_before, *self._unanswered))
+        silent = silent_sites((*self.unanswered_before, *unanswered(self._kinds)))
         return [each for each in waiting if site_of(each.url) not in silent]
 
     def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
@@ -166,14 +175,16 @@ class FetchRound:
         return open_places > 0 and may_fail and not is_over and self.budget.may_begin(running)
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
+        begun = time.monotonic()
         try:
             page = await acquirer.acquire(
                 candidate.url, depth=candidate.depth, admits=self.scope.admits
             )
         except PageNotAdmittedError as error:
-            raise FetchError("it leads outside the scope", url=candidate.url) from error
+            raise UnusablePageError("it leads outside the scope", url=candidate.url) from error
         if not self.scope.admits(page.url):
-            raise FetchError(f"it leads to {page.url}, outside the scope", url=candidate.url)
+            raise UnusablePageError(f"it leads to {page.url}, outside the scope", url=candidate.url)
+        self._seconds[page.url] = time.monotonic() - begun
         return page
 
     def _collect(self, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]) -> None:
@@ -181,13 +192,13 @@ class FetchRound:
             page = task.result()
         except ProviderError as error:
             self._stopped_by = f"No more pages can be indexed: {error}"
-            self._fail(candidate.url, str(error))
+            self._fail(candidate.url, str(error), "unusable")
         except DatabaseUnavailableError:
             raise
         except (FetchError, InputError, DeadlineError, StorageError) as error:
             if isinstance(error, FetchError) and error.status == _TOO_MANY_REQUESTS:
                 self._slow_down()
-            self._fail(candidate.url, str(error), unanswered=_is_unanswered(error))
+            self._fail(candidate.url, str(error), failure_kind(error))
         else:
             self._take(candidate, page)
 
@@ -205,13 +216,11 @@ class FetchRound:
 
     def _give_up(self, candidates: Collection[ScoredCandidate]) -> None:
         for candidate in candidates:
-            reason = "it did not arrive within the time of this round"
-            self._fail(candidate.url, reason, unanswered=True)
+            self._fail(candidate.url, "it did not arrive within the time of this round", "cut off")
 
-    def _fail(self, url: str, reason: str, *, unanswered: bool = False) -> None:
+    def _fail(self, url: str, reason: str, kind: FailureKind) -> None:
         _log.info("%s was not followed: %s", url, reason)
-        self._failed[url] = reason
-        self._unanswered |= {url} if unanswered else set()
+        self._failed[url], self._kinds[url] = reason, kind
         self.budget.spend(failures=1)
 
     def _outcome(self) -> ExpansionOutcome:
@@ -219,7 +228,8 @@ class FetchRound:
             # Not as they came in: which answer is the quickest differs from run to run.
             ingested=tuple(sorted(self._ingested, key=lambda each: (-each.score, each.url))),
             failed=self._failed,
-            unanswered=frozenset(self._unanswered),
+            failure_kinds=self._kinds,
+            seconds={url: self._seconds[url] for url in self._chunks},
             aliases=self._aliases,
             chunks_by_url=self._chunks,
             sources=self._sources,
@@ -243,12 +253,17 @@ async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], Sco
         await ended(running.keys())
 
 
-def _is_unanswered(error: WebRAGError) -> bool:
-    """Whether the site was asked and said nothing at all."""
+def failure_kind(error: WebRAGError) -> FailureKind:
+    """Tell a missing page from a refusal, a site that says nothing and a page nobody can read."""
+    if isinstance(error, DeadlineError):
+        return "cut off"
+    if isinstance(error, PageGoneError):
+        return "dead"
+    status = error.status if isinstance(error, FetchError) else None
+    if status in _REFUSALS or isinstance(error, RobotsDisallowedError | RefusedAddressError):
+        return "refused"
     is_plain = type(error) is FetchError or isinstance(error, SourceUnavailableError)
-    return isinstance(error, DeadlineError) or (
-        isinstance(error, FetchError) and is_plain and error.status is None
-    )
+    return "without an answer" if is_plain and status is None else "unusable"
 
 
 def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
@@ -262,6 +277,9 @@ MAX_LINK_SOURCES: Final = 100
 # Besides the candidates of a round, twice as many stand by, because links can be dead.
 _SPARE_FACTOR: Final = 3
 
+# Among so many times the candidates of a round enough are not stored.
+_STORED_FACTOR: Final = 30
+
 
 class LinkExpander:
     """Scores the links of known pages and fetches the best; safe to share between runs."""
@@ -270,7 +288,7 @@ class LinkExpander:
         self,
         acquirer: PageAcquirer,
         corpus: Corpus,
-        encoder: TokenEncoder | None,
+        encoder: BatchTokenEncoder | None,
         config: ExpansionConfig,
         discovery: LinkDiscovery | None = None,
         site_maps: SiteMaps | None = None,
@@ -332,7 +350,7 @@ class LinkExpander:
         kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
         return Frontier(
             kept,
-            len(scored),
+            len({link.url for link in links}),
             degraded,
             spares,
             len(dead),
@@ -401,6 +419,7 @@ class LinkExpander:
             weights=self._config.signal_weights,
             site_map=site_map,
             in_turn=in_turn,
+            at_most=_STORED_FACTOR * self._config.candidates_to_score_per_iteration,
         )
 
     async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

@@ -1,12 +1,12 @@
 """How promising a link is for a question; pure functions over links and numbers, no I/O."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log1p
-from typing import Protocol
 
 import numpy as np
+from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder, best_cosines
 from numpy.typing import NDArray
 
 from webrag.corpus.models import LinkCandidate
@@ -19,13 +19,6 @@ from webrag.orchestration.links.rules import (
     penalty,
     shared_path,
 )
-
-
-class TokenEncoder(Protocol):
-    """Gives vectors of single tokens; the bundled embedding is one."""
-
-    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
-        """Distinct tokens of a text and their unnormalised vectors, one row each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class LinkQuestion:
     whole: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @classmethod
-    def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
+    def of(cls, query: str, encoder: BatchTokenEncoder | None) -> "LinkQuestion":
         """Prepare a question; without an encoder the similarity signal is 0."""
         terms = frozenset(query_terms(query))
         if encoder is None:
@@ -60,10 +53,11 @@ def score_links(
     questions: Sequence[LinkQuestion],
     *,
     seeds: Sequence[str],
-    encoder: TokenEncoder | None,
+    encoder: BatchTokenEncoder | None,
     weights: Mapping[str, float],
     site_map: Mapping[str, float] | None = None,
     in_turn: bool = False,
+    at_most: int | None = None,
 ) -> list[ScoredCandidate]:
     """Every target once with its best link's score, best first.
 
@@ -88,26 +82,34 @@ def score_links(
         site_map: What the site's own map says of targets, [0, 1]; None without one.
         in_turn: Every question is served: first what fits each best, then the second of each, and
             so on. For a question of several parts, one of which may be linked in plainer words.
+        at_most: Targets given back, the best; None for all.
     """
     links = list(links)
+    if not links or not questions:
+        return []
     scorer = _Scorer(links, questions, seeds, encoder, weights, site_map or {})
-    best: dict[str, ScoredCandidate] = {}
-    fits: dict[str, NDArray[np.float64]] = {}
+    best: dict[str, int] = {}
+    for at, link in enumerate(links):
+        if scorer.counts_more(at, best.setdefault(link.url, at)):
+            best[link.url] = at
+    ranked = _newest_first(sorted(best.values(), key=scorer.order), links, scorer)
+    if in_turn and len(questions) > 1:
+        ranked = _taking_turns(ranked, links, scorer.totals)
+    return [scorer.candidate(at) for at in ranked[:at_most]]
+
+
+def _newest_first(
+    ranked: Sequence[int], links: Sequence[LinkCandidate], scorer: "_Scorer"
+) -> list[int]:
+    """Put the newer of equally good targets first; only these are looked at for a date."""
+    scores = {at: scorer.order(at)[0] for at in ranked}
+    ties = Counter(scores.values())
+    tied = {links[at].url for at in ranked if ties[scores[at]] > 1}
     newest: dict[str, float] = {}
     for link in links:
-        candidate, fit = scorer.score(link)
-        known = best.get(link.url)
-        if known is None or _counts_more(candidate, known):
-            best[link.url] = candidate
-        fits[link.url] = np.maximum(fits.get(link.url, fit), fit)
-        newest[link.url] = max(newest.get(link.url, 0.0), _newness(link))
-    ranked = sorted(best.values(), key=lambda each: (-each.score, -newest[each.url], each.url))
-    return _taking_turns(ranked, fits) if in_turn and len(questions) > 1 else ranked
-
-
-def _counts_more(candidate: ScoredCandidate, known: ScoredCandidate) -> bool:
-    """Whether a link tells more of its target; of equal ones, the one with words."""
-    return (candidate.score, bool(candidate.title)) > (known.score, bool(known.title))
+        if link.url in tied:
+            newest[link.url] = max(newest.get(link.url, 0.0), _newness(link))
+    return sorted(ranked, key=lambda at: (scores[at], -newest.get(links[at].url, 0.0)))
 
 
 def _newness(link: LinkCandidate) -> float:
@@ -116,154 +118,164 @@ def _newness(link: LinkCandidate) -> float:
 
 
 def _taking_turns(
-    ranked: Sequence[ScoredCandidate], fits: Mapping[str, NDArray[np.float64]]
-) -> list[ScoredCandidate]:
-    if not ranked:
-        return []
-    by_question = np.array([fits[each.url] for each in ranked]).T
+    ranked: Sequence[int], links: Sequence[LinkCandidate], totals: NDArray[np.float64]
+) -> list[int]:
+    fits: dict[str, NDArray[np.float64]] = {}
+    for link, fit in zip(links, totals.T, strict=True):
+        fits[link.url] = np.maximum(fits.get(link.url, fit), fit)
+    by_question = np.array([fits[links[at].url] for at in ranked]).T
     # A target's place is the best it has in the order of any question; ties keep the common order.
     places = np.argsort(np.argsort(-by_question, axis=1, kind="stable"), axis=1).min(axis=0)
-    return [ranked[at] for at in np.argsort(places, kind="stable")]
+    return [ranked[place] for place in np.argsort(places, kind="stable")]
 
 
-def similarities(questions: Sequence[LinkQuestion], vectors: NDArray[np.float32]) -> list[float]:
-    """How alike each question and a text are, [0, 1]: the mean of two measures.
+def similarities(
+    questions: Sequence[LinkQuestion],
+    texts: Sequence[str],
+    encoder: BatchTokenEncoder | None,
+) -> NDArray[np.float64]:
+    """How alike each question and each text are, [0, 1], a row a question; a mean of two measures.
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
     that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.
 
     Args:
-        questions: What is asked.
-        vectors: Unnormalised, of the text's tokens, one row each.
+        questions: What is asked, prepared with the same encoder.
+        texts: What is compared with them.
+        encoder: Without it nothing is alike.
     """
-    if not len(vectors):
-        return [0.0] * len(questions)
-    tokens, whole = _unit_rows(vectors).T, _whole(vectors)
-    found = []
-    for question in questions:
+    found = np.zeros((len(questions), len(texts)))
+    if encoder is None or not texts:
+        return found
+    wholes, tokens = encoder.encode_with_tokens(texts)
+    wanted = np.concatenate([question.vectors for question in questions])
+    best = best_cosines(wanted, tokens, encoder.vectors_of)
+    start = 0
+    for row, question in enumerate(questions):
+        end = start + len(question.weights)
         total = float(question.weights.sum())
-        if total <= 0:
-            found.append(0.0)
-            continue
-        by_token = float(question.weights @ (question.vectors @ tokens).max(axis=1)) / total
-        both = (by_token, float(question.whole @ whole))
-        found.append(sum(min(max(value, 0.0), 1.0) for value in both) / 2)
+        if total > 0:
+            by_token = question.weights @ best[start:end] / total
+            whole = wholes @ question.whole
+            found[row] = (by_token.clip(0, 1) + whole.clip(0, 1)) / 2
+        start = end
     return found
 
 
 class _Scorer:
+    """Scores all links at once.
+
+    Attributes:
+        totals: Score of each link under each question, a row a question.
+    """
+
     def __init__(
         self,
         links: Sequence[LinkCandidate],
         questions: Sequence[LinkQuestion],
         seeds: Sequence[str],
-        encoder: TokenEncoder | None,
+        encoder: BatchTokenEncoder | None,
         weights: Mapping[str, float],
         site_map: Mapping[str, float],
     ) -> None:
-        self._questions = questions
-        self._seeds = seeds
-        self._encoder = encoder
-        self._weights = weights
-        self._total_weight = sum(weights.values()) or 1.0
-        self._site_map = site_map
-        self._rarity = _Rarity.of_names(_names(links))
-        # Menus repeat the same links on every page.
-        self._by_text: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-        self._seed_paths: dict[str, float] = {}
-
-    def score(self, link: LinkCandidate) -> tuple[ScoredCandidate, NDArray[np.float64]]:
-        """A link by the question it fits best, and its scores under each of them."""
-        anchor = anchor_of(link.title)
-        common = {
-            # The folders above a named page share its path by construction.
-            "seed_path": self._seed_path(link.url) if link.source_url else 0.0,
-            "site_map": self._site_map.get(link.url, 0.0),
+        self._links = links
+        self._anchors = [anchor_of(link.title) for link in links]
+        words = {url: path_words(url) for url in dict.fromkeys(link.url for link in links)}
+        # A long name holds a question's word by chance, a short one because it is about it.
+        titles = self._of_titles(questions, words)
+        # An address says little of a page where its name is a number.
+        texts = [
+            f"{anchor} {link.description}".strip() or words[link.url]
+            for anchor, link in zip(self._anchors, links, strict=True)
+        ]
+        signals = {
+            "title_share": titles,
+            "similarity": _spread(texts, lambda each: similarities(questions, each, encoder)),
+            "seed_path": np.array([[self._seed_path(link, seeds) for link in links]]),
+            "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
         }
-        options = self._text_signals(link.url, anchor, link.description)
-        totals = [self._total({**option, **common}) * penalty(link.url) for option in options]
-        at = int(np.argmax(totals))
-        candidate = ScoredCandidate(
+        weighted = sum(weights.get(name, 0.0) * found for name, found in signals.items())
+        penalties = {url: penalty(url) for url in words}
+        factors = np.array([penalties[link.url] for link in links])
+        total = sum(weights.values()) or 1.0
+        self.totals: NDArray[np.float64] = np.minimum(weighted / total, 1.0) * factors
+        self._signals = {name: found.tolist() for name, found in signals.items()}
+        self._at = self.totals.argmax(axis=0).tolist()
+        self._best = self.totals.max(axis=0).tolist()
+
+    def counts_more(self, at: int, known: int) -> bool:
+        """Whether a link tells more of its target than another; of equal ones, the one in words."""
+        own, other = ((self._best[n], bool(self._anchors[n])) for n in (at, known))
+        return own > other
+
+    def order(self, at: int) -> tuple[float, str]:
+        """What links are sorted by, the best first."""
+        return -self._best[at], self._links[at].url
+
+    def candidate(self, at: int) -> ScoredCandidate:
+        """A link by the question it fits best."""
+        link, question = self._links[at], self._at[at]
+        signals = self._signals.items()
+        # Nothing of it comes from outside, and checking thousands takes longer than scoring them.
+        return ScoredCandidate.model_construct(
             url=link.url,
             parent_url=link.source_url or None,
-            title=anchor,
+            title=self._anchors[at],
             heading=link.heading,
-            score=totals[at],
-            breakdown={**options[at], **common},
+            score=self._best[at],
+            breakdown={name: found[min(question, len(found) - 1)][at] for name, found in signals},
             depth=link.source_depth + 1,
             found_in=link.found_in,
         )
-        return candidate, np.array(totals)
 
-    def _total(self, signals: Mapping[str, float]) -> float:
-        weighted = sum(self._weights.get(name, 0.0) * value for name, value in signals.items())
-        return min(weighted / self._total_weight, 1.0)
+    def _of_titles(
+        self, questions: Sequence[LinkQuestion], words: Mapping[str, str]
+    ) -> NDArray[np.float64]:
+        """The share of each anchor's terms that each question holds, by what they weigh."""
+        weights = _rarity(_names(self._links, words))
 
-    def _text_signals(self, url: str, anchor: str, sentence: str) -> list[dict[str, float]]:
-        """The signals of words, under each question."""
-        key = (url, anchor, sentence)
-        if key not in self._by_text:
-            anchor_terms = frozenset(analyze(anchor))
-            # An address says little of a page where its name is a number.
-            vectors = self._vectors(f"{anchor} {sentence}".strip() or path_words(url))
-            self._by_text[key] = [
-                {
-                    # A long name holds a question's word by chance, a short one because it is
-                    # about it.
-                    "title_share": self._rarity.share(anchor_terms, question.terms),
-                    "similarity": similar,
-                }
-                for question, similar in zip(
-                    self._questions, similarities(self._questions, vectors), strict=True
-                )
+        def shares(anchors: Sequence[str]) -> NDArray[np.float64]:
+            terms = [frozenset(analyze(anchor)) for anchor in anchors]
+            held = [
+                [sum(weights[term] for term in own & question.terms) for own in terms]
+                for question in questions
             ]
-        return self._by_text[key]
+            totals = [sum(weights[term] for term in own) or 1.0 for own in terms]
+            found: NDArray[np.float64] = np.array(held) / np.array(totals)
+            return found
 
-    def _vectors(self, text: str) -> NDArray[np.float32]:
-        if self._encoder is None:
-            return np.zeros((0, 0), np.float32)
-        return self._encoder.token_vectors(text)[1]
+        return _spread(self._anchors, shares)
 
-    def _seed_path(self, url: str) -> float:
-        if url not in self._seed_paths:
-            shares = (shared_path(url, seed) for seed in self._seeds)
-            self._seed_paths[url] = max(shares, default=0.0)
-        return self._seed_paths[url]
+    @staticmethod
+    def _seed_path(link: LinkCandidate, seeds: Sequence[str]) -> float:
+        # The folders above a named page share its path by construction.
+        if not link.source_url:
+            return 0.0
+        return max((shared_path(link.url, seed) for seed in seeds), default=0.0)
 
 
-def _names(links: Iterable[LinkCandidate]) -> dict[str, frozenset[str]]:
+def _spread(
+    texts: Sequence[str], score: Callable[[Sequence[str]], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Score each distinct text once: menus repeat the same links on every page."""
+    places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    return score(list(places))[:, [places[text] for text in texts]]
+
+
+def _names(links: Iterable[LinkCandidate], words: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """The terms of each target's path and of all anchors that lead to it."""
     named: defaultdict[str, set[str]] = defaultdict(set)
     for url, title in {(link.url, link.title) for link in links}:
-        named[url].update(analyze(f"{anchor_of(title)} {path_words(url)}"))
+        named[url].update(analyze(f"{anchor_of(title)} {words[url]}"))
     return {url: frozenset(terms) for url, terms in named.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Rarity:
-    """How much a term tells of a target, by how many others are named by it.
-
-    Attributes:
-        counts: Targets that a term names.
-        targets: All there are.
-    """
-
-    counts: Mapping[str, int]
-    targets: int
-
-    @classmethod
-    def of_names(cls, names: Mapping[str, frozenset[str]]) -> "_Rarity":
-        """Count over the names of all targets."""
-        return cls(Counter(term for terms in names.values() for term in terms), len(names))
-
-    def share(self, wanted: frozenset[str], found: frozenset[str]) -> float:
-        """What the found terms weigh of the wanted ones, [0, 1]."""
-        total = self._weight(wanted)
-        return self._weight(wanted & found) / total if total else 0.0
-
-    def _weight(self, terms: Iterable[str]) -> float:
-        counts = (self.counts.get(term, 0) for term in terms)
-        return sum(log1p((self.targets - count + 0.5) / (count + 0.5)) for count in counts)
+def _rarity(names: Mapping[str, frozenset[str]]) -> dict[str, float]:
+    """How much each term tells of a target, by how many others are named by it."""
+    counts = Counter(term for named in names.values() for term in named)
+    return {
+        term: log1p((len(names) - count + 0.5) / (count + 0.5)) for term, count in counts.items()
+    }
 
 
 def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

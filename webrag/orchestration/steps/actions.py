@@ -6,7 +6,7 @@ from typing import Final
 
 from webrag.ingestion.fetch_context import listening
 from webrag.orchestration.links.expander import MAX_LINK_SOURCES
-from webrag.orchestration.links.rules import Frontier, worth_now
+from webrag.orchestration.links.rules import Frontier, unanswered, worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.research import Report, ResearchRun
@@ -96,7 +96,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
             scope=state.scope,
             known=frozenset(state.pages),
             failed_before=frozenset(state.failed),
-            unanswered_before=frozenset(state.unanswered),
+            unanswered_before=unanswered(state.failure_kinds),
             deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
             on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
         )

@@ -15,7 +15,15 @@ from webrag.orchestration.confidence import (
     quality,
 )
 from webrag.orchestration.decision import LoopState, compute_signals, decide
-from webrag.orchestration.links.rules import Frontier, LinkScope, silent_sites, weakest_followed
+from webrag.orchestration.links.rules import (
+    FailureKind,
+    Frontier,
+    LinkScope,
+    failures_in_words,
+    silent_sites,
+    unanswered,
+    weakest_followed,
+)
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
@@ -200,6 +208,8 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
             candidates_scored=outcome.candidates_scored,
             candidates_expanded=tuple(c.url for c in outcome.ingested),
             candidates_failed=outcome.failed,
+            scores={c.url: c.score for c in outcome.ingested},
+            fetch_ms={url: seconds * 1000 for url, seconds in outcome.seconds.items()},
             parents={c.url: c.parent_url for c in outcome.ingested},
             found_in={c.url: c.found_in for c in outcome.ingested if c.found_in},
             chunks_by_url=outcome.chunks_by_url,
@@ -223,16 +233,8 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
         state.closed.add(pending.decision.action)
     elif outcome.failed:
         # The links after these may live; when none are left, there is nothing more to follow.
-        count = len(outcome.failed)
-        state.warn(f"{_links(count)} of one round {_were(count)} dead, so it brought no page.")
-
-
-def _links(count: int) -> str:
-    return f"{count} link{'' if count == 1 else 's'}"
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
+        failures = failures_in_words(outcome.failure_kinds.values())
+        state.warn(f"One round brought no page: {failures}.")
 
 
 def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
@@ -265,20 +267,21 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
 
 
 def _links_ended(state: RunState) -> str:
+    dead: list[FailureKind] = ["dead"]
+    dead *= state.frontier.dead if state.frontier else 0
+    failures = failures_in_words((*state.failure_kinds.values(), *dead))
     if state.budget.spent_part is not None:
-        dead = f" ({_links(len(state.failed))})" if not state.budget.failures else ""
-        return f"{state.budget.spent_part}{dead}"
+        counted = "" if state.budget.failures else f" ({failures})"
+        return f"{state.budget.spent_part}{counted}"
     # Links are not looked for when the time is over: then they count as left to follow.
     if state.frontier is None or state.frontier.candidates:
         return ""
-    silent = silent_sites(state.unanswered)
+    silent = silent_sites(unanswered(state.failure_kinds))
     if silent:
         return f"{', '.join(sorted(silent))} does not answer any more"
-    dead_links = len(state.failed) + state.frontier.dead
-    why = f"; {_links(dead_links)} {_were(dead_links)} dead" if dead_links else ""
     is_weak = state.frontier.has_weak
     ended = "the links that are left promise too little" if is_weak else "no link is left to follow"
-    return f"{ended}{why}"
+    return f"{ended}; {failures}" if failures else ended
 
 
 def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
@@ -301,8 +304,8 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    least = weakest_followed(state.best_link, least_confidence, state.seconds_per_page)
-    return frontier.reaching(least)
+    best = state.best_link if state.linked_parts == state.open_parts else 0.0
+    return frontier.reaching(weakest_followed(best, least_confidence, state.seconds_per_page))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
@@ -332,7 +335,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
         )
-    return found.without(silent_sites(state.unanswered))
+    return found.without(silent_sites(unanswered(state.failure_kinds)))
 
 
 def _wanted(state: RunState) -> tuple[str, ...]:

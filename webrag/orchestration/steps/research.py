@@ -35,8 +35,9 @@ from webrag.retrieval.models import RetrievalResult, passages
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
+    from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
+
     from webrag.orchestration.links.expander import LinkExpander
-    from webrag.orchestration.links.scoring import TokenEncoder
 
 _log = logging.getLogger(__name__)
 
@@ -168,7 +169,7 @@ class RunComponents:
     reranker: ChunkReranker
     analyzer: QueryAnalyzer
     expander: "Callable[[], LinkExpander]"
-    encoder: "TokenEncoder | None"
+    encoder: "BatchTokenEncoder | None"
     config: OrchestrationConfig
 
 
@@ -391,7 +392,7 @@ class ResearchRun:
 
 
 def wordings_by_part(
-    parts: Sequence[str], wordings: Sequence[str], encoder: "TokenEncoder | None"
+    parts: Sequence[str], wordings: Sequence[str], encoder: "BatchTokenEncoder | None"
 ) -> dict[str, tuple[str, ...]]:
     """Deal the wordings of a whole question to its parts; each part gets at least its nearest.
 
@@ -407,7 +408,7 @@ def wordings_by_part(
     from webrag.orchestration.links.scoring import LinkQuestion, similarities
 
     asked = [LinkQuestion.of(part, encoder) for part in parts]
-    rows = [similarities(asked, encoder.token_vectors(each)[1]) for each in wordings]
+    rows = similarities(asked, wordings, encoder).T.tolist()
     dealt = {}
     for at, part in enumerate(parts):
         nearest = max(rows, key=lambda row: row[at])

@@ -128,6 +128,8 @@ def _page_label(url: str, step: ExpansionStep, base: str, depth: int) -> str:
     external = "" if url.startswith(base) else "external, "
     chunks = step.chunks_by_url.get(url, 0)
     label = f"{_short(url, base)} ({external}depth {depth}, +{chunks} chunks"
+    if url in step.scores:
+        label += f", link {step.scores[url]:.2f}, {step.fetch_ms.get(url, 0.0):.0f}ms"
     if url in step.found_in:
         label += f", found in {step.found_in[url]}"
     if len(step.candidates_expanded) > 1:  # what a round did is not one page's doing
