@@ -174,6 +174,8 @@ def _first_open(rule: Rule, state: LoopState) -> Action | None:
 def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: LoopState) -> str:
     reason = rule.reason.format(s=signals, state=state)
     if rule.name == "depth_cap" and state.max_iterations == 0:
+        if state.iteration:
+            return "The named page lists links: the best of them were read; no more was asked for."
         return "Expansion was not asked for."
     if action == "stop":
         if rule.name == "default" and not state.open_actions and state.links_ended:

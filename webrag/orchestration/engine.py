@@ -15,7 +15,7 @@ from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
 from webrag.orchestration.state import RunState
-from webrag.orchestration.steps.judgement import judge
+from webrag.orchestration.steps.judgement import is_contents_page, judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 from webrag.question import Question, check_question
@@ -46,12 +46,21 @@ async def run_once(
     run = ResearchRun(components, state)
     await run.prepare(report)
     await run.analyse(report)
+    await _search(run, report)
+    if await is_contents_page(run):
+        from webrag.orchestration.steps.actions import look_through
+
+        if await look_through(run, report):
+            await _search(run, report)
+    return await build_result(run, report)
+
+
+async def _search(run: ResearchRun, report: Report) -> None:
     run.announce_search(report)
-    with state.clock.timed("retrieval_ms"):
+    with run.state.clock.timed("retrieval_ms"):
         found = await _retrieved(run)
     await run.rank_found(found, report)
     await judge(run)
-    return await build_result(run, report)
 
 
 async def _retrieved(run: ResearchRun) -> list[tuple[str, RetrievalResult | None, str]]:

@@ -293,6 +293,13 @@ class RunState:
         return sum(step.duration_ms for step in self.steps) / 1000 / max(pages, 1)
 
     @property
+    def may_look_through(self) -> bool:
+        """Whether links of a named page that only lists them may be followed in a fast run."""
+        question = self.question
+        is_fast = not (question.is_search or self.rounds or question.expansion_budget == 0)
+        return is_fast and question.as_of is None and not (self.budget.is_spent or self.blocked)
+
+    @property
     def searched_urls(self) -> tuple[str, ...] | None:
         """Pages to search; None for all of `searched_sites`."""
         return self.filters.source_urls

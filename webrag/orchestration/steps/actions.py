@@ -9,10 +9,14 @@ from webrag.orchestration.links.expander import MAX_LINK_SOURCES
 from webrag.orchestration.links.rules import Frontier, unanswered, worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
+from webrag.orchestration.steps.judgement import links_ahead
 from webrag.orchestration.steps.research import Report, ResearchRun
 
 # Each wording costs a retrieval and a ranking in every later round.
 _MAX_EXTRA_QUERIES: Final = 4
+# Of a named page that only lists links, in a fast run.
+_LOOKED_THROUGH: Final = 4
+_LOOK_S: Final = 3.0
 
 
 async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
@@ -108,6 +112,45 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         state.closed.add("expand_breadth")
     if outcome.timed_out and not state.clock.is_over:
         state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:.0f} s.")
+
+
+async def look_through(run: ResearchRun, report: Report) -> bool:
+    """Follow the best links of named pages that only list links, in a fast run.
+
+    Args:
+        run: Of a contents page, judged before; its state is changed.
+        report: Told what is being done.
+
+    Returns:
+        Whether pages were obtained, which the question is to be searched in.
+    """
+    state, begun = run.state, time.monotonic()
+    until = min(begun + _LOOK_S, state.clock.work_until)
+    decision = ExpansionDecision(
+        action="expand_breadth",
+        reason="The named page only lists links: its best links are looked through.",
+        confidence="medium",
+        rule="contents_page",
+        rule_number=0,
+    )
+    assert state.signals is not None, "nothing is looked through before it is judged"
+    pending = PendingStep(decision, state.signals, frozenset(), begun=begun)
+    with state.clock.timed("expansion_ms"), listening(state.note_degraded):
+        frontier = await links_ahead(run, discovery_s=(until - begun) / 2)
+        report("expansion", f"Looking through the best {_LOOKED_THROUGH} links of the page...")
+        outcome = pending.outcome = await run.components.expander().follow(
+            frontier,
+            size=_LOOKED_THROUGH,
+            budget=state.budget,
+            scope=state.scope,
+            known=frozenset(state.pages),
+            failed_before=frozenset(),
+            deadline=until,
+            on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+        )
+    state.take(outcome)
+    state.pending = pending if outcome.ingested else None
+    return state.pending is not None
 
 
 async def _widen(run: ResearchRun) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from webrag.orchestration.confidence import (
@@ -169,22 +169,30 @@ def _worst_wording_confidence(run: ResearchRun) -> float:
     return min((confidence_of(quality(score, run.profile), 1.0) for score in scores), default=1.0)
 
 
+async def is_contents_page(run: ResearchRun) -> bool:
+    """Whether a fast run has found little on named pages that are mostly lists of links.
+
+    A table of contents names what is asked for and does not say it.
+    """
+    state = run.state
+    if not state.may_look_through or state.confidence >= MEDIUM:
+        return False
+    found = [item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED]]
+    places = await _places_of_links(run, {chunk.source_url for chunk in found})
+    of_links = sum(
+        len(chunk.text)
+        for chunk in found
+        if is_list_of_links(chunk.text, chunk.char_start, places.get(chunk.source_url, ()))
+    )
+    return of_links > sum(len(chunk.text) for chunk in found) / 2
+
+
 async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
     """The passages that are mostly words of links: they name a topic and say nothing of it."""
     if run.state.question.as_of is not None:
         return frozenset()  # links of earlier texts are not kept
     ranked = run.state.merged.chunks[:_PASSAGES_JUDGED]
-    links = await run.components.corpus.links(
-        list(dict.fromkeys(item.chunk.source_url for item in ranked))
-    )
-    spans = {
-        (link.source_url, link.char_start, link.char_end)
-        for link in links
-        if link.char_start is not None and link.char_end is not None
-    }
-    places: dict[str, list[tuple[int, int]]] = {}
-    for url, start, end in spans:
-        places.setdefault(url, []).append((start, end))
+    places = await _places_of_links(run, {item.chunk.source_url for item in ranked})
     return frozenset(
         str(item.chunk.chunk_id)
         for item in ranked
@@ -195,6 +203,22 @@ async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
             places.get(item.chunk.source_url, ()),
         )
     )
+
+
+async def _places_of_links(
+    run: ResearchRun, urls: Collection[str]
+) -> dict[str, list[tuple[int, int]]]:
+    """Start and end of the links of each page."""
+    links = await run.components.corpus.links(list(urls))
+    spans = {
+        (link.source_url, link.char_start, link.char_end)
+        for link in links
+        if link.char_start is not None and link.char_end is not None
+    }
+    places: dict[str, list[tuple[int, int]]] = {}
+    for url, start, end in spans:
+        places.setdefault(url, []).append((start, end))
+    return places
 
 
 def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:

@@ -334,7 +334,8 @@ def _options(
     if result.partial:
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
     elif is_answer and _may_go_deep(result):
-        yield f"DEEP SEARCH: Only the named pages were read; follow their links: {words['deep']}."
+        read = "the best links of the named page" if result.total_iterations else "the named pages"
+        yield f"DEEP SEARCH: Only {read} were read; follow their links: {words['deep']}."
     elif is_answer and (rounds := _more_rounds(result)):
         more = words["more"].format(rounds=rounds)
         yield f"CONTINUE EXPANSION: Link following ended at its limit; go further: {more}."
