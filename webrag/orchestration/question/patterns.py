@@ -17,6 +17,7 @@ _AUX: Final = (
     r"|shall)"
 )
 _WH: Final = r"(?:how|what|which|when|where|why|who)"
+_TO: Final = r"(?:(?:about|after|as|at|before|between|by|for|from|in|on|since|to|until|with) )"
 _LEAD_IN: Final = re.compile(
     r"^(?:please )?(?:(?:can|could) you )?(?:tell me|explain|describe|show me|list|give me"
     r"|summari[sz]e|discuss)? ?(?:(?:about|me|us) )?"
@@ -74,8 +75,38 @@ _TOPICS_FOR: Final = re.compile(
     r" for (?P<z>[\w.+#-]++(?: [\w.+#-]++){0,5})$",
     re.IGNORECASE,
 )
+# What two things do each for itself; of "exchange", "share" or "differ" neither does it alone.
+_VERBS: Final = (
+    r"(?:allocate|apply|authenticate|behave|build|cache|calculate|check|choose|clean|collect"
+    r"|compress|compute|configure|create|deal|decide|decode|define|delete|deploy|detect|display"
+    r"|encode|encrypt|enforce|escape|estimate|evaluate|execute|expose|format|guarantee|handle"
+    r"|implement|import|index|install|interpret|load|lock|log|look|manage|measure|order|parse"
+    r"|prevent|process|protect|read|recover|render|report|represent|resolve|respond|restore"
+    r"|retry|round|schedule|search|send|serve|sort|start|stop|store|support|treat|update|use"
+    r"|validate|verify|work|write)"
+)
+_NAME: Final = r"[\w.+#-]++(?: (?!and\b)[\w.+#-]++){0,3}?"
+_BOTH_DO: Final = re.compile(
+    r"\bhow (?:do |did |can |should )?(?!(?:does|to|much|many|often|long|is|are|was|were) )"
+    rf"(?P<x>{_NAME}) and (?P<y>{_NAME}) (?P<verb>{_VERBS})(?P<rest>(?: (?s:.{{1,300}}))?)$",
+    re.IGNORECASE,
+)
+_COMPARED_HOW: Final = re.compile(
+    r"\b(?:difference|differences|distinction) between (?P<x>(?:how|what|when|where|why) .{1,200}?)"
+    r" and (?P<y>(?:how|what|when|where|why) .{1,200})$",
+    re.IGNORECASE,
+)
 _BINOMIALS: Final = frozenset(
     {
+        # Names of firms, places and works, and pairs that are one thing.
+        "barnes and noble", "bed and breakfast", "black and decker", "bosnia and herzegovina",
+        "client and server", "crime and punishment", "dungeons and dragons", "ernst and young",
+        "food and drug", "health and safety", "johnson and johnson", "law and order",
+        "marks and spencer", "mergers and acquisitions", "nuts and bolts", "procter and gamble",
+        "profit and loss", "question and answer", "questions and answers",
+        "research and development", "rock and roll", "romeo and juliet", "salt and pepper", "search and rescue",
+        "simon and schuster", "standard and poor's", "supply and demand", "tom and jerry",
+        "track and trace", "trinidad and tobago", "war and peace",
         "back and forth", "black and white", "command and control", "copy and paste",
         "cut and paste", "drag and drop", "dos and don'ts", "dos and donts",
         "errors and warnings", "find and replace", "input and output", "key and value",
@@ -85,9 +116,14 @@ _BINOMIALS: Final = frozenset(
         "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
     }
 )  # fmt: skip
-_JOINT: Final = re.compile(rf"(?P<comma>,)? and (?:also )?(?=(?P<wh>{_WH})\b)", re.IGNORECASE)
+_JOINT: Final = re.compile(
+    rf"(?:(?P<comma>,)? (?:and|as well as) |(?P<stop>;) )(?:also )?(?={_TO}{{0,2}}(?P<wh>{_WH})\b)"
+    rf"|(?P<comma2>,) and (?:also )?(?=(?P<wh2>{_AUX}) [\w-]+ [\w-]+ [\w-])",
+    re.IGNORECASE,
+)
+_FURTHER: Final = re.compile(rf", (?={_TO}?{_WH} (?:[\w-]+ )?{_AUX}\b)", re.IGNORECASE)
 _INVERTED: Final = re.compile(
-    rf"^(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
+    rf"^{_TO}{{0,2}}(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
     rf"|how (?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?: [\w-]+){{0,3}}?"
     rf" {_AUX}\b"
     rf"|(?:what|which)(?: [\w.-]+){{1,3}}? {_AUX}\b)",
@@ -99,10 +135,11 @@ _DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
 _ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
 _ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
 _QUESTION_START: Final = re.compile(
-    rf"^(?:{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
+    rf"^(?:{_TO}?{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
 )
 _PREFIX: Final = re.compile(
-    r"^(?P<prefix>(?:for|when|in|with|on|under|using|after|before|while) [^,?]{2,60},)"
+    r"^(?P<prefix>(?:(?:for|to|when|in|with|on|under|using|after|before|while) [^,?]{2,100},)"
+    r"|[^:?]{8,200}:)"
     r" (?P<rest>.+)$",
     re.IGNORECASE,
 )
@@ -110,7 +147,7 @@ _ANAPHORA: Final = re.compile(
     r"\b(?:it|its|that|this|they|them|their|these|those|there|such)\b", re.IGNORECASE
 )
 _PERSONAL: Final = frozenset({"it", "its", "they", "them", "their"})
-_SENTENCE_END: Final = re.compile(r"(?<=\?) ")
+_SENTENCE_END: Final = re.compile(r"(?<=\?) (?:and |also )*", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\w@&$~^%]+(?:(?:::|[-./:_'+#])[\w]+)*(?:\+\+|#)?|--?[\w-]+|\.[\w]+")
 _COMPARISON_WORDS: Final = re.compile(
     r"\b(?:versus|vs\.?|compar(?:e[ds]?|ing|ison)|differ(?:s|ence|ences|ent)?\b.{0,200}\b"
@@ -127,6 +164,11 @@ _EXPLORATORY: Final = re.compile(
     r"^(?:tell me|overview|introduction|explain|describe|discuss|explore|what are the (?:ways"
     r"|options|approaches|main|key)|everything about)\b|\boverview of\b",
     re.IGNORECASE,
+)
+_PAIRS: Final = tuple(sorted(_BINOMIALS))
+_ALSO_VERSUS: Final = re.compile(r" (?:vs\.?|versus) ", re.IGNORECASE)
+_VAGUE: Final = frozenset(
+    {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "I", "we", "you"}
 )
 _MAX_SIDE_WORDS: Final = 7
 _MIN_CLAUSE_WORDS: Final = 4
@@ -190,10 +232,13 @@ def _comparison(text: str) -> _Found:
         if match is None:
             continue
         left, right = _strip_lead_in(match["x"]), _ARTICLE.sub("", match["y"].strip())
+        if f"{left} and {right}".casefold().startswith(_PAIRS) or re.match(_WH, left, re.I):
+            return None
         tail = (match.groupdict().get("t") or "").strip()
         right, tail = _split_tail(right) if not tail else (right, tail)
-        if _is_side(left) and _is_side(right):
-            return tuple(f"{side} {tail}".strip() for side in (left, right)), "comparison"
+        sides = [left, *_ALSO_VERSUS.split(right)]
+        if all(map(_is_side, sides)):
+            return tuple(f"{side} {tail}".strip() for side in sides), "comparison"
     return None
 
 
@@ -218,12 +263,23 @@ def _several_sentences(text: str) -> _Found:
 def _joined_questions(text: str) -> _Found:
     for match in _JOINT.finditer(text):
         first, second = text[: match.start()].rstrip(" ,?"), text[match.end() :]
-        if _are_two_questions(first, second, match["wh"], with_comma=bool(match["comma"])):
+        with_comma = bool(match["comma"] or match["stop"] or match["comma2"])
+        if _are_two_questions(first, second, match["wh"] or match["wh2"], with_comma=with_comma):
+            heads = [first, *_listed_before(first)]
             prefix = _PREFIX.match(first)
             if prefix:
                 second = f"{prefix['prefix']} {second}"
-            return (first, _resolve(first, second)), None
+            firsts = heads[1:] or heads
+            return (*firsts, _resolve(firsts[0], second)), None
     return None
+
+
+def _listed_before(first: str) -> list[str]:
+    """The questions that a list begins with: "what is A, how long is B" before "and who is C"."""
+    parts = _FURTHER.split(first)
+    if len(parts) < 2 or _PREFIX.match(first) or any(len(part.split()) < 3 for part in parts):
+        return []
+    return [parts[0], *(_resolve(parts[0], part) for part in parts[1:])]
 
 
 def _topics_for(text: str) -> _Found:
@@ -238,9 +294,36 @@ def _topics_for(text: str) -> _Found:
     return (f"{match['x']} for {match['z']}", f"{match['y']} for {match['z']}"), "exploratory"
 
 
+def _both_do(text: str) -> _Found:
+    """Take "how A and B handle C" apart into "how A handles C" and "how B handles C"."""
+    match = _BOTH_DO.search(text)
+    if match is None:
+        return None
+    sides = [_ARTICLE.sub("", match[name]) for name in ("x", "y")]
+    if " and ".join(sides).casefold() in _BINOMIALS or not _VAGUE.isdisjoint(sides):
+        return None
+    verb, rest = match["verb"], match["rest"]
+    return tuple(f"how {side} {_verb_of(side, verb)}{rest}" for side in sides), None
+
+
+def _verb_of(side: str, verb: str) -> str:
+    if side.endswith("s") and side.islower() and not side.endswith(("ss", "us", "is")):
+        return verb
+    if verb.endswith("y") and verb[-2:] not in ("ay", "ey", "oy"):
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("ch", "sh", "ss", "x")) else f"{verb}s"
+
+
+def _compared_how(text: str) -> _Found:
+    match = _COMPARED_HOW.search(text)
+    return None if match is None else ((match["x"], match["y"]), "comparison")
+
+
 _PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
     _pros_and_cons,
     _work_and_when,
+    _both_do,
+    _compared_how,
     _several_sentences,
     _joined_questions,
     _comparison,
@@ -256,12 +339,13 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
     if not _QUESTION_START.match(opening):
         return False
     # "... which files are tracked and which are ignored" is one question about two things.
-    if re.search(rf"\s{wh}\b", opening, re.IGNORECASE):
+    asked = re.sub(rf"^{_TO}", "", opening, flags=re.IGNORECASE)
+    if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _FURTHER.search(asked):
         return False
     # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
     if _ELLIPTIC.match(second) and _ELLIPTIC_FIRST.match(opening):
         return False
-    if _INVERTED.match(second):
+    if _INVERTED.match(second) or re.match(_AUX, second, re.IGNORECASE):
         return True
     if with_comma and wh.casefold() in {"what", "which"}:
         return True
@@ -293,9 +377,8 @@ def _split_tail(side: str) -> tuple[str, str]:
 
 def _is_side(side: str) -> bool:
     words = side.casefold().split()
-    vague = {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "we", "you"}
     names_something = bool(content_words(side))
-    return names_something and len(words) <= _MAX_SIDE_WORDS and not vague & set(words)
+    return names_something and len(words) <= _MAX_SIDE_WORDS and _VAGUE.isdisjoint(words)
 
 
 def is_denial(constraint: str) -> bool:
