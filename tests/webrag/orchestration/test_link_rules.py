@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.links.rules import (
+    Frontier,
     LinkScope,
+    ScoredCandidate,
     anchor_of,
     next_to_try,
     path_date,
@@ -256,3 +258,20 @@ def test_the_best_link_is_never_left_alone(best: float, confidence: float, page_
 
 def test_every_link_is_worth_a_fetch_before_any_led_to_a_page() -> None:
     assert weakest_followed(0.0, 0.7, 4.0) == 0.0
+
+
+def candidate(name: str, score: float, **values: Any) -> ScoredCandidate:
+    given: dict[str, Any] = {"parent_url": "https://d.test/", "breakdown": {}, **values}
+    return ScoredCandidate(url=f"https://d.test/{name}", score=score, **given)
+
+
+def test_links_of_the_named_page_come_before_those_of_the_sites_map() -> None:
+    of_map = [candidate(f"m{n}", 0.9, found_in="the site's search index") for n in range(5)]
+    deeper = [candidate("deeper", 0.3, depth=2)]
+    own = [candidate(f"own{n}", 0.2) for n in range(3)]
+    frontier = Frontier(tuple(of_map), spares=(*deeper, *own))
+
+    moved = frontier.own_first(5)
+
+    assert [each.url[15:] for each in moved.candidates] == ["own0", "own1", "m0", "m1", "m2"]
+    assert len(moved.spares) == 4

@@ -1,5 +1,6 @@
 """Which links may and should be followed, judged by their address; it scores no relevance."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,7 @@ _LEAST_COST_S: Final = 2.0
 _TRIES_PER_PAGE: Final = 2
 _DATE: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)[-/](\d\d)(?:[-/](\d\d))?(?!\d)", re.ASCII)
 _WORD: Final = re.compile(r"[^\W_]+")
+_OWN_SHARE: Final = 0.4
 _REMEMBERED: Final = 20_000  # addresses; each round scores those of the last one again
 
 
@@ -310,6 +312,11 @@ class ScoredCandidate(FrozenModel):
     depth: int = 1
     found_in: str = ""
 
+    @property
+    def is_on_page(self) -> bool:
+        """Whether it stands on a page, and is neither named by a map nor derived."""
+        return self.parent_url is not None and not self.found_in
+
 
 class ExpansionOutcome(FrozenModel):
     """Result of following links for one round.
@@ -382,6 +389,18 @@ class Frontier:
         )
         has_weak = (kept, spares) != (self.candidates, self.spares)
         return replace(self, candidates=kept, spares=spares, has_weak=has_weak)
+
+    def own_first(self, wanted: int) -> "Frontier":
+        """Put the best links of named pages first, two of five pages wanted.
+
+        A site's own map knows names and texts; who wrote the named page knew what belongs to it.
+        """
+        ordered = (*self.candidates, *self.spares)
+        own = [each for each in ordered if each.depth == 1 and each.is_on_page]
+        first = own[: math.ceil(wanted * _OWN_SHARE)]
+        moved = (*first, *(each for each in ordered if each not in first))
+        count = len(self.candidates)
+        return replace(self, candidates=moved[:count], spares=moved[count:])
 
     def without(self, sites: frozenset[str]) -> "Frontier":
         """The links that lead to none of some sites."""

@@ -328,6 +328,9 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
+    are_telling = bool(state.question.wordings) or frontier.knows_texts
+    if state.confidence < MEDIUM and not are_telling:
+        frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
     best = state.best_link if state.linked_parts == state.open_parts else 0.0
     return frontier.reaching(weakest_followed(best, least_confidence, state.seconds_per_page))
 
