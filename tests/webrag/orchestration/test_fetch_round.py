@@ -17,7 +17,13 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.orchestration.links.expander import failure_kind
-from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, ScoredCandidate, unanswered
+from webrag.orchestration.links.rules import (
+    ExpansionOutcome,
+    Frontier,
+    LinkScope,
+    ScoredCandidate,
+    unanswered,
+)
 from webrag.orchestration.state import PageBudget
 
 from .scripted_web import SCOPE, SEED, Web, target
@@ -319,3 +325,27 @@ async def test_pages_that_lead_outside_the_scope_are_no_silence_of_their_site() 
     outcome = await followed(web, frontier(*range(4)))
 
     assert urls(outcome) == [target(3)]
+
+
+async def test_slow_site_holds_up_no_other() -> None:
+    web = Web({f"https://slow.test/{n}": None for n in range(2)})
+    slow = [
+        ScoredCandidate(url=url, parent_url=SEED, score=1.0, breakdown={}) for url in web.answers
+    ]
+    links = Frontier((*slow, *frontier("a", "b").candidates), 4)
+    begun = time.monotonic()
+
+    outcome = await followed(web, links, scope=LinkScope.of("any", [SEED]))
+
+    assert urls(outcome) == [target("a"), target("b")]
+    assert time.monotonic() - begun < 8
+    assert set(outcome.failure_kinds.values()) == {"cut off"}
+    assert not outcome.timed_out
+
+
+async def test_slow_site_alone_is_waited_for() -> None:
+    web = Web({target(n): None for n in range(2)})
+
+    outcome = await followed(web, frontier(0, 1, 2), deadline=time.monotonic() + 3)
+
+    assert (web.asked, outcome.timed_out) == ([target(0), target(1)], True)

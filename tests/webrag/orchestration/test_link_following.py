@@ -312,7 +312,9 @@ async def test_dead_link_does_not_make_the_others_weak(lab: Lab, static_site: An
     ("said", "fetched"),
     [
         pytest.param("Somebody else has to say it.", 1 + 1 + 9, id="everything"),
-        pytest.param("A replica that is behind may be expelled.", 1 + 5, id="the first round"),
+        pytest.param(
+            "A replica that falls behind the leader is expelled.", 1 + 5, id="the first round"
+        ),
     ],
 )
 async def test_links_that_promise_less_are_left_alone_once_the_answer_seems_near(

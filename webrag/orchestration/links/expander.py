@@ -55,6 +55,8 @@ from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 _log = logging.getLogger(__name__)
 
 _TOO_MANY_REQUESTS: Final = 429
+# A site that takes longer holds up no other: a round goes on without its pages.
+_SLOW_S: Final = 2.0
 _REFUSALS: Final = frozenset({401, 403, _TOO_MANY_REQUESTS, 451})
 
 
@@ -86,6 +88,7 @@ class FetchRound:
     _sources: dict[str, str] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
     _kinds: dict[str, FailureKind] = field(default_factory=dict)
+    _begun: dict[str, float] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
     _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
@@ -120,19 +123,25 @@ class FetchRound:
         async with _running_tasks() as running:
             while True:
                 waiting = self._without_silent(waiting)
-                while waiting and self._may_begin(len(running)):
-                    candidate = waiting.pop(self._next(waiting))
+                slow = self._slow_sites(running.values())
+                ready = [each for each in waiting if site_of(each.url) not in slow]
+                while ready and self._may_begin(running.values(), slow):
+                    candidate = ready.pop(self._next(ready))
+                    waiting.remove(candidate)
                     self.on_fetch(candidate.url)
+                    self._begun[candidate.url] = time.monotonic()
                     task = asyncio.create_task(self._obtain(acquirer, candidate))
                     running[task] = candidate
-                if not running:
+                if not running or len(self._ingested) >= self.target:
+                    self._give_up(running.values())
                     break
+                until = min([self.deadline, *self._slow_from(running.values())])
                 done, _ = await asyncio.wait(
                     running,
-                    timeout=max(self.deadline - time.monotonic(), 0),
+                    timeout=max(until - time.monotonic(), 0),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                if not done:
+                if not done and time.monotonic() >= self.deadline:
                     self._timed_out = True
                     self._give_up(running.values())
                     break
@@ -166,16 +175,26 @@ class FetchRound:
             obtained=(*self.known, *self._chunks),
         )
 
-    def _may_begin(self, running: int) -> bool:
-        open_places = self.target - len(self._ingested) - running
+    def _slow_from(self, running: Collection[ScoredCandidate]) -> list[float]:
+        """When those under way that are not slow yet will be."""
+        moments = (self._begun[each.url] + _SLOW_S for each in running)
+        return [moment for moment in moments if moment > time.monotonic()]
+
+    def _slow_sites(self, running: Collection[ScoredCandidate]) -> frozenset[str]:
+        latest = time.monotonic() - _SLOW_S
+        return frozenset(site_of(each.url) for each in running if self._begun[each.url] <= latest)
+
+    def _may_begin(self, running: Collection[ScoredCandidate], slow: Collection[str]) -> bool:
+        # A page of a slow site keeps no place from another site's.
+        quick = sum(site_of(each.url) not in slow for each in running)
+        open_places = self.target - len(self._ingested) - quick
         # Every fetch under way may still fail.
         vain = len(self._failed) + len(self._aliases)
-        may_fail = self._most_failures > vain + running
+        may_fail = self._most_failures > vain + len(running)
         is_over = self._stopped_by is not None or time.monotonic() >= self.deadline
-        return open_places > 0 and may_fail and not is_over and self.budget.may_begin(running)
+        return open_places > 0 and may_fail and not is_over and self.budget.may_begin(len(running))
 
     async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
-        begun = time.monotonic()
         try:
             page = await acquirer.acquire(
                 candidate.url, depth=candidate.depth, admits=self.scope.admits
@@ -184,7 +203,7 @@ class FetchRound:
             raise UnusablePageError("it leads outside the scope", url=candidate.url) from error
         if not self.scope.admits(page.url):
             raise UnusablePageError(f"it leads to {page.url}, outside the scope", url=candidate.url)
-        self._seconds[page.url] = time.monotonic() - begun
+        self._seconds[page.url] = time.monotonic() - self._begun[candidate.url]
         return page
 
     def _collect(self, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]) -> None:
