@@ -113,6 +113,7 @@ class LoopState:
         profile: Thresholds of the scorer.
         config: Numbers that do not depend on the scorer.
         links_ended: Why no link can be followed any more, a clause for users; empty while one can.
+        is_spent: Whether that is because the pages or bytes of the run are used up.
         open_parts: Parts of a question of several parts that are not answered, the worst first.
     """
 
@@ -125,6 +126,7 @@ class LoopState:
     profile: ScoreProfile
     config: OrchestrationConfig
     links_ended: str = ""
+    is_spent: bool = False
     open_parts: tuple[str, ...] = ()
 
 
@@ -181,9 +183,18 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
         if rule.name == "default" and not state.open_actions and state.links_ended:
             reason = "Nothing is left to try"
         ended = state.links_ended if rule.name in ("default", "diminishing_returns") else ""
+        is_limited = rule.name == "depth_cap" and "expand_breadth" in state.open_actions
+        is_limited = is_limited or (bool(ended) and state.is_spent)
+        again = "; asking again goes on from what is stored" if is_limited else ""
         still = " and ".join(f"'{part}'" for part in state.open_parts)
         return "".join(
-            (reason, f": {ended}" if ended else "", f"; still open: {still}" if still else "", ".")
+            (
+                reason,
+                f": {ended}" if ended else "",
+                f"; still open: {still}" if still else "",
+                again,
+                ".",
+            )
         )
     if action != rule.actions[0] and action != "expand_breadth":
         return f"{reason}: {_LABELS[action]}, as {_LABELS[rule.actions[0]]} has nothing left."

@@ -297,3 +297,25 @@ def test_reason_says_why_no_link_is_followed_where_another_way_is_open_and_not_w
 
     assert decision.rule == "default"
     assert decision.reason == "No rule asks for more: the page budget is used up."
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (
+            {"iteration": 5, "open_actions": frozenset({"expand_breadth"})},
+            "Reached 5 of 5 expansion rounds; asking again goes on from what is stored.",
+        ),
+        ({"iteration": 5, "open_actions": frozenset()}, "Reached 5 of 5 expansion rounds."),
+        (
+            {"open_actions": frozenset(), "links_ended": "no page is left", "is_spent": True},
+            "Nothing is left to try: no page is left; asking again goes on from what is stored.",
+        ),
+        (
+            {"iteration": 5, "open_actions": frozenset(), "open_parts": ("who pays",)},
+            "Reached 5 of 5 expansion rounds; still open: 'who pays'.",
+        ),
+    ],
+)
+def test_stop_says_what_is_open_and_what_would_continue(given: Any, sentence: str) -> None:
+    assert decide(signals(), state(max_iterations=5, **given)).reason == sentence

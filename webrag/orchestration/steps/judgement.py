@@ -286,6 +286,7 @@ def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
         profile=run.profile,
         config=run.components.config,
         links_ended=_links_ended(state),
+        is_spent=min(state.budget.pages, state.budget.bytes) <= 0 and state.seconds_per_page > 0,
         open_parts=state.open_parts if state.part_confidence else (),
     )
 
