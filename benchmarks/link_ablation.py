@@ -5,11 +5,12 @@ Usage: python benchmarks/link_ablation.py QUESTIONS SITE_ROOT [--wordings FILE] 
 
 Every question starts from its seed page and an empty corpus, over HTTP, as `webrag eval --setting
 seed --deep` does. `neither` reads the seed page alone; `map` follows what the site's own map finds
-and no link that it says nothing of; `links` reads no map; `without_SIGNAL` does all but counts one
-of the signals of a link for nothing. Printed are the recall of evidence in the
-first ten passages, overall, by site and by the distance of the farthest evidence from the seed in
-clicks (where the questions say it, `hops`), the pages obtained, the share of them that hold no
-evidence, the time, and how often each action of the loop raised the best score by 0.02 or more.
+and no link that it says nothing of; `links` reads no map; `pages_N`, for 2, 5, 10, 15 and 25,
+fetches so many pages at most; `without_SIGNAL` does all but counts one of the signals of a link for
+nothing. Printed are the recall of evidence in the first ten passages, overall, by site and by the
+distance of the farthest evidence from the seed in clicks (where the questions say it, `hops`), the
+pages obtained, the share of them that hold no evidence, the time, and how often each action of the
+loop raised the best score by 0.02 or more.
 """
 
 import argparse
@@ -45,6 +46,7 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "map": {"signal_weights": ONLY_MAP, "min_candidate_score": 0.001},
     "links": {"site_map": SiteMapConfig(enabled=False)},
     "both": {},
+    **{f"pages_{most}": {"max_pages_per_run": most} for most in (2, 5, 10, 15, 25)},
     **{f"without_{name}": {"signal_weights": {**LINK_SIGNALS, name: 0.0}} for name in LINK_SIGNALS},
 }
 Run = list[tuple[Question, QuestionScore, OrchestrationResult]]

@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 _SCORE_GAIN: Final = 0.02
 # Those that can make a confidence high.
 _PASSAGES_JUDGED: Final = 20
+# Pages whose links are scored where they are only named.
+_LINKING_PAGES: Final = 5
 
 
 async def judge(run: ResearchRun) -> ExpansionDecision:
@@ -345,7 +347,9 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             may take to name more of them.
     """
     state = run.state
-    matched = [item.chunk.source_url for item in state.merged.chunks]
+    matched = list(dict.fromkeys(item.chunk.source_url for item in state.merged.chunks))
+    if not state.rounds:
+        matched = matched[:_LINKING_PAGES]  # eight links are named at most, and none is followed
     with state.clock.timed("expansion_ms"):
         found = await run.components.expander().frontier(
             [*state.pages, *matched, *state.joined],
