@@ -273,5 +273,12 @@ def test_links_of_the_named_page_come_before_those_of_the_sites_map() -> None:
 
     moved = frontier.own_first(5)
 
-    assert [each.url[15:] for each in moved.candidates] == ["own0", "own1", "m0", "m1", "m2"]
+    assert [each.url[15:] for each in moved.candidates] == ["own0", "own1", "own2", "m0", "m1"]
     assert len(moved.spares) == 4
+
+
+def test_links_of_a_named_index_keep_their_order() -> None:
+    own = [candidate(f"own{n}", 0.2) for n in range(11)]
+    frontier = Frontier((candidate("m", 0.9, found_in="the site's search index"), *own))
+
+    assert frontier.own_first(5) == frontier
