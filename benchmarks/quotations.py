@@ -31,8 +31,8 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TextIO
@@ -108,21 +108,28 @@ def ask_source(questions: Sequence[Asked], folder: Path, out: Path) -> None:
     partial.replace(out)
 
 
-async def ask(questions: Sequence[Question], site: Site, out: TextIO) -> None:
-    """Ask questions about one source in a collection that is dropped at the end."""
-    settings = load_settings().allowing([urlsplit(site.base_url).netloc])
+@asynccontextmanager
+async def opened(address: str) -> AsyncIterator[WebRAG]:
+    """Open a collection for one source, which is dropped at the end."""
+    settings = load_settings().allowing([urlsplit(address).netloc])
     own = settings.model_copy(update={"collection": f"webrag_quotations_{os.getpid()}"})
     async with WebRAG(own) as rag:
+        try:
+            yield rag
+        finally:
+            await rag.drop_collection()
+
+
+async def ask(questions: Sequence[Question], site: Site, out: TextIO) -> None:
+    """Ask questions about one source."""
+    async with opened(site.base_url) as rag:
         run = Evaluation(
             {questions[0].site: site},
             open_fresh=lambda: nullcontext(rag),
             out=out,
             on_progress=lambda *_: None,
         )
-        try:
-            await run.run_whole(questions)
-        finally:
-            await rag.drop_collection()
+        await run.run_whole(questions)
     print(*run.warnings, sep="\n", end="\n" if run.warnings else "", flush=True)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.growth import grows_as_its_input, processor_seconds
+from tests.webrag.orchestration.conftest import build_ranked
 from webrag.answering.citation_desk import locate
 from webrag.answering.injection import addresses_reader, unquotable_spans
 from webrag.answering.planning import incoherence
@@ -15,12 +16,13 @@ from webrag.answering.support import (
     is_supported,
     numbers,
 )
+from webrag.orchestration.judge import judged
 from webrag.presentation.brief.blocks import columns_at, without_forged_lines
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text, read_blocks
-from webrag.retrieval.quotes import best_quotes, finest_quote, quotable_units, term_coverage
+from webrag.retrieval.units import cut_units
 from webrag.retrieval.verification import find_quote
 
 QUESTION = "How is the port set? 端口"
@@ -64,10 +66,8 @@ HOSTILE = {
 }
 
 WORK: dict[str, Callable[[str], object]] = {
-    "quotation": lambda text: finest_quote(text, 0, QUESTION, {}),
-    "best quotations": lambda text: best_quotes(text, 0, [QUESTION, "a port"], {}),
-    "units": lambda text: list(quotable_units(text)),
-    "coverage": lambda text: term_coverage(text, QUESTION, {}),
+    "units": cut_units,
+    "judgement": lambda text: judged(QUESTION, [build_ranked(0.9, text)], weights={}, encode=None),
     "plain text": plain_text,
     "link": lambda text: passage_link("https://a.test/", text),
     "clauses": clauses,
@@ -134,4 +134,4 @@ def test_no_question_takes_long_to_be_judged(piece: str) -> None:
 def test_a_passage_of_short_sentences_is_quoted_at_once(sentence: str) -> None:
     passage = repeated(sentence, 980)
 
-    assert seconds(lambda text: finest_quote(text, 0, QUESTION, {}), passage) < 2.0
+    assert seconds(cut_units, passage) < 2.0

@@ -7,9 +7,8 @@ from urllib.parse import quote
 from webrag.ingestion.git.address import is_git, parse_git, web_link
 from webrag.retrieval.markup import plain_span, plain_text
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
-from webrag.retrieval.quotes import finest_quote
 
-__all__ = ["extract_citation", "finest_quote", "passage_link", "plain_text"]
+__all__ = ["extract_citation", "passage_link", "plain_text"]
 
 _LINE = re.compile(r"L(\d+)")
 # A long text is named by its first and last words, which survive a difference in between.

@@ -19,7 +19,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
-from webrag.retrieval.quotes import finest_quote, quotable_units
+from webrag.retrieval.units import cut_units
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = [ROOT / "tests/webrag/ingestion/data/genuine", ROOT / "webrag/demo/site"]
@@ -232,14 +232,14 @@ def _of_nodes(document: NormalizedDocument) -> Iterator[str]:
 
 
 def _of_units(text: str, where: str) -> Iterator[str]:
-    units = [(start, end) for start, end, _ in quotable_units(text)]
-    for start, end in units:
-        if not (0 <= start < end <= len(text) and text[start:end].strip()):
-            yield f"unit {start} to {end} of {where} is empty or outside"
-    for (_, end), (start, _) in pairwise(units):
-        if end > start:
-            yield f"units of {where} overlap at {start}"
-    for size in (400, 30) if where == "page" else ():
-        quote = finest_quote(text[:3_000], 0, "link this term a", {}, max_chars=size)
-        if quote and not 0 <= quote[0] < quote[1] <= min(len(text), quote[0] + size):
-            yield f"quotation of {where} lies at {quote}"
+    for size in (400, 30) if where == "page" else (400,):
+        cut = cut_units(text, max_chars=size)
+        for unit in cut.units:
+            start, end = unit.start, unit.end
+            if not (0 <= start < end <= len(text) and text[start:end].strip()):
+                yield f"unit {start} to {end} of {where} is empty or outside"
+            if end - start > size:
+                yield f"unit {start} to {end} of {where} is too long"
+        for left, right in pairwise(cut.pieces):
+            if left.end > right.start:
+                yield f"pieces of {where} overlap at {right.start}"

@@ -1,0 +1,111 @@
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.embedding.bundled_model import BundledVectors
+from webrag.orchestration.judge import Judgement, judged
+from webrag.orchestration.models import AnswerUnit, RankedChunk
+
+from .conftest import build_ranked
+
+ENCODE = BundledVectors().encode
+MANUAL = """\
+The broker keeps messages on disk. A replica follows its leader and may fall behind it.
+A replica that is more than 512 megabytes behind the leader is expelled.
+
+Start the broker with this command:
+
+```
+turnip serve --port 7411
+```
+
+| Option | Default |
+|---|---|
+| port | 7411 |
+| replicas | 3 |
+
+`--keep-going`  \nContinues after an error. Nothing is undone.
+"""
+TIMELINE = "The project began in 2009. It moved to a foundation in 2014 and has three maintainers."
+
+
+def judge(question: str, *texts: str, wordings: Sequence[str] = ()) -> tuple[list[str], Judgement]:
+    """The units in words, best first, and the judgement."""
+    ranked = [build_ranked(0.9 - place / 10, text) for place, text in enumerate(texts)]
+    found = judged(question, ranked, wordings=wordings, weights={}, encode=ENCODE)
+    return [said(unit, ranked) for unit in found.units], found
+
+
+def said(unit: AnswerUnit, ranked: Sequence[RankedChunk]) -> str:
+    chunk = next(item.chunk for item in ranked if item.chunk.chunk_id == unit.chunk_id)
+    return chunk.text[unit.char_start - chunk.char_start : unit.char_end - chunk.char_start]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How far may a replica fall behind before it is expelled?", "512 megabytes"),
+        ("What is the default number of replicas?", "replicas | 3"),
+        ("Which option continues after an error?", "Continues after an error."),
+        ("How do I start the broker?", "turnip serve"),
+    ],
+)
+def test_unit_that_answers_comes_first(question: str, answer: str) -> None:
+    units, _ = judge(question, MANUAL, TIMELINE)
+
+    assert answer in units[0]
+
+
+def test_wording_finds_what_the_question_does_not_name() -> None:
+    question, wording = "When is a follower thrown out?", "a replica behind the leader is expelled"
+
+    units, _ = judge(question, TIMELINE, MANUAL, wordings=[wording])
+
+    assert "512 megabytes" in units[0]
+
+
+def test_passage_that_answers_is_trusted_more_than_one_that_does_not() -> None:
+    question = "How far may a replica fall behind before it is expelled?"
+
+    assert judge(question, MANUAL)[1].confidence > 0.8 > judge(question, TIMELINE)[1].confidence
+
+
+def test_what_never_names_the_identifier_asked_for_is_not_trusted() -> None:
+    question = "What is the default of `replica_limit` for a replica?"
+    told = "The limit of a replica is set once. The default of the replica limit is 40."
+
+    named = judge(question, told.replace("The limit", "`replica_limit`"))[1].confidence
+
+    assert judge(question, told)[1].confidence <= 0.6 < named
+
+
+def test_nothing_is_known_of_passages_that_were_not_ranked() -> None:
+    found = judged("Which port?", [build_ranked(0.0, MANUAL)], weights={}, encode=ENCODE)
+
+    assert found.confidence == 0
+    assert found.units
+
+
+def test_every_passage_has_a_unit() -> None:
+    pages = [f"Page {number} says that the port is {number}." for number in range(8)]
+
+    units, _ = judge("Which port?", *pages)
+
+    assert {unit.split()[1] for unit in units} == set("01234567")
+
+
+def test_no_passage_gives_no_unit_and_no_confidence() -> None:
+    assert judge("Which port?")[1] == Judgement((), 0.0)
+
+
+@given(st.text(max_size=60), st.lists(st.sampled_from([MANUAL, TIMELINE, "", "x"]), max_size=3))
+def test_units_never_overlap_and_the_confidence_is_a_chance(
+    question: str, texts: list[str]
+) -> None:
+    _, found = judge(question, *texts)
+
+    assert 0 <= found.confidence <= 1
+    for place, unit in enumerate(found.units):
+        assert not any(unit.overlaps(other) for other in found.units[:place])

@@ -1,0 +1,175 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.retrieval.units import cut_units
+
+PAGE = """\
+# Kiln
+
+Kiln bakes recipes. It keeps going after an error. Use it as follows:
+
+```
+kiln --keep-going
+kiln all
+```
+
+| Name | Default |
+|---|---|
+| port | 5432 |
+| jobs | 4 |
+
+The options are:
+
+- `--fast`: skips checks. They take long.
+- `--slow`
+
+`--jobs`  \nRun so many recipes at once. The default is 4.
+
+How is it stopped?
+
+Send the signal TERM.
+"""
+
+
+def units(text: str, **options: int) -> list[tuple[str, str | None]]:
+    """Each unit with what leads to it."""
+    cut = cut_units(text, **options)
+    leads = [None if each.lead is None else cut.pieces[each.lead] for each in cut.units]
+    return [
+        (text[each.start : each.end], lead and text[lead.start : lead.end])
+        for each, lead in zip(cut.units, leads, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        pytest.param(("Kiln bakes recipes.", None), id="sentence"),
+        pytest.param(
+            ("Kiln bakes recipes. It keeps going after an error.", None), id="sentences in a row"
+        ),
+        pytest.param(("kiln --keep-going\nkiln all", "Use it as follows:"), id="code"),
+        pytest.param(("port | 5432", "Name | Default"), id="row below its header"),
+        pytest.param(("`--fast`: skips checks. They take long.", "The options are:"), id="item"),
+        pytest.param(
+            ("`--fast`: skips checks. They take long.\n- `--slow`", "The options are:"), id="list"
+        ),
+        pytest.param(("Run so many recipes at once.", "`--jobs`"), id="definition"),
+        pytest.param(("Send the signal TERM.", "How is it stopped?"), id="answer to a question"),
+    ],
+)
+def test_unit_comes_with_what_names_its_subject(unit: tuple[str, str | None]) -> None:
+    assert unit in units(PAGE)
+
+
+@pytest.mark.parametrize("text", ["# Kiln", "Use it as follows:", "Name | Default", "`--jobs`"])
+def test_what_only_introduces_is_no_unit(text: str) -> None:
+    assert text.lstrip("# ") not in [unit for unit, _ in units(PAGE)]
+
+
+def test_last_sentence_of_a_paragraph_is_joined_with_the_first_of_the_next() -> None:
+    told = "The queue is full.\n\nThis happens at night. Restart it."
+
+    assert ("The queue is full.\n\nThis happens at night.", None) in units(told)
+
+
+def test_definition_of_several_terms_stands_below_all_of_them() -> None:
+    assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
+
+
+def test_emphasis_merges_no_sentences() -> None:
+    assert ("*The limit is 8.", None) in units("*The limit is 8. Nothing else counts.*")
+
+
+def test_unit_is_no_longer_than_allowed_and_cut_between_words() -> None:
+    found = [unit for unit, _ in units("word " * 300, max_chars=40)]
+
+    assert all(len(unit) <= 40 and set(unit.split()) == {"word"} for unit in found)
+    assert found
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "---", "<div>only markup</div>", "| | |\n|--|--|"])
+def test_text_without_words_has_no_unit(text: str) -> None:
+    assert units(text) == []
+
+
+def test_term_and_definition_are_not_one_piece() -> None:
+    text = "fit(X, y)  \nIncremental fit on a batch of samples."
+
+    assert units(text) == [("Incremental fit on a batch of samples.", "fit(X, y)")]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Give a <pathspec> to limit the paths that are shown.",
+        "A Map<String, List<T>> keeps the paths that are shown.",
+        "Show the <object> and the paths that are shown.",
+        "Set **listen_port** in the file, e.g. in `etc/server. conf`, to\nchange it.",
+    ],
+)
+def test_signs_within_a_sentence_do_not_cut_it(sentence: str) -> None:
+    assert (sentence, None) in units(f"{sentence}\n\nOther.")
+
+
+def test_sentences_end_without_a_blank_in_scripts_without_blanks() -> None:
+    assert ("端口可以修改。", None) in units("服务器启动。端口可以修改。其他。")
+
+
+def test_rows_that_have_lost_their_header_are_units() -> None:
+    rows = "| listen_port | 5432 |\n| listen_backlog | 128 |\n"
+
+    assert units(rows) == [("listen_port | 5432", None), ("listen_backlog | 128", None)]
+
+
+def test_header_row_is_a_unit_where_the_body_of_its_table_is_missing() -> None:
+    assert units("| Type | Frames |\n|---|:-:|\n") == [("Type | Frames", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> *a one.\n> b two* and\n> more",
+        "> x **a\n> b** c. D e",
+        "> [a b\n> c d](u) e",
+        "> ~~a\n> b~~ *c\n> d*",
+        "> **a *b\n> c* d**\n> e",
+        "> - *a\n>   b*",
+        "- x\n\n  > *a\n  > b* `c\n  > d` e",
+        "> > *a\n> > b*\n> c",
+    ],
+)
+def test_pieces_of_markup_that_goes_on_in_the_next_line_do_not_overlap(text: str) -> None:
+    pieces = cut_units(text).pieces
+
+    assert all(left.end <= right.start for left, right in pairwise(pieces))
+    assert all(text[each.start : each.end].strip() for each in pieces)
+
+
+@given(text=st.text(alphabet="ab.*_`~[]()>|- \n#<\\", max_size=60))
+def test_pieces_never_overlap(text: str) -> None:
+    pieces = cut_units(text).pieces
+
+    assert all(left.end <= right.start for left, right in pairwise(pieces))
+
+
+LINES = st.sampled_from(
+    ["A sentence. Another one.", "- item", "1. step:", "| a | b |", "|---|---|", "```", "# head",
+     "    code", "term  ", "> quoted", "", "Why?", "<b>x</b>", "日本語です。次の文。"]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=25).map("\n".join), st.integers(1, 60))
+def test_units_are_parts_of_the_text_made_of_their_pieces(text: str, most: int) -> None:
+    cut = cut_units(text, max_chars=most)
+
+    for unit in cut.units:
+        assert 0 <= unit.start < unit.end <= len(text)
+        assert unit.end - unit.start <= most
+        assert cut.pieces[unit.first].start <= unit.start
+        assert unit.end <= cut.pieces[unit.last - 1].end
+        assert any(char.isalnum() for char in text[unit.start : unit.end])
+        assert all(each.kind != "heading" for each in cut.pieces[unit.first : unit.last])

@@ -1,0 +1,492 @@
+"""Judges how likely the units of the passages found answer a question, by a small fitted model.
+
+`benchmarks/fit_judge.py` fits its weights; docs/scoring.md says how well it does.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from itertools import islice
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webrag.frozen import FrozenModel
+from webrag.lexical.analysis import analyze, query_terms, term_weight
+from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.models import CitationSpan
+from webrag.retrieval.units import Cut, Unit, cut_units
+
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Vectors of unit length, one for each text."""
+
+Floats = NDArray[np.float64]
+
+PASSAGES: Final = 8
+_MAX_CHARS: Final = 400
+_SHOWN: Final = 3
+_MOST_UNITS: Final = 12
+_MOST_COMPARED: Final = 150
+_LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
+_LEAST_WEIGHT: Final = 0.05
+_OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_UNKNOWN_COS: Final = 0.5  # about that of units that answer
+
+_COVERED: Final = ("question", "wordings", "best_wording", "all", "lead", "above", "named")
+_ALIKE: Final = ("cos_question", "cos_wordings", "cos_best_wording", "cos_all", "cos_piece")
+_OF_PASSAGE: Final = ("ratio", "rank", "passage_covered", "passage_cos", "in_focus")
+_SHAPES: Final = ("code", "row", "item", "list", "has_lead", "length", "asks", "signs")
+_FITTING: Final = (
+    "number", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
+)  # fmt: skip
+FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, *_FITTING)
+"""What is known of a unit; the last group counts where a question has no other wordings."""
+SIGNS: Final = ("best", "mass", "told", "passage_covered", "cos", "foreign", "foreign_cos")
+"""What is known of a question's best units together."""
+
+_IGNORING_CASE: Final = re.IGNORECASE
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|zero|half|twice|hundred"
+    r"|thousand|million|none|unlimited)\b",
+    _IGNORING_CASE,
+)
+_IDENTIFIER = re.compile(
+    r"`[^`\n]+`|(?<![\w-])--?[A-Za-z][\w-]+|\b\w+\(\)|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[A-Z]{3,}\b|::"
+    r"|\$\w+|\b\w+\.(?:conf|h|c|py|txt|json|xml|log|so|toml|ini)\b"
+)
+_MODAL = re.compile(
+    r"\b(?:not|cannot|can't|only|always|never|must|may|can|no|unless|except|instead|allowed"
+    r"|supported|yes|both|either|neither)\b",
+    _IGNORING_CASE,
+)
+_REASON = re.compile(
+    r"\b(?:because|since|so that|due to|reason|therefore|thus|otherwise|avoid|in order|prevents?"
+    r"|hence|as a result|means that|ensures?|weil|damit|parce|porque)\b",
+    _IGNORING_CASE,
+)
+_DEFINITION = re.compile(
+    r"\b(?:is|are) (?:a|an|the|one|used|called|defined|known)\b|\bmeans?\b|\brefers? to\b"
+    r"|\bdenotes?\b|\bspecif(?:y|ies)\b|\brepresents?\b|\bstands for\b",
+    _IGNORING_CASE,
+)
+_EFFECT = re.compile(
+    r"\b(?:error|returns?|fails?|ignored|raised?|thrown|killed|removed|deleted|replaced|results?"
+    r"|becomes?|will be|is set|happens?|abort|skipped|treated|discarded)\b",
+    _IGNORING_CASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:if|when|unless|while|until|whenever|once|after|before)\b", _IGNORING_CASE
+)
+_DIRECTION = re.compile(
+    r"\W*(?:use|run|set|add|call|type|specify|create|to |you (?:can|may|must|should)|pass|give|put"
+    r"|enable|install|first|then|in order to|by )",
+    _IGNORING_CASE,
+)
+_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
+    "number": re.compile(
+        r"\bhow (?:many|much|long|large|big|often|far|old|deep|wide|high|fast|soon)\b|\b(?:default"
+        r"|maximum|minimum|limit|number|size|value|percentage|seconds|bytes|port|version|year|date"
+        r"|price|cost|range|largest|smallest)\b"
+        r"|\b(?:wie (?:viel|lange|oft|gro|hoch)|wann|combien|cu[a\u00e1]nt|quanto|ile)",
+        _IGNORING_CASE,
+    ),
+    "name": re.compile(
+        r"\b(?:which|what|name)\b.{0,40}\b(?:command|option|flag|function|directive|variable"
+        r"|setting|parameter|keyword|method|module|class|operator|macro|file|attribute|property"
+        r"|type|character|symbol|switch|statement|header|tool|program|argument|key|package|field)"
+        r"s?\b",
+        _IGNORING_CASE,
+    ),
+    "yes": re.compile(
+        r"^(?:can|could|does|do|did|is|are|was|will|would|should|must|may|has|have|am)\b"
+        r"|[,.;] (?:can|does|do|is|are|will|should|must)\b[^?]*\?",
+        _IGNORING_CASE,
+    ),
+    "why": re.compile(r"\bwhy\b|\breason\b|\bcaus|\bwarum\b|\bpourquoi\b|\bpor qu", _IGNORING_CASE),
+    "what": re.compile(
+        r"\bwhat (?:is|are|does\b.*\bmean|exactly)\b|\bmeaning\b|\bstands? for\b|\bdefin",
+        _IGNORING_CASE,
+    ),
+    "how": re.compile(
+        r"\bhow (?:do|can|could|should|would|to|does|is|are)\b|\bshow\b|\bexample\b|\bway to\b",
+        _IGNORING_CASE,
+    ),
+    "happens": re.compile(r"\bhappens?\b|\bresult\b|\breturns?\b|\bbehav|\bbecomes?\b", re.I),
+    "several": re.compile(
+        r"\b(?:which|what)\b \w*\s?\w*(?:s|values|kinds|types|ones)\b.*\b(?:are|exist|can|may|do)\b"
+        r"|\blist\b|\bwhich (?:of|two|three|four)\b",
+        _IGNORING_CASE,
+    ),
+    "when": re.compile(r"\bwhen\b|\bunder what\b|\bin which case", _IGNORING_CASE),
+}
+
+
+class Judgement(NamedTuple):
+    """The best units for a question.
+
+    Attributes:
+        units: Best first, none that overlap.
+        confidence: Chance that one of the first three answers the question, [0, 1].
+    """
+
+    units: tuple[AnswerUnit, ...] = ()
+    confidence: float = 0.0
+
+
+class JudgeWeights(FrozenModel):
+    """The fitted model; the order of its weights is that of `FEATURES` and of `SIGNS`.
+
+    Attributes:
+        units: What each feature counts.
+        chance: What each sign counts for the chance, and the constant after them: without other
+            wordings of the question, and with them.
+    """
+
+    units: tuple[float, ...]
+    chance: tuple[tuple[float, ...], tuple[float, ...]]
+
+
+@lru_cache(maxsize=1)
+def fitted_weights() -> JudgeWeights:
+    """The weights that come with the package."""
+    text = files(__package__).joinpath("judge.json").read_text("utf-8")
+    return JudgeWeights.model_validate(json.loads(text))
+
+
+def judged(
+    question: str,
+    ranked: Sequence[RankedChunk],
+    *,
+    wordings: Sequence[str] = (),
+    weights: Mapping[str, float],
+    encode: Encode | None,
+    model: JudgeWeights | None = None,
+) -> Judgement:
+    """Find the units of ranked passages that most likely answer a question.
+
+    Args:
+        question: As asked.
+        ranked: Passages, best first; the first eight that match are looked at. Where none has a
+            score, nothing is known of the chance, and the confidence is 0. It is at most .6 where
+            the question names identifiers and the first three units hold none of them.
+        wordings: Other wordings of the question.
+        weights: Weight of each index term of all of them; others count 1.0.
+        encode: Compares meanings; None to go by words alone.
+        model: Fitted weights; None for those of the package.
+    """
+    model = model or fitted_weights()
+    asked = Asked(question, wordings, weights, encode)
+    matched = [item for item in ranked if not item.is_locality_expanded][:PASSAGES]
+    found = read_units(asked, matched, encode)
+    if not found.units:
+        return Judgement()
+    scores = found.features @ np.array(model.units)
+    chosen = best_apart(found, scores, most=_MOST_UNITS)
+    signs = signs_of(asked, found, scores, chosen[:_SHOWN])
+    chance = np.array(model.chance[bool(wordings)])
+    logit = float(np.array([*signs, 1.0]) @ chance)
+    of_each_passage = _best_of_others(found, scores, chosen)
+    units = tuple(_shown(found, matched, place, scores) for place in (*chosen, *of_each_passage))
+    if not any(item.reranked_score > 0 for item in matched):
+        return Judgement(units)
+    confidence = 1 / (1 + math.exp(-logit))
+    is_named = found.column("named")[chosen[:_SHOWN]].any()
+    return Judgement(units, confidence if is_named else min(confidence, _OF_ANOTHER))
+
+
+class Asked:
+    """A question with its other wordings, and what each of their terms counts."""
+
+    def __init__(
+        self,
+        question: str,
+        wordings: Sequence[str],
+        weights: Mapping[str, float],
+        encode: Encode | None,
+    ) -> None:
+        texts = [question, *wordings]
+        self.text = question
+        self.is_reworded = bool(wordings)
+        terms = [query_terms(text) for text in texts]
+        self._places = {
+            term: place for place, term in enumerate(dict.fromkeys(t for own in terms for t in own))
+        }
+        known = [max(_LEAST_WEIGHT, weights.get(term, 1.0)) for term in self._places] or [1.0]
+        held = np.array([self.held(own) for own in terms]).reshape(len(texts), len(known))
+        sums = np.maximum((held * known).sum(axis=1, keepdims=True), _LEAST_WEIGHT)
+        self.shares: Floats = held * known / sums
+        union = np.array(known) * (1 + held[0])
+        self.union: Floats = union / union.sum()
+        # A wording may guess names, right ones and wrong ones: they help, and are not asked for.
+        self.names = self.held([term for term in terms[0] if term_weight(term) > 1])
+        self.vectors = encode(texts) if encode else None
+        letters = [char for char in question if char.isalpha()]
+        # The bundled vectors know little of other scripts: all their texts look alike to them.
+        self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
+        self.wants = {
+            kind: not wordings and bool(pattern.search(question)) for kind, pattern in _ASKS.items()
+        }
+
+    def held(self, terms: Sequence[str]) -> Floats:
+        """1.0 for each of the question's terms that is among some terms, else 0.0."""
+        found = np.zeros(max(1, len(self._places)))
+        for term in terms:
+            if (place := self._places.get(term)) is not None:
+                found[place] = 1.0
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """A passage in units, with all that does not depend on the question."""
+
+    text: str
+    cut: Cut
+    terms: tuple[tuple[str, ...], ...]  # of each piece
+    shapes: Floats  # of each unit
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The units of some passages.
+
+    Attributes:
+        features: A row of `FEATURES` for each unit.
+        units: Each with the number of its passage.
+        vectors: Of each unit, of unit length; None where meanings are not compared.
+    """
+
+    features: Floats
+    units: Sequence[tuple[int, Unit]]
+    vectors: NDArray[np.float32] | None
+
+    def column(self, name: str) -> Floats:
+        """One feature of all units."""
+        values: Floats = self.features[:, FEATURES.index(name)]
+        return values
+
+
+def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | None) -> Found:
+    """What is known of every unit of ranked passages."""
+    best = max((item.reranked_score for item in ranked), default=0.0) or 1.0
+    rows: list[Floats] = []
+    units: list[tuple[int, Unit]] = []
+    vectors: list[NDArray[np.float32]] = []
+    for rank, item in enumerate(ranked):
+        read = _read(item.chunk.text)
+        if not read.cut.units:
+            continue
+        meant = _vectors(read, encode) if encode else None
+        if meant is not None:
+            vectors.append(meant[0])
+        known = [
+            *_covered(asked, item, read),
+            *_alike(asked, meant, read),
+            *_of_passage(asked, item, read, rank, item.reranked_score / best, meant),
+        ]
+        fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
+        rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
+        units += [(rank, unit) for unit in read.cut.units]
+    features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
+    return Found(features, units, np.concatenate(vectors) if vectors else None)
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> _Read:
+    cut = cut_units(text, max_chars=_MAX_CHARS)
+    terms = tuple(tuple(analyze(text[piece.start : piece.end])) for piece in cut.pieces)
+    shapes = np.array([_shape(text[unit.start : unit.end], unit) for unit in cut.units], float)
+    return _Read(text, cut, terms, shapes)
+
+
+def _shape(said: str, unit: Unit) -> list[float]:
+    return [
+        unit.kind == "code",
+        unit.kind == "row",
+        unit.kind == "item",
+        unit.kind == "list",
+        unit.lead is not None,
+        len(said) / _MAX_CHARS,
+        said.rstrip(" *_`").endswith(("?", "\uff1f")),
+        sum(not c.isalnum() and not c.isspace() for c in said) / max(1, len(said)),
+    ]
+
+
+@lru_cache(maxsize=256)
+def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Of the units and of the pieces."""
+    pieces = [read.text[piece.start : piece.end] for piece in read.cut.pieces]
+    found = encode([*(read.text[u.start : u.end] for u in read.cut.units), *pieces])
+    return found[: -len(pieces)], found[-len(pieces) :]
+
+
+def _covered(asked: Asked, item: RankedChunk, read: _Read) -> list[Floats]:
+    """Shares of the question's terms in the units, in their leads, and in the headings above."""
+    pieces = np.array([*map(asked.held, read.terms), asked.held(())])  # the last one is no piece
+    units, cut = read.cut.units, read.cut
+    own = np.array([pieces[u.first : u.last].max(axis=0) for u in units])
+    for place, unit in enumerate(units):
+        piece = cut.pieces[unit.first]
+        if unit.last == unit.first + 1 and (unit.start, unit.end) != (piece.start, piece.end):
+            own[place] = asked.held(analyze(read.text[unit.start : unit.end]))
+    lead = pieces[[-1 if u.lead is None else u.lead for u in units]]
+    told = np.maximum(own, lead)
+    page = asked.held(_terms_above(item.chunk.title or "", item.chunk.heading_path))
+    headings = [pieces[[*cut.pieces[u.first].headings, -1]].max(axis=0) for u in units]
+    above = np.maximum(np.array(headings), page)
+    shares = own @ asked.shares.T
+    others = shares[:, 1:] if asked.is_reworded else shares
+    return [
+        shares[:, 0],
+        others.mean(axis=1),
+        others.max(axis=1),
+        own @ asked.union,
+        (told - own) @ asked.union,
+        (np.maximum(above, told) - told) @ asked.union,
+        (np.maximum(above, told) @ asked.names > 0) | (not asked.names.any()),
+    ]
+
+
+@lru_cache(maxsize=256)
+def _terms_above(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(term for text in (title, *headings) for term in analyze(text))
+
+
+def _alike(
+    asked: Asked, meant: tuple[NDArray[np.float32], NDArray[np.float32]] | None, read: _Read
+) -> list[Floats]:
+    if meant is None or asked.vectors is None:
+        return [np.full(len(read.cut.units), _UNKNOWN_COS) for _ in _ALIKE]
+    alike = (meant[0] @ asked.vectors.T).astype(float)
+    others = alike[:, 1:] if asked.is_reworded else alike
+    pieces = (meant[1] @ asked.vectors.T).mean(axis=1)
+    best = [float(pieces[u.first : u.last].max()) for u in read.cut.units]
+    return [
+        alike[:, 0],
+        others.mean(axis=1),
+        others.max(axis=1),
+        alike.mean(axis=1),
+        np.array(best),
+    ]
+
+
+def _of_passage(
+    asked: Asked,
+    item: RankedChunk,
+    read: _Read,
+    rank: int,
+    ratio: float,
+    meant: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+) -> list[Floats]:
+    page = _terms_above(item.chunk.title or "", item.chunk.heading_path)
+    covered = asked.held([*page, *(term for terms in read.terms for term in terms)]) @ asked.union
+    cos = _UNKNOWN_COS
+    if meant is not None and asked.vectors is not None and len(meant[1]):
+        cos = float((meant[1] @ asked.vectors.T).mean(axis=1).max())
+    focus, offset = item.chunk.focus, item.chunk.char_start
+    low, high = (focus.char_start, focus.char_end) if focus else (0, 0)
+    inside = [low <= offset + u.start and offset + u.end <= high for u in read.cut.units]
+    known = (ratio, math.log1p(rank), float(covered), cos)
+    return [*(np.full(len(inside), each) for each in known), np.array(inside, float)]
+
+
+def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
+    """Whether a unit is of the kind that a question asks for."""
+    wants = asked.wants
+    names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
+    return [
+        wants["number"] and bool(_NUMBER.search(said)),
+        wants["name"] and any(name not in asked.text.casefold() for name in names),
+        wants["yes"] and bool(_MODAL.search(said)),
+        wants["why"] and bool(_REASON.search(said)),
+        wants["what"] and bool(_DEFINITION.search(said)),
+        wants["how"] and unit.kind == "code",
+        wants["how"] and bool(_DIRECTION.match(said)),
+        wants["happens"] and bool(_EFFECT.search(said)),
+        wants["several"] and (unit.kind == "list" or said.count(",") >= 3),
+        wants["when"] and bool(_CONDITION.search(said)),
+    ]
+
+
+def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
+    """Places of the best units that do not overlap; what repeats a better one counts less."""
+    left = np.argsort(-scores, kind="stable")[:_MOST_COMPARED].tolist()
+    alike = dict.fromkeys(left, 0.0)
+    chosen: list[int] = []
+    while left and len(chosen) < most:
+        # Of equal ones the first: `max` keeps the order.
+        best = max(left, key=lambda place: scores[place] - _LIKENESS_COST * alike[place])
+        chosen.append(best)
+        left = [e for e in left if e != best and not _overlap(found.units[e], found.units[best])]
+        if found.vectors is not None and left:
+            for place, near in zip(left, found.vectors[left] @ found.vectors[best], strict=True):
+                alike[place] = max(alike[place], float(near))
+    return chosen
+
+
+def _overlap(one: tuple[int, Unit], other: tuple[int, Unit]) -> bool:
+    return one[0] == other[0] and one[1].start < other[1].end and other[1].start < one[1].end
+
+
+def _best_of_others(found: Found, scores: Floats, chosen: Sequence[int]) -> list[int]:
+    """The best unit of each passage that none was chosen of."""
+    best: dict[int, int] = {}
+    named = {found.units[place][0] for place in chosen}
+    for place in np.argsort(-scores, kind="stable").tolist():
+        passage = found.units[place][0]
+        if passage not in named:
+            best.setdefault(passage, place)
+    return list(best.values())
+
+
+def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) -> list[float]:
+    """The `SIGNS` of the units chosen for a question."""
+    best = chosen[0]
+    odds = np.exp(scores - scores.max())
+    shown = [any(_overlap(unit, found.units[place]) for place in chosen) for unit in found.units]
+    cos = float(found.column("cos_all")[best])
+    return [
+        float(scores[best]),
+        float(odds[shown].sum() / odds.sum()),
+        float(sum(found.column(name)[best] for name in ("all", "lead", "above"))),
+        float(found.column("passage_covered").max()),
+        cos,
+        asked.foreign,
+        asked.foreign * cos,
+    ]
+
+
+def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, scores: Floats) -> AnswerUnit:
+    rank, unit = found.units[place]
+    chunk = ranked[rank].chunk
+    lead = None
+    if unit.lead is not None:
+        above = _read(chunk.text).cut.pieces[unit.lead]
+        lead = (chunk.char_start + above.start, chunk.char_start + above.end)
+    return AnswerUnit(
+        chunk_id=chunk.chunk_id,
+        char_start=chunk.char_start + unit.start,
+        char_end=chunk.char_start + unit.end,
+        lead=lead,
+        score=float(scores[place]),
+    )
+
+
+def cited_units(
+    result: OrchestrationResult, passages: Collection[UUID], *, most: int = _SHOWN
+) -> list[CitationSpan]:
+    """Cite the best units of some passages of a result, best first."""
+    chunks = {item.chunk.chunk_id: item.chunk for item in result.chunks}
+    found = (
+        extract_citation(chunks[unit.chunk_id], unit.char_start, unit.char_end)
+        for unit in result.units
+        if unit.chunk_id in chunks and unit.chunk_id in passages
+    )
+    return list(islice(filter(None, found), most))

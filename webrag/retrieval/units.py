@@ -1,0 +1,392 @@
+"""Cuts a passage into the units that can be quoted and understood alone; it judges none of them."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, islice, pairwise, takewhile, zip_longest
+from typing import Final, Literal
+
+from webrag.ingestion.characters import sentence_ends
+from webrag.retrieval.markup import Block, read_blocks
+
+Span = tuple[int, int]
+UnitKind = Literal["prose", "item", "list", "row", "code"]
+
+_WORD_GAP = re.compile(r"\s+")
+# Stands between a term and its definition, where pages have links ("[source]") that the stored
+# text leaves out; a quotation across it would not be verbatim on the page.
+_HARD_BREAK = re.compile(r"(?<! ) {2,}+\n")
+# What ends a line of code that pages show with a number before the next one, which the stored text
+# leaves out; other code seldom has blanks there.
+_NUMBERED_LINE = re.compile(r"(?<! ) ++\r?\n")
+# What stands between the header row of a table and the first row of its body.
+_BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
+_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
+_ANNOUNCING = (":", "\uff1a")
+_EMPHASIS = "*_` "
+
+_MOST_SENTENCES: Final = 4
+_LEAD_CHARS: Final = 200
+_LABEL_CHARS: Final = 80
+_CODE_LINES: Final = (1, 3, 6)
+_LIST_ITEMS: Final = (2, 3, 5, 8)
+_MOST_CODE_LINES: Final = 40  # of a listing every line begins a unit, of a longer one every third
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence, a row, a line of code or a heading of a passage.
+
+    Attributes:
+        start: Offset in the passage.
+        end: Offset after it.
+        kind: What it is cut from; `heading` is never quoted.
+        headings: The passage's headings above it, by the number of their piece.
+    """
+
+    start: int
+    end: int
+    kind: Literal["prose", "item", "row", "code", "heading"]
+    headings: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Neighbouring pieces of a passage that may be quoted together.
+
+    Attributes:
+        start: Offset in the passage.
+        end: Offset after it.
+        kind: What it is.
+        first: Number of its first piece.
+        last: One past the number of its last piece.
+        lead: Number of the piece above it that names its subject: the term of a definition, the
+            header of a table, the sentence that introduces a list or a listing.
+    """
+
+    start: int
+    end: int
+    kind: UnitKind
+    first: int
+    last: int
+    lead: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A passage in pieces, and its units in reading order."""
+
+    pieces: tuple[Piece, ...]
+    units: tuple[Unit, ...]
+
+
+def cut_units(text: str, *, max_chars: int = 400) -> Cut:
+    """Cut markdown into units of whole sentences, rows, items, definitions and lines of code.
+
+    A unit holds no list marker, fence line, heading or table frame and stands in one piece on the
+    page; only what alone exceeds `max_chars` is cut, between words.
+
+    Args:
+        text: Markdown of a passage.
+        max_chars: Longest unit, at least 1.
+    """
+    return _Cutter(text, max(1, max_chars)).cut()
+
+
+class _Cutter:
+    def __init__(self, text: str, max_chars: int) -> None:
+        self._text = text
+        self._max_chars = max_chars
+        self._pieces: list[Piece] = []
+        self._units: list[Unit] = []
+        self._headings: list[tuple[int, int]] = []  # level and number of the piece
+        self._blocks = [block for block in read_blocks(text) if block.kind != "html"]
+        self._leading: set[int] = set()  # pieces that introduce something
+        self._lead: int | None = None  # what the last block ended with, where it introduces
+        self._header: int | None = None  # of the table that rows stand in
+        self._items: list[tuple[int, int]] = []  # pieces of the items of the list so far
+        self._list_lead: int | None = None
+        self._last_sentence: int | None = None  # of the paragraph right above
+
+    def cut(self) -> Cut:
+        for block, following in zip_longest(self._blocks, self._blocks[1:]):
+            if not (block.kind == "prose" and _is_item(self._text, block)):
+                self._end_list()
+            if block.kind == "heading":
+                self._add_heading(block)
+            elif block.kind == "row":
+                self._add_row(block, following)
+            elif block.kind == "code":
+                self._add_code(block)
+            else:
+                self._add_prose(block)
+        self._end_list()
+        distinct = dict.fromkeys(filter(self._says_something, self._units))
+        return Cut(tuple(self._pieces), tuple(distinct))
+
+    def _says_something(self, unit: Unit) -> bool:
+        """Whether a unit has words, and does not end with what introduces other units."""
+        return unit.last - 1 not in self._leading and _has_word(self._text, unit.start, unit.end)
+
+    def _add_piece(self, span: Span, kind: Literal["prose", "item", "row", "code"]) -> int:
+        headings = tuple(number for _, number in self._headings)
+        self._pieces.append(Piece(*span, kind, headings))
+        return len(self._pieces) - 1
+
+    def _add_unit(self, kind: UnitKind, first: int, last: int, lead: int | None = None) -> None:
+        span = self._pieces[first].start, self._pieces[last - 1].end
+        self._append(Unit(*span, kind, first, last, lead))
+
+    def _append(self, unit: Unit) -> None:
+        self._units.append(unit)
+        if unit.lead is not None:
+            self._leading.add(unit.lead)
+
+    def _size(self, first: int, last: int) -> int:
+        return self._pieces[last].end - self._pieces[first].start
+
+    def _fits(self, first: int, last: int) -> bool:
+        return self._size(first, last) <= self._max_chars
+
+    def _add_heading(self, block: Block) -> None:
+        line = self._text.rfind("\n", 0, block.start) + 1
+        level = len(self._text[line : block.start].strip()) or 6
+        self._headings = [each for each in self._headings if each[0] < level]
+        number = self._add_piece((block.start, block.end), "prose")
+        self._pieces[number] = Piece(block.start, block.end, "heading")
+        self._headings.append((level, number))
+        self._lead = self._header = self._last_sentence = None
+
+    def _add_row(self, block: Block, following: Block | None) -> None:
+        number = self._add_piece((block.start, block.end), "row")
+        if is_header_row(self._text, block, following):
+            self._header = number
+            return
+        lead = self._header if self._header is not None else self._lead
+        if self._size(number, number) <= self._max_chars and not block.tags:
+            self._add_unit("row", number, number + 1, lead)
+        else:
+            spans = [part for group in _unbroken(self._text, block, block.cells) for part in group]
+            for start, end in spans:
+                for low, high in _cut(self._text, start, end, self._max_chars):
+                    self._append(Unit(low, high, "row", number, number + 1, lead))
+        self._last_sentence = None
+        if following is None or following.kind != "row":
+            self._lead = self._header = None
+
+    def _add_code(self, block: Block) -> None:
+        lead, self._lead, self._last_sentence = self._lead, None, None
+        for group in _unbroken(self._text, block, _sources(self._text, block)):
+            numbers = [self._add_piece(span, "code") for span in group]
+            self._add_runs_of_code(numbers, lead)
+
+    def _add_runs_of_code(self, numbers: Sequence[int], lead: int | None) -> None:
+        most = self._max_chars
+        for place, first in enumerate(numbers):
+            if self._size(first, first) > most:
+                piece = self._pieces[first]
+                for low, high in _cut(self._text, piece.start, piece.end, most):
+                    self._append(Unit(low, high, "code", first, first + 1, lead))
+                continue
+            if len(numbers) > _MOST_CODE_LINES and place % 3:
+                continue
+            fitting = list(takewhile(partial(self._fits, first), numbers[place:]))
+            starts = place == 0 or self._is_apart(numbers[place - 1], first)
+            ends = {n - 1 for n in _CODE_LINES if n <= len(fitting)}
+            ends |= {len(fitting) - 1} if starts else set()
+            for end in sorted(ends):
+                self._add_unit("code", first, fitting[end] + 1, lead)
+
+    def _is_apart(self, above: int, below: int) -> bool:
+        between = self._text[self._pieces[above].end : self._pieces[below].start]
+        return between.count("\n") > 1
+
+    def _add_prose(self, block: Block) -> None:
+        is_item = _is_item(self._text, block)
+        kind: Literal["item", "prose"] = "item" if is_item else "prose"
+        groups = [g for g in _unbroken(self._text, block, _sources(self._text, block)) if g]
+        above = self._list_lead if is_item and self._items else self._lead
+        if is_item and not self._items:
+            self._list_lead = self._lead
+        first_of_block = len(self._pieces)
+        term: int | None = None
+        for place, group in enumerate(groups):
+            is_term = (
+                len(group) == 1 and place + 1 < len(groups) and _is_label(self._text, group[0])
+            )
+            if is_term and term == len(self._pieces) - 1:
+                # A second term of the same definition: both name its subject.
+                self._pieces[term] = replace(self._pieces[term], end=group[0][1])
+                continue
+            numbers = [self._add_piece(span, kind) for span in group]
+            if is_term:
+                term = numbers[0]
+            else:
+                self._add_runs(numbers, kind, above if term is None else term)
+        last = len(self._pieces) - 1
+        if last < first_of_block:
+            return
+        self._join_paragraphs(first_of_block, is_item=is_item)
+        self._last_sentence = None if is_item else last
+        is_alone = last == first_of_block and not is_item
+        if self._introduces(last, is_alone=is_alone):
+            self._lead = last
+        elif not is_item:
+            self._lead = None
+        if is_item:
+            self._items.append((first_of_block, last + 1))
+
+    def _is_label(self, number: int) -> bool:
+        piece = self._pieces[number]
+        return _is_label(self._text, (piece.start, piece.end))
+
+    def _introduces(self, number: int, *, is_alone: bool) -> bool:
+        piece = self._pieces[number]
+        if piece.end - piece.start > _LEAD_CHARS:
+            return False
+        shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
+        asks = is_alone and shown.endswith(("?", "\uff1f"))
+        return shown.endswith(_ANNOUNCING) or asks or (is_alone and self._is_label(number))
+
+    def _add_runs(self, numbers: Sequence[int], kind: UnitKind, lead: int | None) -> None:
+        for place, first in enumerate(numbers):
+            if self._size(first, first) > self._max_chars:
+                piece = self._pieces[first]
+                for low, high in _cut(self._text, piece.start, piece.end, self._max_chars):
+                    self._append(Unit(low, high, kind, first, first + 1, lead))
+                continue
+            for last in numbers[place : place + _MOST_SENTENCES]:
+                if self._size(first, last) > self._max_chars:
+                    break
+                self._add_unit(kind, first, last + 1, lead)
+
+    def _join_paragraphs(self, first: int, *, is_item: bool) -> None:
+        """The last sentence of a paragraph with the first of the next, which often refers to it."""
+        above = self._last_sentence
+        if above is None or is_item or self._pieces[first].kind != "prose":
+            return
+        between = self._text[self._pieces[above].end : self._pieces[first].start]
+        if self._size(above, first) <= self._max_chars and not between.strip():
+            self._add_unit("prose", above, first + 1)
+
+    def _end_list(self) -> None:
+        items, lead = self._items, self._list_lead
+        for place, (first, _) in enumerate(items):
+            lasts = (last - 1 for _, last in islice(items, place, None))
+            fitting = list(takewhile(partial(self._fits, first), lasts))
+            counts = {n for n in _LIST_ITEMS if n <= len(fitting)}
+            counts |= {len(fitting)} if place == 0 or place + len(fitting) == len(items) else set()
+            for count in sorted(counts - {0, 1}):
+                self._add_unit("list", first, fitting[count - 1] + 1, lead)
+        self._items, self._list_lead = [], None
+
+
+def _is_item(text: str, block: Block) -> bool:
+    line = text.rfind("\n", 0, block.start) + 1
+    return _ITEM.match(text, line, block.start + 1) is not None
+
+
+def _is_label(text: str, span: Span) -> bool:
+    """Whether it is no sentence but a name, such as the term of a definition."""
+    part = text[slice(*span)].rstrip("*_`\"')\u201d ")
+    return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, *_ANNOUNCING, "]"))
+
+
+def is_header_row(text: str, block: Block, following: Block | None) -> bool:
+    """Whether a row stands above the body of its table; a header without one may be quoted."""
+    has_body = following is not None and following.kind == block.kind == "row"
+    return has_body and _BELOW_HEADER.match(text, block.end) is not None
+
+
+def _sources(text: str, block: Block) -> list[Span]:
+    """What is quoted whole: lines of code, cells, or sentences."""
+    if block.kind == "code":
+        return [(piece.start, piece.end) for piece in block.pieces]
+    if block.kind == "row":
+        return block.cells
+    return list(_sentences(text, block))
+
+
+def _sentences(text: str, block: Block) -> Iterator[Span]:
+    start = block.start
+    opened = [first for first, _ in block.atoms]
+    closed = list(accumulate((last for _, last in block.atoms), max))
+    for cut in sentence_ends(text, block.start, block.end, rule="prose"):
+        # Of the pieces of markup that begin before the cut, one may end behind it; emphasis may
+        # hold many sentences.
+        before = bisect_left(opened, cut)
+        if before > 0 and cut < closed[before - 1] and text[opened[before - 1]] not in "*_":
+            continue
+        yield _strip(text, start, cut)
+        start = cut
+    yield _strip(text, start, block.end)
+
+
+def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]]:
+    """Groups of units with no barrier inside or between them; a unit that holds one is split."""
+    barriers = _barriers(text, block)
+    starts = [start for start, _ in barriers]
+    whole = [part for unit in units for part in _without(text, barriers, starts, unit)]
+    group = whole[:1]
+    for left, right in pairwise(whole):
+        following = bisect_left(starts, left[1])
+        if following < len(starts) and starts[following] < right[0]:
+            yield group
+            group = []
+        group.append(right)
+    if group:
+        yield group
+
+
+def _barriers(text: str, block: Block) -> list[Span]:
+    """HTML tags, hard line breaks and line numbers, in order."""
+    if block.kind == "row":
+        return sorted(block.tags)
+    if block.kind == "code":
+        return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
+    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
+    return sorted([*block.tags, *breaks])
+
+
+def _without(
+    text: str, barriers: Sequence[Span], starts: Sequence[int], unit: Span
+) -> Iterator[Span]:
+    start, stop = unit
+    for first, last in barriers[bisect_left(starts, start) : bisect_left(starts, stop)]:
+        if start <= first:
+            yield from (part for part in [_strip(text, start, first)] if _has_word(text, *part))
+            start = last
+    yield from (part for part in [_strip(text, start, stop)] if _has_word(text, *part))
+
+
+def _cut(text: str, start: int, end: int, max_chars: int) -> Iterator[Span]:
+    """Parts of at most `max_chars`, from word to word; each begins half a part after the last."""
+    gaps = [gap.span() for gap in _WORD_GAP.finditer(text, start, end)]
+    starts = [start, *(after for _, after in gaps)]
+    ends = [*(before for before, _ in gaps), end]
+    position = start
+    while position < end:
+        fitting = bisect_right(ends, position + max_chars) - 1
+        is_fit = fitting >= 0 and ends[fitting] > position
+        stop = ends[fitting] if is_fit else min(position + max_chars, end)
+        yield position, stop
+        if stop >= end:
+            return
+        later = bisect_left(starts, position + (max_chars + 1) // 2)
+        if later < len(starts) and starts[later] <= stop:
+            position = starts[later]
+        else:
+            blank = _WORD_GAP.match(text, stop, end)
+            position = blank.end() if blank else stop
+
+
+def _strip(text: str, start: int, end: int) -> Span:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
+
+
+def _has_word(text: str, start: int, end: int) -> bool:
+    return any(char.isalnum() for char in text[start:end])
