@@ -102,7 +102,8 @@ class OrchestratorEngine:
             searcher: Finds candidates.
             reranker: Scores them; its profiles hold the thresholds of the loop.
             analyzer: Splits and rewords questions.
-            encoder: For the similarity of links; None leaves that signal out.
+            encoder: Compares the meaning of links and of units with the question; None to go by
+                words alone.
             config: Numbers that steer the loop.
             discovery: Makes what names more links where a mapping service is at hand; asked once,
                 for the first run that follows links.

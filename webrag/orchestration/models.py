@@ -222,6 +222,30 @@ class NextLink(FrozenModel):
     found_in: str = ""
 
 
+class AnswerUnit(FrozenModel):
+    """Sentences, a row, a list or lines of code of a passage, which may answer the question.
+
+    Attributes:
+        chunk_id: Its passage.
+        char_start: Offset in the page's markdown.
+        char_end: Offset after it.
+        lead: Offsets of what stands above it and names its subject, such as the term of a
+            definition or the header of a table; None where nothing does.
+        score: What units are ordered by; comparable within one result.
+    """
+
+    chunk_id: UUID
+    char_start: int
+    char_end: int
+    lead: tuple[int, int] | None = None
+    score: float
+
+    def overlaps(self, other: "AnswerUnit") -> bool:
+        """Whether some of the text is in both."""
+        is_same = self.chunk_id == other.chunk_id
+        return is_same and self.char_start < other.char_end and other.char_start < self.char_end
+
+
 class PartCoverage(FrozenModel):
     """How far one part of a question is answered.
 
@@ -268,6 +292,7 @@ class OrchestrationResult(FrozenModel):
         wordings: Other wordings of the question, each with the weights of its terms.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place.
+        units: What answers most likely, best first; of several parts the best of each in turn.
         parts: How far each part is answered; empty where the question is one.
         confidence: Probability-like, [0, 1], that the evidence answers the question; of several
             parts, that of the part that is met worst.
@@ -293,6 +318,7 @@ class OrchestrationResult(FrozenModel):
     chunks: tuple[RankedChunk, ...]
     citations: tuple[CitationSpan, ...]
     query_analysis: QueryAnalysis
+    units: tuple[AnswerUnit, ...] = ()
     parts: tuple[PartCoverage, ...] = ()
     expansion_steps: tuple[ExpansionStep, ...] = ()
     corpus_stats: CorpusStats

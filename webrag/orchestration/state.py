@@ -17,6 +17,7 @@ from webrag.orchestration.links.rules import (
 )
 from webrag.orchestration.models import (
     Action,
+    AnswerUnit,
     EvaluationSignals,
     ExpansionDecision,
     ExpansionStep,
@@ -178,6 +179,7 @@ class RunState:
         aliases: Addresses that turned out to be another one of a known page.
         failure_kinds: Addresses that failed to what kind of failure that was.
         fetched: URL of each page obtained in this run to the page source it came from.
+        units: What answers most likely, best first.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
         best_link: Score of the best link so far that led to a page, a stored one included.
@@ -208,6 +210,7 @@ class RunState:
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
     part_confidence: dict[str, float] = field(default_factory=dict)
+    units: tuple[AnswerUnit, ...] = ()
     frontier: Frontier | None = None
     best_link: float = 0.0
     linked_parts: tuple[str, ...] = ()

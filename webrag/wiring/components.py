@@ -61,12 +61,12 @@ if TYPE_CHECKING:
     from webrag.ingestion.models import NormalizedDocument, PageSource
     from webrag.jobs.queue import JobQueue
     from webrag.orchestration.engine import OrchestratorEngine
+    from webrag.orchestration.judge import Encode
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.models import ScoreProfile
     from webrag.orchestration.question.analyzer import QueryAnalyzer
     from webrag.orchestration.ranking.reranker import ChunkReranker
-    from webrag.retrieval.quotes import Encode
     from webrag.retrieval.search import Searcher
     from webrag.retrieval.verification import Verifier
 
@@ -454,14 +454,18 @@ class Components:
         )
 
         config, llm = self._settings.answer_config(), self._answer_llm
-        synthesizer: Synthesizer = ExtractiveSynthesizer(config, self.encode)
+        synthesizer: Synthesizer = ExtractiveSynthesizer(config)
         if llm is not None:
-            synthesizer = LanguageModelSynthesizer(llm, synthesizer, config, self.encode)
+            synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
         return Manager(
             planner=Planner(self._analyzer),
             scope=NamedPages(self.acquirer, self.engine),
             finder=EvidenceFinder(
-                self.searcher, self._chunk_reranker, self._settings.retrieval_config(), config
+                self.searcher,
+                self._chunk_reranker,
+                self._settings.retrieval_config(),
+                config,
+                self.encode,
             ),
             synthesizer=synthesizer,
             reflector=Reflector(llm, config),

@@ -2,19 +2,22 @@
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Final
 
+from webrag.concurrency import in_background
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import (
     HIGH,
     MEDIUM,
     below_high,
-    confidence,
-    confidence_of,
+    in_hundredths,
     is_list_of_links,
     quality,
 )
 from webrag.orchestration.decision import LoopState, compute_signals, decide
+from webrag.orchestration.judge import Judgement, judged
 from webrag.orchestration.links.rules import (
     FailureKind,
     Frontier,
@@ -26,10 +29,12 @@ from webrag.orchestration.links.rules import (
 )
 from webrag.orchestration.models import (
     Action,
+    AnswerUnit,
     EvaluationSignals,
     ExpansionDecision,
     ExpansionStep,
     RankedChunk,
+    SubQueryResult,
 )
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
@@ -38,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 # Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
 _SCORE_GAIN: Final = 0.02
+_MET_QUALITY: Final = 0.65  # of the best passage under a wording
 # Those that can make a confidence high.
 _PASSAGES_JUDGED: Final = 20
 # Pages whose links are scored where they are only named.
@@ -49,10 +55,15 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state = run.state
     before, signals = state.signals, _signals(run)
     state.signals = signals
-    state.part_confidence = _by_part(run, frozenset())
-    found = _confidence_without(run, frozenset())
-    least = await _least_confidence(run, found)
-    state.confidence = below_high(found) if found >= HIGH > least else found
+    judgements = await in_background(_judgements, run, frozenset())
+    found = _weakest(judgements)
+    if found >= (MEDIUM if state.best_link > 0 else HIGH) and (lists := await _lists_of_links(run)):
+        judgements = await in_background(_judgements, run, lists)
+    least = min(found, _weakest(judgements), _confidence_of_wordings(run))
+    state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
+    is_split = len(judgements) > 1
+    state.part_confidence = _by_part(judgements) if is_split else {}
+    state.units = _in_turn([each.units for each in judgements.values()])
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
@@ -106,57 +117,54 @@ def _signals(run: ResearchRun) -> EvaluationSignals:
     )
 
 
-async def _least_confidence(run: ResearchRun, found: float) -> float:
-    """Confidence in what is met worst: each wording, and the question without lists of links.
-
-    Args:
-        run: Ranked before.
-        found: Confidence in the whole; given back where nothing worse could change what is done.
-    """
-    if found < (MEDIUM if run.state.best_link > 0 else HIGH):
-        return found
-    lists = await _lists_of_links(run)
-    told = found if not lists else _confidence_without(run, lists)
-    return min(found, told, _worst_wording_confidence(run))
-
-
-def _confidence_without(run: ResearchRun, left_out: frozenset[str]) -> float:
-    """Confidence in the evidence without some passages; of several parts, in that met worst."""
-    by_part = _by_part(run, left_out)
-    if by_part:
-        return min(by_part.values())
-    state = run.state
-    return confidence(
-        _without(state.merged.chunks, left_out),
-        # Another wording of a question can only help.
-        top_score=max((_top(each.ranked, left_out) for each in state.results), default=0.0),
-        term_idf=question_weights(state),
-        wordings=tuple(wording_weights(state).values()),
-        profile=run.profile,
-    )
-
-
-def _by_part(run: ResearchRun, left_out: frozenset[str]) -> dict[str, float]:
-    """Confidence in each part of a question of several parts, the worst first; else nothing."""
-    state = run.state
-    of_parts = [each for each in state.results if each.sub_query in state.parts]
-    if len(of_parts) < 2:
-        return {}
-    found = {
-        each.sub_query: confidence(
-            _without(each.ranked, left_out),
-            top_score=_top(each.ranked, left_out),
-            term_idf=each.retrieval.term_idf,
-            wordings=tuple(wording.term_idf for wording in each.retrieval.wordings),
-            profile=run.profile,
-        )
-        for each in of_parts
+def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgement]:
+    """The best units for each part of a question, or for the whole where it is one."""
+    state, encoder = run.state, run.components.encoder
+    encode = encoder.encode if encoder else None
+    changed = {
+        word: found
+        for each in state.results
+        for word, found in each.retrieval.also_searched.items()
     }
-    return dict(sorted(found.items(), key=lambda each: each[1]))
+    parts = [each for each in state.results if each.sub_query in state.parts]
+    if len(parts) > 1:
+        return {
+            each.sub_query: judged(
+                respelled(each.sub_query, changed),
+                _without(each.ranked, left_out),
+                wordings=[wording.text for wording in each.retrieval.wordings],
+                weights=_weights(each),
+                encode=encode,
+            )
+            for each in parts
+        }
+    weights = question_weights(state)
+    for terms in wording_weights(state).values():
+        weights |= terms
+    whole = judged(
+        respelled(state.question.text, changed),
+        _without(state.merged.chunks, left_out),
+        wordings=tuple(wording_weights(state)),
+        weights=weights,
+        encode=encode,
+    )
+    return {state.question.text: whole}
 
 
-def _worst_wording_confidence(run: ResearchRun) -> float:
-    """Confidence that the wording that is met worst is met by any passage; 1.0 without wordings.
+def _weights(result: SubQueryResult) -> dict[str, float]:
+    weights = dict(result.retrieval.term_idf)
+    for wording in result.retrieval.wordings:
+        weights |= wording.term_idf
+    return weights
+
+
+def _weakest(judgements: Mapping[str, Judgement]) -> float:
+    """The confidence; one part left unanswered leaves the question unanswered."""
+    return min((each.confidence for each in judgements.values()), default=0.0)
+
+
+def _confidence_of_wordings(run: ResearchRun) -> float:
+    """At most the band below high where a wording is met by no passage; else 1.0.
 
     A question asks for several things in one sentence more often than it can be split into parts;
     a wording is often of one of them.
@@ -167,8 +175,24 @@ def _worst_wording_confidence(run: ResearchRun) -> float:
         for item in result.ranked:
             for text, score in zip(texts, item.wording_scores[1:], strict=True):
                 best[text] = max(best.get(text, 0.0), score)
-    scores = best.values()
-    return min((confidence_of(quality(score, run.profile), 1.0) for score in scores), default=1.0)
+    is_met = all(quality(score, run.profile) >= _MET_QUALITY for score in best.values())
+    return 1.0 if is_met else below_high(1.0)
+
+
+def _by_part(judgements: Mapping[str, Judgement]) -> dict[str, float]:
+    """The confidence in each part, the worst first."""
+    found = {part: in_hundredths(each.confidence) for part, each in judgements.items()}
+    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+
+
+def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
+    """The best unit of each part, then the next of each, none that overlap."""
+    found: list[AnswerUnit] = []
+    for units in zip_longest(*ranked):
+        for unit in units:
+            if unit is not None and not any(unit.overlaps(other) for other in found):
+                found.append(unit)
+    return tuple(found)
 
 
 async def is_contents_page(run: ResearchRun) -> bool:
@@ -392,10 +416,6 @@ def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
 
 def _without(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> list[RankedChunk]:
     return [item for item in ranked if str(item.chunk.chunk_id) not in left_out]
-
-
-def _top(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> float:
-    return max((item.reranked_score for item in _without(ranked, left_out)), default=0.0)
 
 
 def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:

@@ -160,7 +160,8 @@ class RunComponents:
 
     Attributes:
         expander: Made for the first run that follows links.
-        encoder: Tells which part of a question another wording fits; None to take it for each.
+        encoder: Compares meanings: of units with the question, of wordings with its parts; None
+            to go by words alone, and to take a wording for each part.
     """
 
     acquirer: PageAcquirer

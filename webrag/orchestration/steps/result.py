@@ -107,6 +107,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         chunks=chunks,
         citations=citations,
         query_analysis=state.analysis,
+        units=state.units,
         parts=parts,
         expansion_steps=tuple(state.steps),
         corpus_stats=stats.model_copy(update={"documents_matched": documents_in(chunks)}),
