@@ -10,7 +10,9 @@ from webrag.answering.injection import holds_secret, is_instruction
 from webrag.answering.models import AnswerCitation, AnswerPart, CitationTally, PartKind
 from webrag.answering.prompts import one_line
 from webrag.answering.support import is_supported
-from webrag.retrieval.citations import extract_citation, finest_quote
+from webrag.orchestration.judge import judged
+from webrag.orchestration.models import RankedChunk
+from webrag.retrieval.citations import extract_citation
 
 _MIN_QUOTE_CHARS: Final = 8  # shorter ones stand anywhere
 _MAX_QUOTE_CHARS: Final = 600
@@ -116,8 +118,7 @@ class CitationDesk:
             offset = evidence.chunk.char_start
             start, end = offset + first, offset + last
             if last - first > _MAX_QUOTE_CHARS:
-                passage = evidence.chunk.text[first:last]
-                start, end = finest_quote(passage, start, sentence, {}) or (start, end)
+                start, end = _best_unit(evidence, first, last, sentence) or (start, end)
             if self._resolves(evidence, start, end):
                 return evidence, start, end
         return None
@@ -181,6 +182,19 @@ class CitationDesk:
                 )
             )
         return self._numbers[key]
+
+
+def _best_unit(evidence: Evidence, first: int, last: int, sentence: str) -> tuple[int, int] | None:
+    """The part of a long quotation that most likely says what a sentence says."""
+    part = {
+        "text": evidence.chunk.text[first:last],
+        "char_start": evidence.chunk.char_start + first,
+    }
+    chunk = evidence.chunk.model_copy(update=part)
+    found = judged(
+        sentence, [RankedChunk(chunk=chunk, reranked_score=1.0)], weights={}, encode=None
+    )
+    return next(((unit.char_start, unit.char_end) for unit in found.units), None)
 
 
 def locate(quote: str, text: str) -> list[tuple[int, int]]:

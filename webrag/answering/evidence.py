@@ -1,7 +1,7 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,12 +9,14 @@ from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.answering.injection import UnquotableSpan, unquotable_spans
 from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, in_background
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.ingestion.fetch_context import listening
+from webrag.lexical.analysis import analyze
 from webrag.lexical.spelling import respelled
-from webrag.orchestration.confidence import confidence, coverage, quality
+from webrag.orchestration.confidence import LOW, MEDIUM, quality
 from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.judge import Encode, Judgement, judged
 from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts, union
 from webrag.orchestration.steps.research import acquire_seeds
@@ -46,7 +48,9 @@ def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) 
     return quality(score, profile) + boost * fresh
 
 
-_COVERED_PASSAGES: Final = 5  # as the confidence looks at
+_COVERED_PASSAGES: Final = 5
+# An answer that leaves a part of the question out is one in part, whatever the rest is worth.
+_IN_PART: Final = MEDIUM - 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +61,14 @@ class Evidence:
         number: Its name towards a language model, from 1.
         relevance: The reranker's score.
         order: What passages are ordered by: the normalised relevance and the recency boost.
-        sub_query: The need it was found for.
         unquotable: Parts of the chunk that may not be quoted.
-        wording: The wording of the question it fits best; None for the question itself.
-        quality: The relevance on the common scale of all rerankers.
     """
 
     number: int
     chunk: RetrievedChunk
     relevance: float
     order: float
-    sub_query: str
     unquotable: tuple[UnquotableSpan, ...] = ()
-    wording: str | None = None
-    quality: float = 0.0
 
     def is_quotable(self, start: int, end: int) -> bool:
         """Whether a span of the page lies in the chunk and touches nothing unquotable."""
@@ -79,20 +77,49 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """A question, or one of its parts, with the units of the evidence that answer it best."""
+
+    text: str
+    judgement: Judgement
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing that was found answers it."""
+        return self.judgement.confidence < LOW
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """Everything the retrieve and rerank steps found.
 
     Attributes:
         evidence: Best first.
-        term_idf: Weights of the question's index terms.
-        wordings: Other wordings of the question, and the weights of the terms of each.
+        judged: The whole question, then each part where it has several.
     """
 
     evidence: tuple[Evidence, ...]
-    term_idf: dict[str, float]
     step: RetrieveStep
+    judged: tuple[JudgedPart, ...] = ()
     degraded: tuple[str, ...] = ()
-    wordings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Parts of a question of several that nothing found answers."""
+        return tuple(part.text for part in self.judged[1:] if part.is_missing)
+
+
+def confidence_of_parts(parts: Sequence[JudgedPart]) -> float:
+    """The weakest of a question's parts; where only some are missing, the rest answers in part.
+
+    Args:
+        parts: The whole question, then each part where it has several.
+    """
+    of_parts = parts[1:] or parts
+    found = [part.judgement.confidence for part in of_parts if not part.is_missing]
+    if not found:
+        return min((part.judgement.confidence for part in of_parts), default=0.0)
+    return min(*found, 1.0 if len(found) == len(of_parts) else _IN_PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +171,7 @@ class EvidenceFinder:
         reranker: Scores them.
         retrieval: What the searcher was configured with, for the record.
         config: Boost, window and number of passages.
+        encode: Compares meanings for the judge; None to go by words alone.
     """
 
     def __init__(
@@ -152,7 +180,9 @@ class EvidenceFinder:
         reranker: ChunkReranker,
         retrieval: RetrievalConfig,
         config: AnswerConfig,
+        encode: Encode | None = None,
     ) -> None:
+        self._encode = encode
         self._searcher = searcher
         self._reranker = reranker
         self._retrieval = retrieval
@@ -181,11 +211,10 @@ class EvidenceFinder:
         words = found.also_searched
         return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
-    async def rank(self, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
-        """The best passages for a plan, ranked and merged as the engine does it.
+    async def rank(self, candidates: Candidates) -> Gathered:
+        """The best passages for what was asked, ranked as the engine does it, and judged.
 
         Args:
-            plan: What the candidates were retrieved for.
             candidates: From `retrieve`.
         """
         ranked, degraded = await rank_parts(self._reranker, candidates.parts)
@@ -194,45 +223,44 @@ class EvidenceFinder:
             SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
             for (query, result), chunks in zip(candidates.parts, ranked, strict=True)
         )
-        kept = self._evidence(parts, profile)[: self._config.evidence_passages]
+        kept = self._evidence(parts, profile)
+        judged_parts = await in_background(_judged_parts, parts, kept, self._encode)
         return Gathered(
             evidence=kept,
-            term_idf=parts[0].retrieval.term_idf,
-            step=self._step(plan, candidates, parts, kept, profile),
+            step=self._step(candidates, parts, kept, confidence_of_parts(judged_parts)),
+            judged=judged_parts,
             degraded=(degraded,) if degraded else (),
-            wordings={each.text: each.term_idf for each in parts[0].retrieval.wordings},
         )
 
     def _evidence(
         self, parts: Sequence[SubQueryResult], profile: ScoreProfile
     ) -> tuple[Evidence, ...]:
-        now, whole = datetime.now(UTC), parts[0].sub_query
-        found = [
-            self._one(item, item.source_sub_query or whole, profile, now) for item in union(parts)
-        ]
+        """The best passages, among them the best for each part."""
+        now = datetime.now(UTC)
+        found = [self._one(item, profile, now) for item in union(parts)]
         # Of equal passages the one that retrieval put first stays first.
-        ordered = sorted(found, key=lambda each: (-each.order, -each.chunk.score))
+        found.sort(key=lambda each: (-each.order, -each.chunk.score))
+        leading = {part.ranked[0].chunk.chunk_id for part in parts if part.ranked}
+        kept = sorted(found, key=lambda each: each.chunk.chunk_id not in leading)
+        chosen = {each.chunk.chunk_id for each in kept[: self._config.evidence_passages]}
+        ordered = (each for each in found if each.chunk.chunk_id in chosen)
         return tuple(replace(each, number=n) for n, each in enumerate(ordered, start=1))
 
-    def _one(self, item: RankedChunk, query: str, profile: ScoreProfile, now: datetime) -> Evidence:
+    def _one(self, item: RankedChunk, profile: ScoreProfile, now: datetime) -> Evidence:
         chunk, config = item.chunk, self._config
         fresh = freshness(chunk.published_at, window_years=config.recent_year_window, now=now)
         order = boosted(
             item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
         )
         unquotable = unquotable_spans(chunk.text, chunk.char_start)
-        worth = quality(item.reranked_score, profile)
-        return Evidence(
-            0, chunk, item.reranked_score, order, query, unquotable, item.best_wording, worth
-        )
+        return Evidence(0, chunk, item.reranked_score, order, unquotable)
 
     def _step(
         self,
-        plan: ExecutionPlan,
         candidates: Candidates,
         parts: Sequence[SubQueryResult],
         kept: Sequence[Evidence],
-        profile: ScoreProfile,
+        confidence: float,
     ) -> RetrieveStep:
         idf, searched = parts[0].retrieval.term_idf, parts[0].retrieval.corpus_stats
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
@@ -247,25 +275,79 @@ class EvidenceFinder:
             excluded_instructions=left_out.count("instruction"),
             excluded_secrets=left_out.count("secret"),
             also_searched=candidates.also_searched,
-            coverage=coverage(idf, map(_passage, kept[:_COVERED_PASSAGES])) if kept else 0.0,
-            confidence=confidence(
-                (RankedChunk(chunk=each.chunk, reranked_score=each.relevance) for each in kept),
-                top_score=_top_score(plan, parts),
-                term_idf=idf,
-                wordings=[each.term_idf for each in parts[0].retrieval.wordings],
-                profile=profile,
-            ),
+            coverage=_coverage(idf, kept[:_COVERED_PASSAGES]),
+            confidence=confidence,
         )
 
 
-def _top_score(plan: ExecutionPlan, parts: Sequence[SubQueryResult]) -> float:
-    """Best score, of the weakest part where the question has several."""
-    tops = {p.sub_query: max((r.reranked_score for r in p.ranked), default=0.0) for p in parts}
-    needs = [tops[query] for query in plan.sub_queries if query in tops]
-    if parts[0].retrieval.wordings and len(needs) > 1:
-        # Wordings are of the whole question; what its parts score without them is no measure.
-        return tops[plan.revised_query]
-    return min(needs) if len(needs) > 1 else max(tops.values(), default=0.0)
+def judge_evidence(
+    question: str,
+    ranked: Sequence[RankedChunk],
+    evidence: Sequence[Evidence],
+    *,
+    wordings: Mapping[str, Mapping[str, float]],
+    term_idf: Mapping[str, float],
+    encode: Encode | None,
+) -> JudgedPart:
+    """Judge the passages that are evidence, without what may not be quoted of them.
+
+    Args:
+        question: The question, or a part of it.
+        ranked: Passages for it, best first; those that are no evidence are left out.
+        evidence: What may be quoted.
+        wordings: Other wordings of the question, and the weights of the terms of each.
+        term_idf: Weights of the question's index terms.
+        encode: Compares meanings; None to go by words alone.
+    """
+    known = {each.chunk.chunk_id: each for each in evidence}
+    quotable = [
+        item.model_copy(update={"chunk": _without(item.chunk, found.unquotable)})
+        for item in ranked
+        if (found := known.get(item.chunk.chunk_id)) is not None
+    ]
+    weights = dict(term_idf)
+    for terms in wordings.values():
+        weights |= terms
+    return JudgedPart(
+        question,
+        judged(question, quotable, wordings=tuple(wordings), weights=weights, encode=encode),
+    )
+
+
+def _judged_parts(
+    parts: Sequence[SubQueryResult], kept: Sequence[Evidence], encode: Encode | None
+) -> tuple[JudgedPart, ...]:
+    def judge() -> Iterator[JudgedPart]:
+        ordered = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in kept]
+        for place, part in enumerate(parts):
+            yield judge_evidence(
+                part.sub_query,
+                part.ranked if place else ordered,
+                kept,
+                wordings={each.text: each.term_idf for each in part.retrieval.wordings},
+                term_idf=part.retrieval.term_idf,
+                encode=encode,
+            )
+
+    return tuple(judge())
+
+
+def _without(chunk: RetrievedChunk, unquotable: Sequence[UnquotableSpan]) -> RetrievedChunk:
+    """A passage with blank lines in the place of some of its blocks."""
+    if not unquotable:
+        return chunk
+    text = chunk.text
+    for span in unquotable:
+        first, last = span.start - chunk.char_start, span.end - chunk.char_start
+        text = text[:first] + "\n" * (last - first) + text[last:]
+    return chunk.model_copy(update={"text": text})
+
+
+def _coverage(term_idf: Mapping[str, float], evidence: Sequence[Evidence]) -> float:
+    """Share of the weight of the question's terms that passages and their headings hold."""
+    held = {term for each in evidence for term in analyze(_passage(each))}
+    total = sum(term_idf.values())
+    return sum(idf for term, idf in term_idf.items() if term in held) / total if total else 0.0
 
 
 def _passage(evidence: Evidence) -> str:

@@ -34,18 +34,10 @@ from webrag.answering.models import (
 from webrag.answering.prompts import one_line, reflection_messages
 from webrag.answering.support import identifiers, numbers
 from webrag.errors import ProviderError
-from webrag.orchestration.confidence import in_hundredths
-from webrag.retrieval.quotes import term_coverage
+from webrag.orchestration.confidence import HIGH, LOW, MEDIUM, in_hundredths
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
-
-# Internal on purpose: a threshold that can be set can be set until an answer looks certain.
-HIGH: Final = 0.80
-
-MEDIUM: Final = 0.70
-
-LOW: Final = 0.50
 
 LOW_COVERAGE: Final = 0.5
 
@@ -58,6 +50,9 @@ _REMOVED_COST: Final = 0.5
 
 # Nothing that was only nearly found may pass for an answer.
 _GIVEN_UP: Final = 0.45
+
+# Whatever a model thinks of an answer that leaves a part of the question out.
+_IN_PART: Final = MEDIUM - 0.01
 
 
 class Band(NamedTuple):
@@ -125,11 +120,6 @@ def with_missing(band: Band, missing: Sequence[str]) -> Band:
     return band._replace(notice=f"{band.notice} Not found: {named}.".lstrip())
 
 
-def is_no_answer(confidence: float) -> bool:
-    """Whether what was found is only the closest that is stored."""
-    return band_of(confidence) is _TOO_LOW
-
-
 def without_answer(step: RetrieveStep, *, stored: int) -> Band:
     """The lowest band for a run that found nothing to quote, saying why as far as it is known.
 
@@ -159,16 +149,16 @@ def answer_confidence(
     tally: CitationTally,
     *,
     gave_up: bool = False,
-    ceiling: float = 1.0,
+    is_in_part: bool = False,
 ) -> float:
     """How far an answer may be trusted, [0, 1] with two decimals; 0 without citations.
 
     Args:
-        retrieval: Confidence that the passages hold the answer; for quotations, that they do.
+        retrieval: Confidence that the units found answer the question.
         reflection: The reflection's weighted score.
         tally: What became of the citations.
         gave_up: The writer said that the passages do not answer the question.
-        ceiling: What the sentences themselves allow, by what they cover of the question.
+        is_in_part: Nothing was found for a part of the question.
     """
     if not tally.kept:
         return 0.0
@@ -177,7 +167,7 @@ def answer_confidence(
     value *= 1 - _REMOVED_COST * wrong / (wrong + tally.kept)
     if gave_up:
         value = min(value, _GIVEN_UP)
-    return in_hundredths(min(max(value, 0.0), ceiling))
+    return in_hundredths(min(max(value, 0.0), _IN_PART if is_in_part else 1.0))
 
 
 def has_low_coverage(coverage: float) -> bool:
@@ -227,7 +217,7 @@ class Reflector:
 
         A reply that is not what was asked for is asked for once more; then rules judge.
         """
-        by_rules = reflect_by_rules(plan, gathered, desk)
+        by_rules = reflect_by_rules(gathered, desk)
         if self._llm is None or not desk.parts:
             return by_rules, None
         try:
@@ -265,20 +255,13 @@ def weighted(original: float, revised: float) -> float:
     return ORIGINAL_WEIGHT * original + REVISED_WEIGHT * revised
 
 
-def reflect_by_rules(plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Reflection:
-    """The judgement by the question's words: the share of their weight that the answer holds.
-
-    Titles and headings above the quotations count: they name the subject that sentences leave out.
-    """
-    said = [part.text for part in desk.parts]
-    named = [f"{each.title or ''} {each.section_heading or ''}" for each in desk.citations]
-    text = "\n".join([*said, *named]) if said else ""
-    original = term_coverage(text, plan.original_query, gathered.term_idf)
-    revised = term_coverage(text, plan.revised_query, gathered.term_idf)
+def reflect_by_rules(gathered: Gathered, desk: CitationDesk) -> Reflection:
+    """The judgement without a model: the chance that what was found answers the question."""
+    chance = gathered.step.confidence if desk.parts else 0.0
     return Reflection(
-        original_score=original,
-        revised_score=revised,
-        score=weighted(original, revised),
+        original_score=chance,
+        revised_score=chance,
+        score=chance,
         applicability_note=_applicability(desk.citations),
         uncertainty_note=_uncertainty(gathered, desk),
         method="rules",

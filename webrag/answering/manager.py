@@ -159,18 +159,16 @@ class Run:
 
 
 def _confidence(
-    step: RetrieveStep,
-    draft: Draft,
-    reflection: Reflection,
-    tally: CitationTally,
+    gathered: Gathered, draft: Draft, reflection: Reflection, tally: CitationTally
 ) -> float:
-    """Of quotations what they cover; what a writer made up before them does not count."""
-    covered, judged = draft.covering, reflection.score
-    found = step.confidence
-    if draft.method == "extractive":
-        found, tally = covered.confidence, CitationTally(kept=tally.kept)
-        judged = reflection.score if reflection.method == "llm" else covered.confidence
-    return answer_confidence(found, judged, tally, gave_up=draft.gave_up, ceiling=covered.ceiling)
+    """The judge's and the reflection's; what a writer made up before quotations does not count."""
+    return answer_confidence(
+        gathered.step.confidence,
+        reflection.score,
+        CitationTally(kept=tally.kept) if draft.method == "extractive" else tally,
+        gave_up=draft.gave_up,
+        is_in_part=bool(gathered.missing),
+    )
 
 
 def incoherent_result(run: Run) -> ManagerResult:
@@ -364,7 +362,7 @@ class Manager:
         run.step("rerank")
         gathered = await self._tracer.step(
             "rerank",
-            lambda: self._rank(run, plan, candidates),
+            lambda: self._rank(run, candidates),
             {"query": plan.revised_query, "candidates": candidates.count},
         )
         desk = await self._desk(run, gathered)
@@ -395,8 +393,8 @@ class Manager:
         run.note(*candidates.warnings)
         return candidates
 
-    async def _rank(self, run: Run, plan: ExecutionPlan, candidates: Candidates) -> Gathered:
-        gathered = run.gathered = await self._finder.rank(plan, candidates)
+    async def _rank(self, run: Run, candidates: Candidates) -> Gathered:
+        gathered = run.gathered = await self._finder.rank(candidates)
         run.note(*gathered.degraded)
         check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
         return gathered
@@ -443,10 +441,10 @@ class Manager:
         stored: int,
     ) -> ManagerResult:
         assert run.gathered is not None
-        step = run.gathered.step
-        confidence = _confidence(step, draft, reflection, desk.tally)
+        step, missing = run.gathered.step, run.gathered.missing
+        confidence = _confidence(run.gathered, draft, reflection, desk.tally)
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
-        band = with_missing(band, draft.covering.missing)
+        band = with_missing(band, missing)
         text = answer_text(desk.parts, band)
         texts = (text, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
@@ -456,7 +454,7 @@ class Manager:
             confidence=confidence,
             final_reason=band.reason,
             notice=band.notice,
-            missing=draft.covering.missing,
+            missing=missing,
             parts=tuple(desk.parts),
             citations=desk.citations,
             applicability_note=reflection.applicability_note,

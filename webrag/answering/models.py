@@ -63,7 +63,8 @@ class RetrieveStep(FrozenModel):
         also_searched: Words of the question that no searched page has, and what was searched for
             in their place.
         coverage: Share of the question's weighted terms that the passages hold, [0, 1].
-        confidence: Probability-like number that the passages hold the answer, [0, 1].
+        confidence: Chance that the units found answer the question, [0, 1]; of several parts the
+            weakest's.
     """
 
     year_mode: YearMode
@@ -124,7 +125,8 @@ class Reflection(FrozenModel):
     """The judgement of an answer.
 
     Attributes:
-        original_score: How well it answers the question as asked, [0, 1].
+        original_score: How well it answers the question as asked, [0, 1]; by rules the chance that
+            what was found does.
         revised_score: How well it answers the question as searched for, [0, 1].
         score: 70 % of the first and 30 % of the second.
         applicability_note: To what the answer applies, for the user interface.
@@ -173,7 +175,7 @@ class ManagerResult(FrozenModel):
         states: All states, in order.
         answer: The whole text with citation numbers; it holds no confidence and no reason.
         notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
-        missing: Parts of the question that nothing in the answer speaks of.
+        missing: Parts of the question that nothing found answers.
         parts: The sentences of the answer.
         citations: What they cite, by number.
         confidence: [0, 1]; 0 in state `fail`.

@@ -3,21 +3,17 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.covering import NOTHING_SAID, Covering, covering, said_in
 from webrag.answering.evidence import Gathered
-from webrag.answering.extraction import Excerpt, choose_excerpts, closest, said_by
-from webrag.answering.judging import is_no_answer
+from webrag.answering.extraction import choose_excerpts
 from webrag.answering.language_model import SentenceReader, as_clause, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
 from webrag.concurrency import in_background
 from webrag.errors import ProviderError
-from webrag.retrieval.quotes import Encode
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -33,13 +29,11 @@ class Draft:
 
     Attributes:
         method: Who wrote it.
-        covering: What its sentences cover of the question.
         gave_up: The writer said that the passages do not answer the question.
         degraded: What did not work, a sentence; None when everything did.
     """
 
     method: SynthesisMethod
-    covering: Covering = NOTHING_SAID
     gave_up: bool = False
     degraded: str | None = None
 
@@ -56,28 +50,18 @@ class ExtractiveSynthesizer:
 
     Args:
         config: Number of sentences.
-        encode: Compares meanings; None to go by words alone.
     """
 
-    def __init__(self, config: AnswerConfig, encode: Encode | None = None) -> None:
+    def __init__(self, config: AnswerConfig) -> None:
         self._config = config
-        self._encode = encode
 
     async def write(self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Draft:
         """Hand in the excerpts, those of the best passage first; only the closest if none fits."""
-        excerpts, covered = await in_background(self._chosen, plan, gathered)
-        for excerpt in excerpts:
+        del plan
+        most = self._config.max_sentences
+        for excerpt in await in_background(choose_excerpts, gathered, max_excerpts=most):
             desk.add_excerpt(excerpt.evidence, excerpt.start, excerpt.end, kind=excerpt.kind)
-        return Draft("extractive", covered)
-
-    def _chosen(
-        self, plan: ExecutionPlan, gathered: Gathered
-    ) -> tuple[Sequence[Excerpt], Covering]:
-        found = choose_excerpts(
-            plan, gathered, encode=self._encode, max_excerpts=self._config.max_sentences
-        )
-        covered = covering(plan, gathered, said_by(found), self._encode)
-        return (closest(found) if is_no_answer(covered.confidence) else found), covered
+        return Draft("extractive")
 
 
 class LanguageModelSynthesizer:
@@ -90,14 +74,10 @@ class LanguageModelSynthesizer:
         llm: Any.
         fallback: Writes when the model does not.
         config: Time and number of sentences.
-        encode: Compares meanings; None to go by words alone.
     """
 
-    def __init__(
-        self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig, encode: Encode | None = None
-    ) -> None:
+    def __init__(self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig) -> None:
         self._llm = llm
-        self._encode = encode
         self._fallback = fallback
         self._config = config
 
@@ -115,9 +95,7 @@ class LanguageModelSynthesizer:
             problem, gave_up = as_clause(error), False
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
-            said = said_in(desk.parts, desk.citations, gathered)
-            covered = await in_background(covering, plan, gathered, said, self._encode)
-            return Draft("llm", covered, gave_up=gave_up, degraded=cut)
+            return Draft("llm", gave_up=gave_up, degraded=cut)
         written = await self._fallback.write(plan, gathered, desk)
         if gave_up:
             return replace(written, gave_up=True)

@@ -3,7 +3,7 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered
+from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered, judge_evidence
 from webrag.answering.injection import unquotable_spans
 from webrag.answering.judging import Reflector, TextSimilarity
 from webrag.answering.manager import Manager
@@ -29,6 +29,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.postgres.database import Database
@@ -163,11 +164,11 @@ async def desk(database: Database) -> Desk:
             LocalRerank(encoder=ENCODER, analyze=analyze, analyze_question=query_terms), LOCAL
         )
         searcher = Searcher(database, embedder, retrieval)
-        extractive = ExtractiveSynthesizer(config, ENCODER.encode)
+        extractive = ExtractiveSynthesizer(config)
         chosen = {
             "planner": Planner(QueryAnalyzer(mode="rule_based")),
             "scope": everything,
-            "finder": EvidenceFinder(searcher, reranker, retrieval, config),
+            "finder": EvidenceFinder(searcher, reranker, retrieval, config, ENCODER.encode),
             "synthesizer": LanguageModelSynthesizer(llm, extractive, config) if llm else extractive,
             "reflector": Reflector(llm, config),
             "pages": corpus,
@@ -214,20 +215,27 @@ def build_evidence(
         fetched_at=datetime(2026, 1, 1, tzinfo=UTC), matches=(match,),
         **{key: values.pop(key) for key in ("heading_path", "published_at") if key in values},
     )  # fmt: skip
-    given = {
-        "relevance": 0.9,
-        "order": 0.9,
-        "sub_query": "",
-        "unquotable": unquotable_spans(text, 0),
-    }
+    given = {"relevance": 0.9, "order": 0.9, "unquotable": unquotable_spans(text, 0)}
     return Evidence(number=number, chunk=chunk, **{**given, **values})
 
 
-def build_gathered(*evidence: Evidence, **values: Any) -> Gathered:
+def build_gathered(
+    *evidence: Evidence, asked: Sequence[str] = (), confidence: float = 0.9
+) -> Gathered:
+    """Passages judged for a question and its parts, found with a confidence of its own."""
     step = RetrieveStep(
-        year_mode="none", recent_year_window=3, passages=len(evidence), coverage=0.9, confidence=0.9
+        year_mode="none",
+        recent_year_window=3,
+        passages=len(evidence),
+        coverage=0.9,
+        confidence=confidence,
     )
-    return Gathered(evidence=evidence, **{"term_idf": {}, "step": step, **values})
+    ranked = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in evidence]
+    judged = (
+        judge_evidence(text, ranked, evidence, wordings={}, term_idf={}, encode=ENCODER.encode)
+        for text in asked
+    )
+    return Gathered(evidence=evidence, step=step, judged=tuple(judged))
 
 
 def build_desk(*evidence: Evidence, **values: Any) -> CitationDesk:

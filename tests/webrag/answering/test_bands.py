@@ -65,6 +65,16 @@ def test_writer_that_gave_up_gets_the_lowest_band() -> None:
     assert band_of(confidence).reason == "confidence_too_low_clarify"
 
 
+def test_whatever_a_model_thinks_an_answer_without_a_part_is_one_in_part() -> None:
+    confidence = answer_confidence(0.69, 1.0, KEPT, is_in_part=True)
+
+    assert band_of(confidence).reason == "confidence_low_partial"
+
+
+def test_without_a_model_the_confidence_is_the_judges() -> None:
+    assert answer_confidence(0.87, 0.87, KEPT) == 0.87
+
+
 def test_less_than_half_of_the_words_is_low_coverage() -> None:
     assert has_low_coverage(0.49)
     assert not has_low_coverage(0.5)

@@ -93,7 +93,7 @@ async def test_note_that_brings_in_something_of_its_own_is_not_shown(
 
 
 def test_rules_name_the_page_and_that_it_is_the_only_one(answered: Any) -> None:
-    reflection = reflect_by_rules(PLAN, *answered)
+    reflection = reflect_by_rules(*answered)
 
     assert reflection.applicability_note == "As stated by Turnip."
     assert reflection.uncertainty_note == "It rests on a single page."
@@ -102,4 +102,10 @@ def test_rules_name_the_page_and_that_it_is_the_only_one(answered: Any) -> None:
 def test_rules_give_nothing_to_an_answer_without_sentences(
     make_gathered: Callable[..., Any], make_desk: Callable[..., Any]
 ) -> None:
-    assert reflect_by_rules(PLAN, make_gathered(), make_desk()).score == 0.0
+    assert reflect_by_rules(make_gathered(), make_desk()).score == 0.0
+
+
+def test_rules_take_the_chance_that_what_was_found_answers(answered: Any) -> None:
+    gathered, _ = answered
+
+    assert reflect_by_rules(*answered).score == gathered.step.confidence
