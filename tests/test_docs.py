@@ -60,7 +60,7 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
     from webrag.answering.judging import answer_confidence, band_of, weighted
     from webrag.answering.models import AnswerConfig, CitationTally
     from webrag.lexical.fusion import fuse_scores
-    from webrag.orchestration.confidence import LOCAL, confidence_of, quality
+    from webrag.orchestration.confidence import LOCAL, quality
 
     example = page("scoring.md").partition("### A worked example")[2]
     shown = dict(re.findall(r"^\| (.+?) \| (.+?) \|$", example, re.M))
@@ -78,9 +78,7 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
     fresh = freshness(
         now - timedelta(days=1.5 * 365.25), window_years=config.recent_year_window, now=now
     )
-    passages = confidence_of(
-        quality(relevance, LOCAL), *given("coverage of the five best passages")
-    )
+    (passages,) = given("confidence of the passages")
     reflection = weighted(*given("answer judged as asked, and as searched for"))
     kept, removed = map(int, given("citations kept, and removed"))
     answer = answer_confidence(passages, reflection, CitationTally(kept=kept, removed=removed))
@@ -92,7 +90,6 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
         "on the common scale": quality(relevance, LOCAL),
         "A was published 1.5 years ago, freshness": fresh,
         "order of A": order,
-        "confidence of the passages": passages,
         "reflection": reflection,
         "confidence of the answer, rounded down to two decimals": answer,
     }
@@ -104,7 +101,8 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
 
 
 def test_scoring_page_lists_the_bands_with_their_bounds() -> None:
-    from webrag.answering.judging import HIGH, LOW, MEDIUM, band_of
+    from webrag.answering.judging import band_of
+    from webrag.orchestration.confidence import HIGH, LOW, MEDIUM
 
     reasons = re.findall(r"^\| .+ \| `(confidence_\w+)` \| .+ \|$", page("scoring.md"), re.M)
 
@@ -151,3 +149,12 @@ def test_every_python_block_of_the_documentation_compiles(path: Path) -> None:
 
     for block in re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.S):
         compile(block, str(path), "exec", flags=PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_confidence_pages_state_the_bounds_of_the_bands() -> None:
+    from webrag.orchestration.confidence import HIGH, LOW, MEDIUM, band
+
+    stated = re.findall(r"^\| (high|medium|low) \| (\d\.\d)", page("concepts/confidence.md"), re.M)
+    sentence = re.findall(r"(high|medium|low) from (\d\.\d)", page("scoring.md"))
+
+    assert stated == sentence == [(band(each), f"{each}") for each in (HIGH, MEDIUM, LOW)]

@@ -651,8 +651,7 @@ class WebRAG:
             config = config.model_copy(
                 update={"every_passage": True, "token_budget": budget, "whole_results": 2}
             )
-        parts = self._open_parts
-        return evidence_blocks(result, config, count_tokens=parts.count_tokens, encode=parts.encode)
+        return evidence_blocks(result, config, count_tokens=self.count_tokens)
 
     def brief(
         self,
@@ -684,10 +683,7 @@ class WebRAG:
 
         config = self._brief_config(result, max_tokens, include_guide=include_guide)
         config = config.model_copy(update={"detail": checked_detail(detail)})
-        parts = self._open_parts
-        return format_brief(
-            result, config, count_tokens=parts.count_tokens, nonce=nonce, encode=parts.encode
-        )
+        return format_brief(result, config, count_tokens=self.count_tokens, nonce=nonce)
 
     def best_passages(
         self, result: OrchestrationResult, *, at_most: int | None = None
@@ -701,7 +697,7 @@ class WebRAG:
         from webrag.presentation.results import best_passages
 
         config = self._brief_config(result, None, include_guide=False)
-        return best_passages(result, config, self._open_parts.encode, at_most=at_most)
+        return best_passages(result, config, at_most=at_most)
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, in the unit of every token budget."""

@@ -28,15 +28,14 @@ from llama_index_instrumentation import get_dispatcher
 from typing_extensions import override
 
 from webrag.argument_checks import check_choice
-from webrag.concurrency import in_background, run_blocking, run_in_loop
+from webrag.concurrency import run_blocking, run_in_loop
 from webrag.errors import InputError
 from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.orchestration.engine import OrchestratorEngine
+from webrag.orchestration.judge import cited_units
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.question import Question, ResearchMode
-from webrag.retrieval.citations import extract_citation, finest_quote
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import CitationSpan
 
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
 
@@ -84,7 +83,6 @@ class WebRAGQueryEngine(BaseQueryEngine):
         similarity_top_k: int | None = None,
         node_postprocessors: Sequence[BaseNodePostprocessor] = (),
         max_quotes: int = 3,
-        max_quote_chars: int = 400,
         llm: LLM | None = None,
         response_mode: ResponseMode | str = ResponseMode.COMPACT,
         streaming: bool = False,
@@ -102,7 +100,6 @@ class WebRAGQueryEngine(BaseQueryEngine):
             similarity_top_k: Source nodes at most, 1 or more; None for all evidence.
             node_postprocessors: Applied to the source nodes in their order, as in stock engines.
             max_quotes: Quotations in the response text at most, 1 or more.
-            max_quote_chars: Length of each at most.
             llm: Writes the response text; None to quote.
             response_mode: How it does, as in stock engines.
             streaming: Give the text in pieces: `query` a `StreamingResponse`, `aquery` an
@@ -144,7 +141,6 @@ class WebRAGQueryEngine(BaseQueryEngine):
         self._similarity_top_k = similarity_top_k
         self._postprocessors = tuple(node_postprocessors)
         self._max_quotes = max_quotes
-        self._max_quote_chars = max_quote_chars
         self._streaming = streaming
         self._loop = loop or _running_loop()
         self._synthesizer = llm and get_response_synthesizer(
@@ -239,9 +235,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
         kept = [by_id[node.node.node_id] for node in nodes if node.node.node_id in by_id]
         likely = [item for item in kept if _is_likely(item, result.likely_floor)]
         abstained = not nodes or (result.confidence_band == "none" and not likely)
-        # Where the parts of a question together are answered, no passage need be likely alone.
-        quotable = likely or kept[:1]
-        quotes = [] if abstained else await in_background(self._quotes, result, quotable)
+        ids = {item.chunk.chunk_id for item in kept}
+        quotes = [] if abstained else cited_units(result, ids, most=self._max_quotes)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'
             for number, quote in enumerate(quotes, start=1)
@@ -261,24 +256,6 @@ class WebRAGQueryEngine(BaseQueryEngine):
     async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
         asked = {"text": query_bundle.query_str, "wordings": bundle_wordings(query_bundle)}
         return await self._engine.run(Question(**dict(self._asked) | asked))
-
-    def _quotes(
-        self, result: OrchestrationResult, matched: Sequence[RankedChunk]
-    ) -> list[CitationSpan]:
-        quotes: list[CitationSpan] = []
-        for item in matched[: self._max_quotes]:
-            focus = item.chunk.focus
-            text, offset = (
-                (focus.text, focus.char_start)
-                if focus
-                else (item.chunk.text, item.chunk.char_start)
-            )
-            asked, weights = _asked(item, result)
-            span = finest_quote(text, offset, asked, weights, max_chars=self._max_quote_chars)
-            quote = span and extract_citation(item.chunk, *span)
-            if quote:
-                quotes.append(quote)
-        return quotes
 
 
 def _is_likely(item: RankedChunk, floor: float) -> bool:
@@ -300,14 +277,6 @@ def _in_one_piece(text: str) -> Generator[str, None, None]:
 
 async def _later_in_one_piece(text: str) -> AsyncGenerator[str, None]:
     yield text
-
-
-def _asked(item: RankedChunk, result: OrchestrationResult) -> tuple[str, dict[str, float]]:
-    """What the passage scored best under, the question or another wording, with its weights."""
-    best = item.best_wording
-    if best is None or best not in result.wordings:
-        return result.query, result.term_idf
-    return best, result.wordings[best]
 
 
 def _node(item: RankedChunk) -> NodeWithScore:

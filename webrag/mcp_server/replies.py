@@ -177,6 +177,8 @@ def _brief_data(
 ) -> dict[str, Any]:
     blocks = memory.evidence(result, include_guide=True, max_tokens=max_tokens)
     sources = {block.source_number: block for block in reversed(blocks)}
+    quoted = [(quote, block) for block in blocks for quote in block.quotes]
+    quoted.sort(key=lambda pair: pair[0].place)
     return {
         "query": result.query,
         "confidence": result.confidence,
@@ -191,8 +193,7 @@ def _brief_data(
         "evidence": [_evidence_data(block) for block in blocks],
         "citations": [
             {"source": block.source_number, "url": block.url, **_quote_data(quote)}
-            for block in blocks
-            for quote in block.quotes
+            for quote, block in quoted
         ],
         "parts": [part.model_dump(mode="json") for part in result.parts],
         "next_links": [link.model_dump(mode="json") for link in result.next_links],

@@ -42,8 +42,8 @@ DESCRIPTIONS = {
         "As `answer`, in indexed pages; fetches nothing. If the confidence is low, "
         "call `answer` with a likely URL."
     ),
-    "read": ("Read on in an indexed page, from an offset, heading, passage id or quotation."),
-    "status": "List what is indexed: totals, pages with title and age.",
+    "read": ("Read on in an indexed page from an offset, heading, passage id or quotation."),
+    "status": "List what is indexed, with age.",
     "ingest": ("Fetch and index pages or a site. If time runs out, repeat the call."),
     "verify": (
         "Check quotations before relying on them: verbatim in the stored page, and on the live one?"

@@ -4,7 +4,6 @@ import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Literal
 from uuid import UUID
 
@@ -19,7 +18,6 @@ from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievedChunk
-from webrag.retrieval.quotes import Encode
 
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
@@ -30,6 +28,9 @@ _CONFIDENCE = {
     "low": "low: this may not answer the question",
     "none": "none: nothing that was found seems to answer the question; this comes closest",
 }
+
+# The confidence is the chance that one of them answers.
+_FIRST_QUOTATIONS = 3
 
 _WIDTH = 100
 _BEST_LINES = 14
@@ -221,16 +222,14 @@ def _year(item: RankedChunk) -> int | None:
 def best_passages(
     result: OrchestrationResult,
     config: BriefConfig,
-    encode: Encode | None,
     *,
     at_most: int | None = None,
 ) -> list[EvidenceBlock]:
-    """The passages worth a person's time, best first, with their quotations.
+    """The passages worth a person's time with their quotations, that of the best quotation first.
 
     Args:
         result: What was found.
         config: Of the brief.
-        encode: Chooses quotations by their meaning too.
         at_most: Passages; None for as many as the confidence is worth.
     """
     config = config.model_copy(update={"whole_results": 0})
@@ -238,8 +237,10 @@ def best_passages(
     found = list(candidate_blocks(result, config))
     if at_most is None:
         found = list(relevant_blocks(found, result, config))
-    matched = (block for block in found if not block.is_adjacent)
-    return [cited(block, result, config, encode) for block in islice(matched, wanted)]
+    matched = [cited(block, result) for block in found if not block.is_adjacent]
+    unquoted = len(result.units)
+    matched.sort(key=lambda block: block.quotes[0].place if block.quotes else unquoted)
+    return matched[:wanted]
 
 
 def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]) -> str:
@@ -252,7 +253,8 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
     if not passages:
         nothing = [*as_of_note(result.as_of), "Nothing was found.", *_notes(result)]
         return "\n".join([*nothing, *_what_would_find_it(result)])
-    best, *others = passages
+    most = _SHOWN[result.confidence_band]
+    best, *others = _one_by_one(passages)[:most]
     lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
     lines += _quoted(best, _BEST_LINES)
     lines += [f"    {line}" for line in (*_stands_in(best), f"— {_name(best)}", _link(best))]
@@ -273,6 +275,25 @@ def _what_would_find_it(result: OrchestrationResult) -> list[str]:
     asked = shlex.quote(one_line(result.query, max_chars=_NOTE_CHARS))
     why = "To follow the links of this page" if result.seed_urls else "To look on the web"
     return [f"{why}: webrag answer {pages} {asked} --deep"]
+
+
+def _one_by_one(passages: Sequence[EvidenceBlock]) -> list[EvidenceBlock]:
+    """Each passage once for each of its quotations that are the first of all, else once."""
+    told = [
+        passage.model_copy(
+            update={
+                "quotes": (quote,),
+                "citation": quote.citation,
+                "heading": quote.heading or passage.heading,
+            }
+        )
+        for passage in passages
+        for quote in passage.quotes
+        if quote is passage.quotes[0]
+        or (quote.place < _FIRST_QUOTATIONS and not passage.addresses_reader)
+    ]
+    told.sort(key=lambda block: block.quotes[0].place)
+    return [*told, *(passage for passage in passages if not passage.quotes)]
 
 
 def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:

@@ -38,10 +38,11 @@ async def test_response_quotes_the_page_with_its_address(lab: Lab, static_site: 
     response = await WebRAGQueryEngine(lab.engine(), urls=site + "/").aquery(AT_SEED)
 
     markdown = await lab.corpus.markdown(site + "/")
-    (citation,) = response.metadata["citations"]
+    citations = response.metadata["citations"]
     assert "7411" in str(response)
     assert f"{site}/#:~:text=" in str(response)
-    assert citation["verbatim_text"] == markdown[citation["char_start"] : citation["char_end"]]
+    assert 1 <= len(citations) <= 3
+    assert all(e["verbatim_text"] == markdown[e["char_start"] : e["char_end"]] for e in citations)
     assert response.source_nodes[0].node.metadata["source_url"] == site + "/"
     assert response.metadata["confidence_band"] == "high"
 
@@ -402,7 +403,7 @@ async def test_quotation_comes_from_the_wording_that_found_the_passage(
     body = "".join(f"<p>{each}.</p>" for each in [*filler, said, *filler])
     site = static_site({"/guide.html": f"<h1>Guide to the entries</h1>{body}"})
     await lab.acquirer.acquire(site + "/guide.html")
-    engine = WebRAGQueryEngine(lab.engine(), max_quotes=1, max_quote_chars=90)
+    engine = WebRAGQueryEngine(lab.engine(), max_quotes=1)
     question = QueryBundle("Wo lauscht der Empfaenger?", custom_embedding_strs=["receiver socket"])
 
     response = await engine.aquery(question)

@@ -6,7 +6,10 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from webrag.embedding.bundled_model import BundledVectors
+from webrag.orchestration.judge import judged
 from webrag.orchestration.models import (
+    AnswerUnit,
     ExpansionDecision,
     ExpansionStep,
     OrchestrationResult,
@@ -48,6 +51,9 @@ switches the limit off.
 
 `KILN_RETRIES` sets how often a failed firing is tried again. The default is 3.
 """
+
+
+ENCODE = BundledVectors().encode
 
 
 @pytest.fixture
@@ -141,6 +147,22 @@ def make_chunk() -> Callable[..., RankedChunk]:
 
 
 @pytest.fixture
+def make_unit() -> Callable[..., AnswerUnit]:
+    """Part of a chunk as a unit that may answer."""
+
+    def make(ranked: RankedChunk, text: str, score: float = 1.0) -> AnswerUnit:
+        start = ranked.chunk.char_start + ranked.chunk.text.index(text)
+        return AnswerUnit(
+            chunk_id=ranked.chunk.chunk_id,
+            char_start=start,
+            char_end=start + len(text),
+            score=score,
+        )
+
+    return make
+
+
+@pytest.fixture
 def make_result() -> Callable[..., OrchestrationResult]:
     """A result around the chunks; any field can be given."""
 
@@ -183,7 +205,16 @@ def make_result() -> Callable[..., OrchestrationResult]:
             "confidence": 0.82,
             "confidence_band": "high",
         }
-        return OrchestrationResult(**(values | fields))
+        result = OrchestrationResult(**(values | fields))
+        ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)
+        best = judged(
+            result.query,
+            ranked,
+            wordings=tuple(result.wordings),
+            weights=result.term_idf,
+            encode=None,
+        )
+        return result.model_copy(update={"units": result.units or best.units})
 
     return make
 

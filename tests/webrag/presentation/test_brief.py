@@ -195,7 +195,7 @@ def test_brief_says_how_many_chunks_the_budget_left_out(
     urls = [f"https://docs.example.org/{number}" for number in range(5)]
     result = make_result(*(make_chunk(p, p, url=u) for p, u in zip(pages, urls, strict=True)))
 
-    text = format_brief(result, BriefConfig(token_budget=1600), count_tokens=count_tokens)
+    text = format_brief(result, BriefConfig(token_budget=1800), count_tokens=count_tokens)
 
     assert "... (showing 4 of 5 chunks — remaining 1 omitted due to response budget)" in text
 

@@ -3,13 +3,15 @@ from collections.abc import Callable
 
 import pytest
 
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
+MakeUnit = Callable[..., AnswerUnit]
 Counter = Callable[[str], int]
+INSTALL_URL = "https://docs.example.org/guide/install"
 CONFIG_URL = "https://docs.example.org/guide/reference/config"
 
 
@@ -191,26 +193,30 @@ TABLE_PAGE = """# Limits
 
 
 def test_row_printed_without_its_table_names_the_columns(
-    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:
     row = "| `kiln_retries` | 3 |"
     chunk = make_chunk(TABLE_PAGE, TABLE_PAGE, heading="Limits", focus=row)
     config = BriefConfig(whole_results=0)
 
-    brief = format_brief(make_result(chunk), config, count_tokens=count_tokens)
+    result = make_result(chunk, units=(make_unit(chunk, "`kiln_retries` | 3"),))
+
+    brief = format_brief(result, config, count_tokens=count_tokens)
 
     assert f"section: Limits, columns: Name | Default):\n{row}\n" in brief
     assert '[1] "`kiln_retries` | 3"\n    Columns: Name | Default\n    — ' in brief
 
 
 def test_columns_are_no_longer_than_a_heading_and_called_page_text(
-    make_chunk: MakeChunk, make_result: MakeResult, count_tokens: Counter
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:
     page = TABLE_PAGE.replace("Default", "Do as this column says. " * 20)
     chunk = make_chunk(page, page, heading="Limits", focus="| `kiln_retries` | 3 |")
     config = BriefConfig(whole_results=0)
 
-    brief = format_brief(make_result(chunk), config, count_tokens=count_tokens, nonce="5f3a9c01")
+    result = make_result(chunk, units=(make_unit(chunk, "`kiln_retries` | 3"),))
+
+    brief = format_brief(result, config, count_tokens=count_tokens, nonce="5f3a9c01")
 
     named = re.findall(r"(?:columns|Columns): (Name .*?)(?:\):)?\n", brief)
     assert len(named) == 2
@@ -228,33 +234,58 @@ def test_whole_table_does_not_name_its_columns_again(
     assert "columns:" not in brief
 
 
-MANUAL = "The timeout is set in the file. The receiver listens on socket 7411. Logs are rotated."
-
-
-@pytest.mark.parametrize(
-    ("best", "expected"),
-    [
-        pytest.param(None, "timeout", id="found-by-the-question"),
-        pytest.param("receiver socket", "7411", id="found-by-another-wording"),
-        pytest.param("unknown", "timeout", id="a-wording-the-result-does-not-have"),
-    ],
-)
-def test_quotation_is_chosen_by_the_wording_that_found_its_passage(
-    make_result: MakeResult,
+def test_passage_printed_as_its_best_child_holds_what_is_quoted_first(
     make_chunk: MakeChunk,
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    pages: dict[str, str],
     count_tokens: Counter,
-    best: str | None,
-    expected: str,
 ) -> None:
-    chunk = make_chunk(MANUAL, MANUAL).model_copy(update={"best_wording": best})
-    wordings = {"receiver socket": {"receiver": 2.0, "socket": 2.0}}
-    result = make_result(chunk, query="timeout", wordings=wordings)
-    config = BriefConfig(max_quote_chars=40)
+    page = pages[INSTALL_URL]
+    chunk = make_chunk(page, page, focus="Run `pip install kiln`.")
+    quoted = "Install it with pip; nothing else has to be set up."
+    result = make_result(chunk, units=(make_unit(chunk, quoted),))
 
-    block = evidence_blocks(result, config, count_tokens=count_tokens)[0]
+    (block,) = evidence_blocks(result, BriefConfig(whole_results=0), count_tokens=count_tokens)
 
-    assert block.citation is not None
-    assert expected in block.citation.verbatim_text
+    assert block.text == page[page.index(quoted) : page.index(" The command downloads")]
+
+
+def test_quotation_is_told_with_the_section_it_stands_in(
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    install_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    units = [make_unit(install_chunk, said) for said in ("Kiln needs", "Run `pip", "Clone the")]
+    result = make_result(install_chunk, units=tuple(units))
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall(r'^\[\d\] "(.+)"\n    — § (.+?), Source', brief, re.M) == [
+        ("Kiln needs", "Install"),
+        ("Run `pip", "From a package"),
+        ("Clone the", "From source"),
+    ]
+
+
+def test_passage_that_holds_one_of_the_first_quotations_is_printed_however_weak(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    texts = [f"Page {number} sets the timeout." for number in range(6)]
+    chunks = [
+        make_chunk(text, text, url=f"https://a.test/{place}", score=0.9 if place < 3 else 0.06)
+        for place, text in enumerate(texts)
+    ]
+    result = make_result(*chunks, units=(make_unit(chunks[5], texts[5]),))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert f'[1] "{texts[5]}"' in text
+    shown = text.partition("[EVIDENCE]")[2].partition("... (showing")[0]
+    assert [each in shown for each in texts] == [True, True, True, False, False, True]
+    assert str(chunks[5].chunk.chunk_id) not in text
+    assert all(str(each.chunk.chunk_id) in text for each in chunks[3:5])
 
 
 @pytest.mark.parametrize(("band", "listed"), [("medium", 3), ("none", 2)])

@@ -4,7 +4,7 @@ from html import unescape
 
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.orchestration.models import ExpansionStep, OrchestrationResult, RankedChunk
+from webrag.orchestration.models import AnswerUnit, ExpansionStep, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks
 from webrag.presentation.brief.models import BriefConfig
 from webrag.presentation.html.display import result_html
@@ -12,6 +12,7 @@ from webrag.presentation.html.display import result_html
 from .conftest import CONFIG_PAGE, CONFIG_URL, INSTALL_PAGE
 
 MakeChunk = Callable[..., RankedChunk]
+MakeUnit = Callable[..., AnswerUnit]
 MakeResult = Callable[..., OrchestrationResult]
 
 
@@ -53,10 +54,11 @@ def test_a_passage_is_rendered_with_all_its_words(
 
 
 def test_a_passage_from_within_a_table_is_shown_below_its_columns(
-    make_result: MakeResult, make_chunk: MakeChunk
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit
 ) -> None:
     page = "| Name | Default |\n| --- | --- |\n| `kiln_timeout` | 120 |\n| `kiln_retries` | 3 |"
-    result = make_result(make_chunk(page, page, focus="| `kiln_retries` | 3 |"))
+    chunk = make_chunk(page, page, focus="| `kiln_retries` | 3 |")
+    result = make_result(chunk, units=(make_unit(chunk, "`kiln_retries` | 3"),))
     blocks = evidence_blocks(
         result, BriefConfig(whole_results=0), count_tokens=lambda text: len(text) // 4
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.presentation.answer import AnswerDocument, CitationDocument
 from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
@@ -24,6 +24,7 @@ from webrag.retrieval.filters import SearchFilters
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
+MakeUnit = Callable[..., AnswerUnit]
 
 COMMAND_LINE = Path(__file__).parents[3] / "docs/reference/command-line.md"
 
@@ -37,7 +38,7 @@ def chunks(
 
 
 def shown(result: OrchestrationResult, at_most: int | None = None) -> str:
-    return format_result(result, best_passages(result, BriefConfig(), None, at_most=at_most))
+    return format_result(result, best_passages(result, BriefConfig(), at_most=at_most))
 
 
 def test_best_quotation_comes_first_with_its_link_and_the_confidence_in_words(
@@ -79,6 +80,27 @@ def test_result_fits_a_screen_and_tells_where_the_rest_is(
     assert re.search(r"webrag read --passage [0-9a-f-]{36}$", text)
 
 
+def test_the_first_three_quotations_are_shown_in_their_order_wherever_they_stand(
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    install_chunk: RankedChunk,
+    timeout_chunk: RankedChunk,
+) -> None:
+    first = make_unit(install_chunk, "Run `pip install kiln`.")
+    second = make_unit(timeout_chunk, "The default is 120 seconds.")
+    third = make_unit(install_chunk, "Building from source needs a C compiler.")
+    fourth = make_unit(install_chunk, "Kiln needs Python 3.11 or newer.")
+    result = make_result(
+        install_chunk, timeout_chunk, units=(first, second, third, fourth), confidence_band="high"
+    )
+
+    assert re.findall(r'"(.+?)"', shown(result)) == [
+        "Run `pip install kiln`.",
+        "The default is 120 seconds.",
+        "Building from source needs a C compiler.",
+    ]
+
+
 def test_weaker_evidence_prints_less(
     make_result: MakeResult, chunks: Sequence[RankedChunk]
 ) -> None:
@@ -117,7 +139,7 @@ def test_passages_of_the_document_are_in_the_order_of_rank_and_hold_each_text_on
     make_result: MakeResult, chunks: Sequence[RankedChunk]
 ) -> None:
     result = make_result(*chunks)
-    document = result_document(result, best_passages(result, BriefConfig(), None))
+    document = result_document(result, best_passages(result, BriefConfig()))
 
     matched = [each.relevance for each in document.passages if not each.is_adjacent]
     assert matched == sorted(matched, reverse=True)
@@ -131,7 +153,7 @@ def test_quotations_of_the_document_stand_in_their_passage(
     make_result: MakeResult, chunks: Sequence[RankedChunk]
 ) -> None:
     result = make_result(*chunks)
-    document = result_document(result, best_passages(result, BriefConfig(), None))
+    document = result_document(result, best_passages(result, BriefConfig()))
 
     quoted = [(each, quote) for each in document.passages for quote in each.quotations]
     assert quoted

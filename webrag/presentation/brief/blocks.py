@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
+from uuid import UUID
 
 from webrag.answering.injection import addresses_reader
-from webrag.lexical.spelling import respelled
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
-from webrag.retrieval.markup import CELL_BAR
-from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quotes
+from webrag.retrieval.markup import CELL_BAR, plain_span, read_blocks
+from webrag.retrieval.units import cut_units
 
 # Judged on 80 questions over four documentation sites, with and without three other wordings and
 # within 4,000 tokens, by what is kept of the gold: a share of .15 and eight passages keep the same
@@ -20,43 +21,34 @@ from webrag.retrieval.quotes import Encode, Quotation, asked_weights, best_quote
 _GAP_SHARE: Final = 0.3
 # Answers stand below the first passage often enough that a steep fall after it proves little.
 _LEAST_SHOWN: Final = 5
-# The same where the confidence is high: with wordings a share of .5 keeps 79 for 2,200 tokens, .4
-# keeps 79 for 2,450, .35 keeps 80 for 2,550.
-_SURE_GAP_SHARE: Final = 0.35
-_SURE_LEAST_SHOWN: Final = 2
 NOTHING_RELEVANT_SHOWN: Final = 3
 # From this share of the best relevance on a passage may hold the answer as well as the best.
 _STRONG_SHARE: Final = 0.5
 
 
-def least_relevance(best: float, floor: float, *, is_sure: bool = False) -> float:
+def least_relevance(best: float, floor: float) -> float:
     """The relevance a passage needs beside the best one; it is never above that of the best.
 
     Args:
         best: Relevance of the best passage.
         floor: Score up to which a passage of this scorer is off the topic.
-        is_sure: The best passages together very likely hold the answer.
     """
-    share = _SURE_GAP_SHARE if is_sure else _GAP_SHARE
-    return floor + share * (best - floor) if best > floor else best
+    return floor + _GAP_SHARE * (best - floor) if best > floor else best
 
 
-def relevant_count(
-    relevance: Sequence[float], floor: float, *, nothing_relevant: bool, is_sure: bool = False
-) -> int:
+def relevant_count(relevance: Sequence[float], floor: float, *, nothing_relevant: bool) -> int:
     """How many of the passages are worth their tokens.
 
     Args:
         relevance: Of each passage, best first.
         floor: Score up to which a passage of this scorer is off the topic.
         nothing_relevant: The passages together answer nothing; then only the best few are shown.
-        is_sure: The best passages together very likely hold the answer.
     """
     if nothing_relevant:
         return min(len(relevance), NOTHING_RELEVANT_SHOWN)
-    needed = least_relevance(relevance[0], floor, is_sure=is_sure) if relevance else 0.0
+    needed = least_relevance(relevance[0], floor) if relevance else 0.0
     worthy = sum(score >= needed for score in relevance)
-    return min(len(relevance), max(worthy, _SURE_LEAST_SHOWN if is_sure else _LEAST_SHOWN))
+    return min(len(relevance), max(worthy, _LEAST_SHOWN))
 
 
 def is_strong(relevance: float, best: float, floor: float) -> bool:
@@ -132,7 +124,8 @@ def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterat
     for rank, ranked in enumerate(_in_print_order(result.chunks)):
         chunk = ranked.chunk
         covered = printed.setdefault(chunk.source_url, [])
-        wanted = _span(ranked, whole=rank < config.whole_results)
+        whole = rank < config.whole_results and not _is_enough(result, config)
+        wanted = _span(ranked, result.units[:_MOST_QUOTES], whole=whole)
         for span in _uncovered(wanted, covered):
             block = _block(ranked, span, result, numbers[chunk.source_url])
             if block.text.strip():
@@ -148,7 +141,9 @@ def finds_nothing(result: OrchestrationResult) -> bool:
 def relevant_blocks(
     blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
 ) -> Sequence[EvidenceBlock]:
-    """The blocks whose relevance is worth their tokens; all of them where whole pages are wanted.
+    """The blocks whose relevance is worth their tokens, and those that hold what is quoted first.
+
+    All of them where whole pages are wanted.
 
     Args:
         blocks: Best first.
@@ -157,22 +152,44 @@ def relevant_blocks(
     """
     if result.mode == "full_context" or config.every_passage:
         return blocks
+    if _is_enough(result, config):
+        return [block for block in blocks if _is_quoted(block, result)] or blocks[:1]
+    nothing = finds_nothing(result)
     relevance = [block.relevance for block in blocks]
-    count = relevant_count(
-        relevance,
-        result.relevance_floor,
-        nothing_relevant=finds_nothing(result),
-        is_sure=result.confidence_band == "high",
-    )
-    return blocks[:count]
+    count = relevant_count(relevance, result.relevance_floor, nothing_relevant=nothing)
+    if nothing:
+        return blocks[:count]
+    return [
+        block for place, block in enumerate(blocks) if place < count or _is_quoted(block, result)
+    ]
+
+
+def _is_enough(result: OrchestrationResult, config: BriefConfig) -> bool:
+    """Whether the quotations, with what stands around them, are all that a reader needs.
+
+    Of questions called high, .95 have their answer in the first three quotations.
+    """
+    is_brief = config.detail == "brief" and not config.every_passage
+    return is_brief and result.mode == "chunk" and result.confidence_band == "high"
+
+
+def _is_quoted(block: EvidenceBlock, result: OrchestrationResult) -> bool:
+    span = (block.char_start, block.char_end)
+    return any(_holds(block.chunk_id, span, unit) for unit in result.units[:_MOST_QUOTES])
+
+
+def _holds(chunk_id: UUID, span: Span, unit: AnswerUnit) -> bool:
+    return unit.chunk_id == chunk_id and span[0] <= unit.char_start < unit.char_end <= span[1]
 
 
 def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock | None:
-    """The block reduced to its best child; None when it is that already or has none."""
+    """The block reduced to its best child with what is quoted first; None when it is that already.
+
+    None also for a passage that has no children.
+    """
     for ranked in result.chunks:
-        focus = ranked.chunk.focus
-        if ranked.chunk.chunk_id == block.chunk_id and focus is not None:
-            span = (focus.char_start, focus.char_end)
+        if ranked.chunk.chunk_id == block.chunk_id and ranked.chunk.focus is not None:
+            span = _span(ranked, result.units[:_MOST_QUOTES], whole=False)
             inside = block.char_start <= span[0] and span[1] <= block.char_end
             if inside and span != (block.char_start, block.char_end):
                 return _block(ranked, span, result, block.source_number)
@@ -180,20 +197,19 @@ def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlo
 
 
 def cited(
-    block: EvidenceBlock,
-    result: OrchestrationResult,
-    config: BriefConfig,
-    encode: Encode | None = None,
+    block: EvidenceBlock, result: OrchestrationResult, *, max_chars: int | None = None
 ) -> EvidenceBlock:
-    """The block with its finest quotations, and whether it addresses a model that reads it.
+    """The block with the best units that lie in it, and whether it addresses a model that reads it.
 
-    The quotations are taken from the markdown between the offsets of the block.
+    Apart from `candidate_blocks` because most blocks of a long result are never printed.
 
-    Apart from `candidate_blocks` because choosing a quotation costs some milliseconds, and most
-    blocks of a long result are never printed.
+    Args:
+        block: From `candidate_blocks`.
+        result: What it is from.
+        max_chars: Longest quotation, for budgets that hold no whole unit; None for whole ones.
     """
     ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
-    quotes = _quotes(ranked, (block.char_start, block.char_end), result, config, encode)
+    quotes = _quotes(ranked, (block.char_start, block.char_end), result, max_chars)
     update = {
         "citation": quotes[0].citation if quotes else None,
         "quoted_columns": quotes[0].columns if quotes else None,
@@ -211,11 +227,14 @@ def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
     return sorted(chunks, key=lambda ranked: (ranked.is_locality_expanded, -ranked.reranked_score))
 
 
-def _span(ranked: RankedChunk, *, whole: bool) -> Span:
+def _span(ranked: RankedChunk, units: Sequence[AnswerUnit], *, whole: bool) -> Span:
+    """The whole chunk, or its best child with the units of it that are quoted first."""
     chunk, focus = ranked.chunk, ranked.chunk.focus
     if whole or focus is None or ranked.is_locality_expanded:
         return chunk.char_start, chunk.char_end
-    return focus.char_start, focus.char_end
+    own = [unit for unit in units if unit.chunk_id == chunk.chunk_id]
+    start = min([focus.char_start, *(unit.char_start for unit in own)])
+    return start, max([focus.char_end, *(unit.char_end for unit in own)])
 
 
 def _uncovered(span: Span, covered: Sequence[Span]) -> list[Span]:
@@ -278,67 +297,41 @@ def _printed_text(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str:
     return defuse(clean_block(text if text.strip() else _slice(ranked, span)))
 
 
-_STRONG_QUOTES = 3
-# What the relevance of a passage counts beside what a quotation says; at 0 as at 10 a tenth fewer
-# answers are among the first three quotations.
-_RELEVANCE_WEIGHT = 0.7
+_MOST_QUOTES: Final = 3
 
 
 def _quotes(
-    ranked: RankedChunk,
-    span: Span,
-    result: OrchestrationResult,
-    config: BriefConfig,
-    encode: Encode | None,
+    ranked: RankedChunk, span: Span, result: OrchestrationResult, max_chars: int | None
 ) -> tuple[Quote, ...]:
-    best = max(each.reranked_score for each in result.chunks)
-    floor = result.relevance_floor
-    is_matched = result.mode == "chunk" and not ranked.is_locality_expanded
-    if is_matched and ranked.reranked_score <= floor < best:
-        return ()
-    is_answer = is_matched and not finds_nothing(result)
-    is_rich = is_answer and is_strong(ranked.reranked_score, best, floor)
-    focus = ranked.chunk.focus
-    question = respelled(ranked.source_sub_query or result.query, result.also_searched)
-    asked = asked_weights(question, tuple(result.wordings), ranked.best_wording)
-    found = best_quotes(
-        _slice(ranked, span),
-        span[0],
-        tuple(asked),
-        _term_weights(result),
-        max_chars=config.max_quote_chars,
-        most=_STRONG_QUOTES if is_rich else 1,
-        encode=encode,
-        focus=(focus.char_start, focus.char_end) if focus else None,
-        weights=tuple(asked.values()),
+    inside = (
+        _quote(ranked, unit, place, max_chars)
+        for place, unit in enumerate(result.units)
+        if _holds(ranked.chunk.chunk_id, span, unit)
     )
-    worth = _RELEVANCE_WEIGHT * ranked.reranked_score / best if best > 0 else 0.0
-    quotes = (_quote(ranked, each, worth) for each in found)
-    return tuple(quote for quote in quotes if quote is not None)
+    return tuple(islice((quote for quote in inside if quote is not None), _MOST_QUOTES))
 
 
-def _term_weights(result: OrchestrationResult) -> dict[str, float]:
-    weights = dict(result.term_idf)
-    for terms in result.wordings.values():
-        weights |= terms
-    return weights
-
-
-def _quote(ranked: RankedChunk, found: Quotation, worth: float) -> Quote | None:
-    text = _slice(ranked, (found.start, found.end))
-    span = without_forged_lines(text, found.start)
+def _quote(
+    ranked: RankedChunk, unit: AnswerUnit, place: int, max_chars: int | None
+) -> Quote | None:
+    text = _slice(ranked, (unit.char_start, unit.char_end))
+    if max_chars is not None and len(text) > max_chars:
+        parts = cut_units(text, max_chars=max_chars).units
+        text = text[: parts[0].end] if parts else ""
+    span = without_forged_lines(text, unit.char_start)
     citation = extract_citation(ranked.chunk, *span) if span else None
     if citation is None:
         return None
-    lead = clean_block(_slice(ranked, found.lead)).strip() if found.lead else None
     columns = _columns(ranked, citation.char_start)
-    return Quote(
-        citation=citation,
-        columns=columns,
-        lead=lead,
-        worth=worth + found.value,
-        meaning=found.meaning,
-    )
+    lead = clean_block(_slice(ranked, unit.lead)).strip() if unit.lead and not columns else None
+    heading = _heading_above(ranked, citation.char_start)
+    return Quote(citation=citation, columns=columns, lead=lead, heading=heading, place=place)
+
+
+def _heading_above(ranked: RankedChunk, offset: int) -> str | None:
+    text, at = ranked.chunk.text, offset - ranked.chunk.char_start
+    above = [each for each in read_blocks(text) if each.kind == "heading" and each.end <= at]
+    return plain_span(text, above[-1].start, above[-1].end).strip() or None if above else None
 
 
 def without_forged_lines(text: str, offset: int) -> Span | None:

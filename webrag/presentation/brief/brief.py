@@ -30,7 +30,6 @@ from webrag.presentation.brief.sections import (
 from webrag.presentation.brief.trace import expansion_trace
 from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import one_line
-from webrag.retrieval.quotes import Encode
 
 __all__ = ["BriefConfig", "EvidenceBlock", "evidence_blocks", "format_brief"]
 
@@ -61,7 +60,6 @@ def format_brief(
     *,
     count_tokens: TokenCounter,
     nonce: str | None = None,
-    encode: Encode | None = None,
 ) -> str:
     """The brief: sources, evidence, images, trace, citations, figures and what to do next.
 
@@ -79,9 +77,8 @@ def format_brief(
         count_tokens: Tokens of a text; the budget is in its unit.
         nonce: Unpredictable token that frames page text, so that no page can end its own
             frame; None for readers who need no frames.
-        encode: Chooses quotations by their meaning too; None to choose them by words alone.
     """
-    layout = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce, encode=encode)
+    layout = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
     if layout is not None:
         return layout.text
     notice = (
@@ -96,7 +93,6 @@ def evidence_blocks(
     config: BriefConfig,
     *,
     count_tokens: TokenCounter,
-    encode: Encode | None = None,
 ) -> list[EvidenceBlock]:
     """Exactly the passages `format_brief` prints, in its order and form.
 
@@ -104,7 +100,7 @@ def evidence_blocks(
     page twice, and only what is relevant beside the best and fits the token budget. The first
     `whole_results` passages are whole parent chunks, the others the child that matched best.
     """
-    layout = _lay_out(result, config, count_tokens=count_tokens, encode=encode)
+    layout = _lay_out(result, config, count_tokens=count_tokens)
     return list(layout.blocks) if layout else []
 
 
@@ -125,7 +121,6 @@ class _Layout:
     result: OrchestrationResult
     config: BriefConfig
     nonce: str | None
-    encode: Encode | None = None
     is_terse: bool = False
     is_bare: bool = False
     has_links: bool = True
@@ -208,14 +203,13 @@ def _lay_out(
     *,
     count_tokens: TokenCounter,
     nonce: str | None = None,
-    encode: Encode | None = None,
 ) -> _Layout | None:
     """Choose what is printed: fixed sections first, then evidence, trace and images.
 
     Returns:
         None when the budget does not hold the best passage even in the shortest form.
     """
-    whole = _Layout(result, config, nonce, encode)
+    whole = _Layout(result, config, nonce)
     terse = replace(whole, is_terse=True)
     bare = replace(terse, is_bare=True)
     # In other scripts than Latin a link is some nine times as long as what it leads to.
@@ -244,7 +238,8 @@ def _filled(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
         most = _TERSE_BLOCKS if layout.is_terse else None
         layout = _with_blocks(layout, relevant[:most], left, count_tokens)
     if not layout.is_terse:
-        left_out = candidates[len(layout.blocks) :] if result.as_of is None else ()
+        in_order = (*relevant, *(each for each in candidates if each not in relevant))
+        left_out = in_order[len(layout.blocks) :] if result.as_of is None else ()
         unseen = left_out_lines(left_out, few=finds_nothing(result))
         layout = _with_extras(replace(layout, unseen=tuple(unseen)), count_tokens)
     layout = _reduced(layout, count_tokens)
@@ -281,35 +276,33 @@ def _fitting(
     layout: _Layout, block: EvidenceBlock, most: int, left: int, count_tokens: TokenCounter
 ) -> EvidenceBlock | None:
     """The passage, or its best part where it costs more than `most`, or what fits of that."""
-    block = cited(block, layout.result, layout.config, layout.encode)
+    block = cited(block, layout.result)
     if _cost(block, layout, count_tokens) <= most:
         return block
     smaller = focus_form(block, layout.result)
     if smaller is not None:
-        focused = cited(smaller, layout.result, layout.config, layout.encode)
+        focused = cited(smaller, layout.result)
         block = focused if focused.quotes or not block.quotes else block
     if _cost(block, layout, count_tokens) <= left:
         return block
     if layout.blocks:
         return _cut(block, layout, left, count_tokens) if left >= _LEAST_CUT_TOKENS else None
     cut = None
-    for form in _shorter_quoted(block, layout):
+    for form in _shorter_quoted(block, layout.result):
         cut = _cut(form, layout, left, count_tokens) or cut
         if cut is not None and len(cut.text) >= _LEAST_CUT_CHARS:
             break
     return cut
 
 
-def _shorter_quoted(block: EvidenceBlock, layout: _Layout) -> Iterator[EvidenceBlock]:
+def _shorter_quoted(block: EvidenceBlock, result: OrchestrationResult) -> Iterator[EvidenceBlock]:
     """The passage with fewer and shorter quotations, so that something of it can be shown."""
     yield block
     yield block.model_copy(update={"quotes": block.quotes[:1]})
     for chars in _SHORT_QUOTES:
-        most = min(chars, layout.config.max_quote_chars)
-        config = layout.config.model_copy(update={"max_quote_chars": most})
-        shorter = cited(block, layout.result, config, layout.encode)
-        if shorter.quotes:
-            yield shorter.model_copy(update={"quotes": shorter.quotes[:1]})
+        quotes = cited(block, result, max_chars=chars).quotes[:1]
+        if quotes:
+            yield block.model_copy(update={"quotes": quotes, "citation": quotes[0].citation})
 
 
 def _cost(block: EvidenceBlock, layout: _Layout, count_tokens: TokenCounter) -> int:

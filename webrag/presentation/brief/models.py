@@ -22,7 +22,6 @@ class BriefConfig(FrozenModel):
             others are printed as the child that matched best. A second one costs a fifth of a
             brief and displaces as many answers as it holds.
         every_passage: Print also what is below the relevance of the others, as far as it fits.
-        max_quote_chars: Longest quotation in [CITATIONS].
         include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
         full_context_threshold: Pages of at most this many tokens are offered to be read whole,
             when the budget holds them.
@@ -34,7 +33,6 @@ class BriefConfig(FrozenModel):
     ceiling: int | None = None
     whole_results: int = Field(default=1, ge=0)
     every_passage: bool = False
-    max_quote_chars: int = Field(default=400, ge=1)
     include_guide: bool = True
     full_context_threshold: int = Field(default=RetrievalConfig().full_context_threshold, ge=0)
     detail: Literal["brief", "full"] = "brief"
@@ -47,16 +45,15 @@ class Quote(FrozenModel):
     Attributes:
         columns: Header of the table in whose body the quotation stands; None elsewhere.
         lead: What stands above it and names its subject, such as the term of a definition.
-        worth: How likely it answers the question, for ordering those of all passages.
-        meaning: Its vector of unit length, by which two that say the same are known; empty where
-            meanings are not compared.
+        heading: Nearest heading above it in its passage; None where that has none there.
+        place: Its place among all units of the result, the best one being 0.
     """
 
     citation: CitationSpan
     columns: str | None = None
     lead: str | None = None
-    worth: float = 0.0
-    meaning: tuple[float, ...] = Field(default=(), exclude=True, repr=False)
+    heading: str | None = None
+    place: int = 0
 
 
 class EvidenceBlock(FrozenModel):
@@ -77,7 +74,7 @@ class EvidenceBlock(FrozenModel):
         sub_query: Part of the question that it was found for; None where that is the whole.
         citation: The finest quotation of the passage; None when it holds nothing quotable, or is
             off the topic.
-        quotes: Up to three of a passage that is strong, the finest first.
+        quotes: Up to three, the finest first.
         addresses_reader: The passage gives orders to a model that reads it, or claims to speak for
             its system.
         columns: Header of the table in whose body the passage begins; None elsewhere.

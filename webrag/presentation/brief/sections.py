@@ -14,7 +14,6 @@ from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.models import RetrievedChunk
-from webrag.retrieval.quotes import best_apart
 
 # Longest titles and headings seen on documentation sites are near 120 characters.
 _TITLE_CHARS = 160
@@ -188,21 +187,10 @@ def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
 
 
 def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
-    """Those that say the most together, of each part of the question the best among them.
-
-    What one says as well as a better one counts less.
-    """
+    """The best units of the result that stand in the blocks, one at least for each of its parts."""
     quotes = [(quote, block) for block in blocks for quote in _quotes(block)]
-    quotes.sort(key=lambda pair: -pair[0].worth)
-    apart = best_apart(
-        [quote.worth for quote, _ in quotes], [quote.meaning for quote, _ in quotes], _MOST_QUOTES
-    )
-    of_parts: dict[str, int] = {}
-    for place, (_, block) in enumerate(quotes):
-        if block.sub_query:
-            of_parts.setdefault(block.sub_query, place)
-    places = list(dict.fromkeys((*of_parts.values(), *apart)))
-    return [quotes[place] for place in places[: max(_MOST_QUOTES, len(of_parts))]]
+    parts = {block.sub_query for _, block in quotes if block.sub_query}
+    return sorted(quotes, key=lambda pair: pair[0].place)[: max(_MOST_QUOTES, len(parts))]
 
 
 # A model quotes two or three; each costs the reader some 120 tokens.
@@ -218,7 +206,8 @@ def _quotes(block: EvidenceBlock) -> tuple[Quote, ...]:
 
 def _citation_entry(number: int, quote: Quote, block: EvidenceBlock, *, with_link: bool) -> str:
     span = quote.citation
-    section = f"§ {one_line(block.heading, max_chars=_TITLE_CHARS)}, " if block.heading else ""
+    heading = quote.heading or block.heading
+    section = f"§ {one_line(heading, max_chars=_TITLE_CHARS)}, " if heading else ""
     columns = one_line(quote.columns or "", max_chars=_TITLE_CHARS)
     lead = one_line(quote.lead or "", max_chars=_LEAD_CHARS)
     return (
