@@ -37,6 +37,10 @@ RUNS = {
         [r"^\| both \|", r"^\| without_similarity \|"],
     ),
     "mcp_load.py": ("2 4", [r"^errors: 0, mixed-up answers: 0$", r"Python \d.* HTTP \d"]),
+    "page_content.py": (
+        "--gold questions.jsonl=sites",
+        [r"^AEB  trafilatura", r"^questions\.jsonl: 1\.0000 of [1-9]\d* kept, 0 absent; 0 of"],
+    ),
     "passage_links.py": ("--site sites/towns --questions 2", [r"^scrolled +1\.000$"]),
     "public.py": ("public", [r"^scifact +nDCG@10 +BM25", r"^docsearch +MRR +bundled +\d"]),
     "quotations.py": (
