@@ -26,6 +26,10 @@ PATIENCE_S = 300
 # The arguments of each, and what must be printed: its own figures and those of the reference.
 RUNS = {
     "bert_onnx.py": ("bert onnx", []),
+    "fit_content.py": (
+        "--gold questions.jsonl=sites",
+        [r"^\d+ blocks, \d+ features", r"^ -1\.5  documentation content \d\.\d+"],
+    ),
     "fit_local_rerank.py": ("--questions questions.jsonl --site-root sites", [r"^mean +\d", "@10"]),
     "full_text_maps.py": ("sites copy", [r"^rivers: 4 pages", r"^towns: 4 pages"]),
     "hostile_inputs.py": ("--case ordinary", [r"^ordinary +\d.* indexed"]),

@@ -20,6 +20,7 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
 from webrag.ingestion.formats.markdown import read_front_matter, without_components
+from webrag.ingestion.html.content import remove_unwanted
 from webrag.ingestion.html.controls import framed, spell_out, unveil
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
 from webrag.ingestion.html.layouts import rewrite_layouts
@@ -261,6 +262,8 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     remove_machinery(tree)
     remove_chrome(body)
     root = main_content(body)
+    if page.kind == "html":  # other formats have nothing beside their content
+        remove_unwanted(root)
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)

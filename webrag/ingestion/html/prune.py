@@ -47,6 +47,7 @@ _CONTENT_ASIDE = re.compile(
 _MAIN = "main, [role=main], article"
 
 _LEAST_SHARE = 0.4
+_OTHER_SHARE = 0.1
 
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
 _BOXES = frozenset({"article", "div", "main", "section"})
@@ -122,16 +123,26 @@ def main_content(body: LexborNode) -> LexborNode:
     """Return the element that holds the page's text, the body when nothing better is marked.
 
     A marked element with less than 40% of the body's text is not trusted: it is a teaser, or one
-    article of many.
+    article of many. Where another has 10%, both are content: the element around all of these.
     """
     candidates = [(len(inline_text(node)), node) for node in select(body, _MAIN)]
     if not candidates:
         return body
     longest, best = max(candidates, key=lambda found: found[0])
-    if longest < _LEAST_SHARE * len(inline_text(body)):
+    whole = len(inline_text(body))
+    if longest < _LEAST_SHARE * whole:
         return body
-    _bring_title(body, best)
+    for length, other in candidates:
+        if length >= _OTHER_SHARE * whole:
+            best = _around_both(best, other)
+    if best.tag != "body":
+        _bring_title(body, best)
     return best
+
+
+def _around_both(one: LexborNode, other: LexborNode) -> LexborNode:
+    outer = {above.mem_id: above for above in (one, *ancestors(one))}
+    return next((each for each in (other, *ancestors(other)) if each.mem_id in outer), one)
 
 
 def _bring_title(body: LexborNode, root: LexborNode) -> None:

@@ -1,0 +1,75 @@
+"""What stands around a page's content is told from it, and never at the content's cost."""
+
+from collections.abc import Callable
+
+import pytest
+
+from webrag.ingestion.models import NormalizedDocument
+
+Convert = Callable[..., NormalizedDocument]
+
+SENTENCES = [
+    "The council voted on the plan for the old harbour on Monday, and asked the mayor to report.",
+    "Three of its members, among them the head of the port, were against the wider bridge.",
+    "The bridge opens on 3 May, two years after the first was closed for repairs, they said.",
+    "Engineers had found cracks in four of its pillars, which nobody could explain at first.",
+]
+ARTICLE = "".join(f"<p>{sentence} {sentence.replace('The', 'A')}</p>" for sentence in SENTENCES * 3)
+TEASERS = "".join(
+    f'<li class="related-item"><a href="/{n}">Ten things to know about town number {n}</a></li>'
+    for n in range(8)
+)
+NEWS = (
+    "<title>Bridge opens</title><body><div class='page'><h1>Bridge opens</h1>"
+    f"<div class='article-body'>{ARTICLE}</div>"
+    f"<div class='related-posts'><h3>Related articles</h3><ul>{TEASERS}</ul></div></div>"
+)
+
+
+def test_article_is_stored_without_what_leads_elsewhere(convert: Convert) -> None:
+    text = convert(NEWS).markdown
+    assert all(sentence in text for sentence in SENTENCES)
+    assert "Ten things to know" not in text
+    assert "Related articles" not in text
+
+
+@pytest.mark.parametrize("name", ["post", "comment", "message"])
+def test_posts_of_a_forum_are_content(convert: Convert, name: str) -> None:
+    posts = "".join(
+        f"<div class='{name}'><p class=author>user{n}, 3 May 2021</p><p>{sentence}</p></div>"
+        for n, sentence in enumerate(SENTENCES * 3)
+    )
+    text = convert(f"<title>Bridge</title><body><h1>Bridge</h1><div class=thread>{posts}").markdown
+    assert all(text.count(sentence) == 3 for sentence in SENTENCES)
+
+
+def test_page_of_links_stays_whole(convert: Convert) -> None:
+    links = "".join(f"<li><a href='/{n}.html'>Chapter {n}</a></li>" for n in range(40))
+    text = convert(f"<title>Contents</title><body><h1>Contents</h1><ul>{links}</ul>").markdown
+    assert all(f"Chapter {n}" in text for n in range(40))
+
+
+def test_code_and_definitions_of_a_reference_page_stay(convert: Convert) -> None:
+    entries = "".join(
+        f"<dl><dt><code>--option-{n}</code></dt><dd>Off.</dd></dl><pre>run --option-{n}</pre>"
+        for n in range(20)
+    )
+    text = convert(f"<title>Options</title><body><h1>Options</h1>{entries}{ARTICLE}").markdown
+    assert all(text.count(f"--option-{n}") == 2 for n in (0, 9, 19))
+
+
+def test_both_of_two_articles_are_stored(convert: Convert) -> None:
+    second = "<article><h2>Second</h2><p>The ferry runs until then.</p><p>Every hour.</p></article>"
+    text = convert(
+        f"<title>News</title><body><article><h2>First</h2>{ARTICLE[:400]}</article>{second}"
+    ).markdown
+    assert "First" in text
+    assert "The ferry runs until then." in text
+
+
+def test_markdown_is_stored_whole(convert: Convert) -> None:
+    links = "\n".join(f"- [Town number {n}](https://towns.test/{n})" for n in range(40))
+    text = convert(
+        f"# Towns\n\n{'A word. ' * 40}\n\n## Related\n\n{links}", kind="markdown"
+    ).markdown
+    assert all(f"Town number {n}\n" in f"{text}\n" for n in range(40))

@@ -1,0 +1,211 @@
+"""Decides for each block of a page, by fitted weights, whether it is content."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborNode
+
+from webrag.ingestion.html.tree import drop
+
+_INLINE: Final = frozenset(
+    """a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q
+    rp rt ruby s samp small span strike strong sub sup time tt u var wbr br input""".split()  # noqa: SIM905
+)
+_AROUND: Final = frozenset(
+    """article aside blockquote dl figure footer form header main nav ol pre section table ul
+    details""".split()  # noqa: SIM905
+)
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+# How many elements around a block tell something by their names.
+_NAMED_LEVELS: Final = 5
+# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .995 of its words.
+_THRESHOLD: Final = -1.0
+_LEAST_BLOCKS: Final = 15
+_MOST_SHARE: Final = 0.75
+# What neither a menu nor a teaser is made of.
+_KEPT: Final = frozenset({"h1", "pre", "dt", "dd", "dl", "math"})
+_KEPT_NAMES: Final = frozenset(
+    f"name {name}" for name in ("footnote", "footnotes", "citation", "admonition", "callout")
+)
+_NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+_SENTENCE: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f\u2026][\"'\u201d\u2019\xbb)\]]*\s*\Z")
+
+
+class _Box:
+    """An element that begins a block, with the text right in it and that of all it holds."""
+
+    __slots__ = (
+        "all_chars", "all_links", "chars", "links", "names", "node", "outer", "parts", "tags"
+    )  # fmt: skip
+
+    def __init__(self, node: LexborNode, outer: "_Box | None") -> None:
+        self.node = node
+        self.outer = outer
+        self.parts: list[str] = []
+        self.chars = self.links = self.all_chars = self.all_links = 0
+        tag = node.tag or ""
+        above = outer.tags if outer else frozenset()
+        self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
+        attributes = node.attributes
+        said = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        self.names = {word.lower() for word in _NAME.findall(said[:300])} if said != " " else ()
+
+
+class Block(NamedTuple):
+    """A box with text of its own, and what tells of it."""
+
+    box: _Box
+    text: str
+    features: list[str]
+
+
+def remove_unwanted(root: LexborNode) -> None:
+    """Remove menus, teasers, lists of related pages and the like from a page's main element.
+
+    Of pages with little text, and of those of which little would be left, nothing is removed: an
+    index is a page of links.
+    """
+    boxes = boxes_of(root)
+    blocks = read_blocks(boxes)
+    if len(blocks) < _LEAST_BLOCKS:
+        return
+    weights = _weights()
+    doomed: set[int] = set()
+    follows_doomed = False
+    for block in reversed(blocks):
+        tag = block.box.node.tag
+        is_doomed = tag not in _KEPT and not block.box.tags & _KEPT
+        is_doomed &= _KEPT_NAMES.isdisjoint(block.features)
+        is_doomed &= sum(weights.get(name, 0.0) for name in block.features) < _THRESHOLD
+        # A heading goes with what it is a heading of.
+        if tag in _HEADINGS:
+            is_doomed &= follows_doomed
+        else:
+            follows_doomed = is_doomed
+        if is_doomed:
+            doomed.add(id(block.box))
+    whole = sum(block.box.chars for block in blocks)
+    if sum(block.box.chars for block in blocks if id(block.box) in doomed) > _MOST_SHARE * whole:
+        return
+    kept = {id(box) for box in boxes if box.chars and id(box) not in doomed}
+    for box in reversed(boxes):
+        if id(box) in kept and box.outer is not None:
+            kept.add(id(box.outer))
+    drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+
+
+@cache
+def _weights() -> Mapping[str, float]:
+    text = files("webrag.ingestion.html").joinpath("content_weights.json").read_text("utf-8")
+    found: dict[str, float] = json.loads(text)["weights"]
+    return found
+
+
+def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
+    """The boxes with text of their own, in the page's order, with their features."""
+    own = [box for box in boxes if box.chars]
+    whole = boxes[0].all_chars or 1
+    texts = [" ".join("".join(box.parts).split()) for box in own]
+    shapes = [["none"], *map(_shape, own, texts), ["none"]]
+    title = next((at for at, box in enumerate(own) if box.node.tag == "h1"), None)
+    seen = 0
+    found = []
+    for at, (box, text) in enumerate(zip(own, texts, strict=True)):
+        features = ["bias", *_about(box, text)]
+        features += [f"before {name}" for name in shapes[at]]
+        features += [f"after {name}" for name in shapes[at + 2]]
+        features.append(f"place {10 * seen // whole}")
+        far = "none" if title is None else _bin(at - title) if at >= title else "above"
+        features.append(f"title {far}")
+        features.append(f"page {_bin(whole // 200)}")
+        seen += box.chars
+        found.append(Block(box, text, features))
+    return found
+
+
+def boxes_of(root: LexborNode) -> list[_Box]:
+    """Every element that begins a block, in the page's order, with the text in it counted."""
+    first = _Box(root, None)
+    boxes = [first]
+    within: dict[int, tuple[_Box, bool]] = {root.mem_id: (first, False)}
+    for node in root.traverse(include_text=True):
+        above = within.get(node.parent.mem_id) if node.parent is not None else None
+        if above is None:
+            continue
+        box, is_link = above
+        if node.is_text_node:
+            text = node.text_content or ""
+            length = len(text.strip())
+            box.chars += length
+            box.links += length * is_link
+            box.parts.append(text)
+        elif node.is_element_node:
+            if node.tag not in _INLINE:
+                box = _Box(node, box)
+                boxes.append(box)
+            within[node.mem_id] = box, is_link or node.tag == "a"
+    for box in reversed(boxes):
+        box.all_chars += box.chars
+        box.all_links += box.links
+        if box.outer is not None:
+            box.outer.all_chars += box.all_chars
+            box.outer.all_links += box.all_links
+    return boxes
+
+
+def _bin(count: int) -> int:
+    return min(12, max(0, count).bit_length())
+
+
+def _linked(links: int, chars: int) -> int:
+    """The share of links in five steps."""
+    share = links / max(1, chars)
+    return 0 if not links else 1 if share < 0.2 else 2 if share < 0.5 else 3 if share < 0.9 else 4
+
+
+def _shape(box: _Box, text: str) -> list[str]:
+    tag = box.node.tag or ""
+    kind = tag if tag in ("p", "li", "pre", "td") else "h" if tag in _HEADINGS else "x"
+    size, links = _bin(len(text) // 8), _linked(box.links, box.chars)
+    return [f"size {size}", f"links {links}", f"{kind} {links}{size // 3}"]
+
+
+def _about(box: _Box, text: str) -> Iterator[str]:
+    tag = box.node.tag or ""
+    size, links = _bin(len(text) // 8), _linked(box.links, box.chars)
+    ends = bool(_SENTENCE.search(text))
+    yield f"tag {tag}"
+    yield f"size {size}"
+    yield f"links {links}"
+    yield f"tag {tag} links {links}"
+    yield f"size {size} links {links}"
+    yield f"size {size} ends {ends}"
+    yield f"commas {_bin(text.count(','))}"
+    letters = sum(map(str.isalpha, text[:200]))
+    yield f"letters {5 * letters // max(1, len(text[:200]))}"
+    yield f"digits {min(2, sum(map(str.isdigit, text[:200])) // 3)} size {size // 3}"
+    for name in box.tags:
+        yield f"in {name}"
+        yield f"in {name} links {links}"
+    outer = box.outer
+    for level in range(1, 4):
+        if outer is None:
+            break
+        shared = _linked(outer.all_links, outer.all_chars)
+        yield f"outer {level} size {_bin(outer.all_chars // 16)}"
+        yield f"outer {level} links {shared}"
+        yield f"outer {level} plain {_bin((outer.all_chars - outer.all_links) // 16)} {links}"
+        outer = outer.outer
+    names: set[str] = set()
+    each: _Box | None = box
+    for _ in range(_NAMED_LEVELS):
+        if each is None or each.node.tag in ("body", "html"):
+            break
+        names.update(each.names)
+        each = each.outer
+    for name in names:
+        yield f"name {name}"
