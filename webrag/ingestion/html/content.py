@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -27,7 +28,9 @@ _THRESHOLD: Final = -1.0
 _LEAST_BLOCKS: Final = 15
 _MOST_SHARE: Final = 0.75
 # What neither a menu nor a teaser is made of.
-_KEPT: Final = frozenset({"h1", "pre", "dt", "dd", "dl", "math"})
+_KEPT: Final = frozenset({"h1", "pre", "dt", "dd", "dl", "math", "figcaption"})
+# What decides with the others of its kind.
+_HOLDERS: Final = {"li": ("ul", "ol"), "td": ("table",), "th": ("table",)}
 _KEPT_NAMES: Final = frozenset(
     f"name {name}" for name in ("footnote", "footnotes", "citation", "admonition", "callout")
 )
@@ -88,6 +91,7 @@ def remove_unwanted(root: LexborNode) -> None:
             follows_doomed = is_doomed
         if is_doomed:
             doomed.add(id(block.box))
+    _decide_together(blocks, doomed)
     whole = sum(block.box.chars for block in blocks)
     if sum(block.box.chars for block in blocks if id(block.box) in doomed) > _MOST_SHARE * whole:
         return
@@ -96,6 +100,23 @@ def remove_unwanted(root: LexborNode) -> None:
         if id(box) in kept and box.outer is not None:
             kept.add(id(box.outer))
     drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+
+
+def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
+    """Let most items of a list, and most cells of a table, decide for all of them."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for box in (block.box for block in blocks):
+        holder = _HOLDERS.get(box.node.tag or "")
+        outer: _Box | None = box
+        while outer is not None and holder and outer.node.tag not in holder:
+            outer = outer.outer
+        if holder and outer is not None:
+            groups[id(outer)].append(id(box))
+    for members in groups.values():
+        if 2 * len(doomed.intersection(members)) > len(members):
+            doomed.update(members)
+        else:
+            doomed.difference_update(members)
 
 
 @cache
