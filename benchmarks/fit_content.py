@@ -209,7 +209,9 @@ def main() -> None:
         weights = fitted(indices, truth, weight, size)
         made = {name: round(float(weights[at]), 2) for name, at in numbers.items()}
         kept_weights = {name: value for name, value in made.items() if value}
-        asked.write.write_text(json.dumps({"weights": kept_weights}, indent=0) + "\n", "utf-8")
+        asked.write.write_text(
+            json.dumps({"weights": kept_weights}, separators=(",", ":")) + "\n", "utf-8"
+        )
 
 
 if __name__ == "__main__":
