@@ -18,17 +18,18 @@ _MOST_COMBINATORS: Final = 4
 _MOST_STEPS: Final = 5_000_000
 
 _ASIDE: Final = re.compile(
-    r"/\*.*?(?:\*/|\Z)|<!--|-->|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|url\([^)\"']*+\)?",
+    r"/\*.*?(?:\*/|\Z)|<!--|-->|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|url\([^)\"']*+\)?",
     re.DOTALL,
 )
 # A block without others inside it; else the beginning or end of a block, or a statement.
-_PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)\}|([{};]))")
+_PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)\}|([{};]|\Z))")
 _PASSED: Final = re.compile(r"\s*@(?:media|supports(?!\s+not\b)|container)\b", re.IGNORECASE)
 # Queries that do not hold on an ordinary screen 1,280 pixels wide.
 _ELSEWHERE: Final = re.compile(
-    r"(?<!not )\b(?:print|speech)\b|not (?:screen|all)\b|:\s*dark|reduced-\w+\s*:\s*reduce"
-    r"|(?:max-[a-z-]*width\s*:|width\s*<=?)\s*(?:\d{1,3}|1[01]\d\d|12[0-7]\d)(?:\.\d+)?px"
-    r"|max-width\s*:\s*\d{1,2}(?:\.\d+)?r?em|min-[a-z-]*width\s*:\s*(?:1[3-9]|[2-9]\d)\d\dpx",
+    r"(?<!not )\b(?:print|speech)\b|not (?:screen|all)\b|:\s{0,5}dark|reduced-\w{1,20}:\s{0,5}red"
+    r"|(?:max-[a-z-]{0,20}width\s{0,5}:|width\s{0,5}<=?)\s{0,5}"
+    r"(?:\d{1,3}|1[01]\d\d|12[0-7]\d)(?:\.\d{1,9})?px|max-width\s{0,5}:\s{0,5}\d{1,2}(?:\.\d{1,9})?r?em"
+    r"|min-[a-z-]{0,20}width\s{0,5}:\s{0,5}(?:1[3-9]|[2-9]\d)\d\dpx",
     re.IGNORECASE,
 )
 # States that last as long as a pointer or a key is held, and boxes that are not elements.
@@ -38,7 +39,7 @@ _FLEETING: Final = re.compile(
 _STATE: Final = re.compile(
     r":(?:checked|target|popover-open|open)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
 )
-_FUNCTION: Final = re.compile(r":[\w-]+\([^()]*\)|\[[^\]]*\]")
+_FUNCTION: Final = re.compile(r":[\w-]{1,40}+\([^()]*+\)|\[[^\[\]]*+\]")
 _NAME: Final = re.compile(r"[.#]-?[A-Za-z_][\w-]*")
 _SIMPLE: Final = re.compile(r"[.:\[][^.:#\[]+")
 _TYPE: Final = re.compile(r"(?<![\w.#:\[=\"'-])[A-Za-z][\w-]*")

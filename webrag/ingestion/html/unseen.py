@@ -27,22 +27,26 @@ _SCREEN_PX: Final = 800.0
 
 # What a block holds that may hide something, so that most blocks need not be read.
 SUSPECT: Final = re.compile(
-    r"(?<![-\w])(?:display\s*:\s*none|(?:opacity|zoom)\s*:\s*(?:[0.]|\d%)"
-    r"|color\s*:\s*(?:transparent|rgb|hsl|#[\da-f]{3,7}0\b)|(?:top|bottom)\s*:\s*[1-9]\d\d"
-    r"|(?:max-|line-)?(?:height|width|block-size)\s*:\s*[0-4]?(?:\.\d+)?(?:px|r?em|pt)?\s*(?:[;!]|$)"
-    r"|font(?:-size)?\s*:[^;]*?(?<![\d.])(?:[012](?:\.\d+)?|\.\d+)(?:px|pt|r?em|%|v|[\s/;!]|$)"
-    r"|(?:display|visibility|opacity|font-size)\s*:\s*var\()|visibility\s*:\s*[hc]|fill-color"
-    r"|filter\s*:[^;]*(?:opac|blur)|scale[\w-]*\s*[:(][^;]*?(?<![\d.])(?:0|\.0)|matrix|rotate[xy]"
-    r"|-\s*(?:\d{3}|\d{2}r?em)|indent\s*:\s*-|\bclip|(?:[2-9]\d\d|\d{4})\s*(?:%|v|r?em|px)|\\|/\*",
+    r"(?<![-\w])(?:display\s{0,5}:\s{0,5}none|(?:opacity|zoom)\s{0,5}:\s{0,5}(?:[0.]|\d%)"
+    r"|color\s{0,5}:\s{0,5}(?:transparent|rgb|hsl|#[\da-f]{3,7}0\b)|(?:top|bottom)\s{0,5}:\s{0,5}[1-9]\d\d"
+    r"|(?:max-|line-)?(?:height|width|block-size)\s{0,5}:\s{0,5}[0-4]?(?:\.\d{1,9})?(?:px|r?em|pt)?\s{0,5}(?:[;!]|$)"
+    r"|font(?:-size)?\s{0,5}:[^;]{0,80}?(?<![\d.])(?:[012](?:\.\d{1,9})?|\.\d{1,9})(?:px|pt|r?em|%|v|[\s/;!]|$)"
+    r"|(?:display|visibility|opacity|font-size)\s{0,5}:\s{0,5}var\()|visibility\s{0,5}:\s{0,5}[hc]|fill-color"
+    r"|filter\s{0,5}:[^;]{0,80}(?:opac|blur)|scale[\w-]{0,4}\s{0,5}[:(][^;]{0,80}?(?<![\d.])(?:0|\.0)|matrix|rotate[xy]"
+    r"|-\s{0,5}(?:\d{3}|\d{2}r?em)|indent\s{0,5}:\s{0,5}-|\bclip|(?:[2-9]\d\d|\d{4})\s{0,5}(?:%|v|r?em|px)|\\|/\*",
     re.IGNORECASE,
 )
 
 _PIXELS: Final = {"px": 1.0, "pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78} | {
     **{"em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "vw": 12.8, "vh": 8.0, "dvh": 8.0}
 }
-_LENGTH: Final = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)([a-z]*|%)")
-_SIZE: Final = re.compile(r"(?:^|\s)((?:\d+\.?\d*|\.\d+)(?:[a-z]+|%)|0)(?=[\s/]|$)")
-_CALL: Final = re.compile(r"([a-z][\w-]*)\(([^()]*)\)")
+_LENGTH: Final = re.compile(
+    r"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(?:e[-+]?\d{1,3})?)([a-z]{0,5}|%)"
+)
+_SIZE: Final = re.compile(
+    r"(?:^|\s)((?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(?:[a-z]{1,5}|%)|0)(?=[\s/]|$)"
+)
+_CALL: Final = re.compile(r"(?<![\w-])([a-z][\w-]{0,30}+)\(([^()]*+)\)")
 _ESCAPE: Final = re.compile(r"\\([\da-f]{1,6})\s?|\\", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
 _SIDES: Final = ("top", "right", "bottom", "left")
