@@ -310,7 +310,14 @@ def judge_evidence(
         weights |= terms
     return JudgedPart(
         question,
-        judged(question, quotable, wordings=tuple(wordings), weights=weights, encode=encode),
+        judged(
+            question,
+            quotable,
+            wordings=tuple(wordings),
+            weights=weights,
+            encode=encode,
+            best_quality=max((each.order for each in evidence), default=0.0),
+        ),
     )
 
 

@@ -234,8 +234,9 @@ class WebRAGQueryEngine(BaseQueryEngine):
         by_id = {str(item.chunk.chunk_id): item for item in matched}
         kept = [by_id[node.node.node_id] for node in nodes if node.node.node_id in by_id]
         likely = [item for item in kept if _is_likely(item, result.likely_floor)]
-        abstained = not nodes or (result.confidence_band == "none" and not likely)
-        ids = {item.chunk.chunk_id for item in kept}
+        abstained = not nodes or result.confidence_band == "none"
+        # Where the parts of a question together are answered, no passage need be likely alone.
+        ids = {item.chunk.chunk_id for item in likely or kept[:1]}
         quotes = [] if abstained else cited_units(result, ids, most=self._max_quotes)
         text = "\n\n".join(
             f'[{number}] "{quote.verbatim_text}" ({quote.link})'

@@ -37,6 +37,7 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
 _COVERED: Final = ("question", "wordings", "best_wording", "all", "lead", "above", "named")
@@ -167,6 +168,7 @@ def judged(
     wordings: Sequence[str] = (),
     weights: Mapping[str, float],
     encode: Encode | None,
+    best_quality: float = 1.0,
     model: JudgeWeights | None = None,
 ) -> Judgement:
     """Find the units of ranked passages that most likely answer a question.
@@ -179,6 +181,8 @@ def judged(
         wordings: Other wordings of the question.
         weights: Weight of each index term of all of them; others count 1.0.
         encode: Compares meanings; None to go by words alone.
+        best_quality: Of the best passage, on the common scale of all scorers; a scorer that finds
+            all passages irrelevant is believed.
         model: Fitted weights; None for those of the package.
     """
     model = model or fitted_weights()
@@ -197,6 +201,8 @@ def judged(
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
+    if best_quality < _IRRELEVANT:
+        confidence = min(confidence, best_quality)
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     return Judgement(units, confidence if is_named else min(confidence, _OF_ANOTHER))
 

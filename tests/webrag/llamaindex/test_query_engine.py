@@ -167,7 +167,8 @@ async def test_only_passages_that_may_answer_are_quoted(lab: Lab, static_site: A
     response = await engine.aquery(f"{AT_SEED} {ONE_LINK_AWAY}")
 
     assert len(response.source_nodes) > 1
-    assert len(response.metadata["citations"]) == 1
+    quoted = {each["source_url"] for each in response.metadata["citations"]}
+    assert quoted == {site + "/"}
     assert "7411" in str(response)
 
 
@@ -371,24 +372,25 @@ class OnlyGuesses(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         asked = query_bundle.query_str if query_bundle else ""
         return [
-            NodeWithScore(node=each.node, score=0.0 if asked.endswith("?") else 0.4)
+            NodeWithScore(node=each.node, score=0.0 if asked.endswith("?") else 0.15)
             for each in nodes
         ]
 
 
-@pytest.mark.parametrize(("mediocre", "abstained"), [(0.5, False), (0.8, True)])
-async def test_what_may_answer_is_judged_on_the_scale_of_the_scorer(
-    lab: Lab, static_site: Any, mediocre: float, abstained: bool
+@pytest.mark.parametrize(("answered", "abstained"), [(0.2, False), (0.99, True)])
+async def test_scorer_that_finds_nothing_relevant_on_its_own_scale_is_believed(
+    lab: Lab, static_site: Any, answered: float, abstained: bool
 ) -> None:
     site = static_site(dict(MANUAL))
     await lab.acquirer.acquire(site + "/install.html")
-    profile = ScoreProfile(name="own", mediocre_score_floor=mediocre, answered_score=mediocre + 0.1)
+    profile = ScoreProfile(
+        name="own", mediocre_score_floor=answered - 0.01, answered_score=answered
+    )
     engine = WebRAGQueryEngine(lab.engine(reranker=ChunkReranker(OnlyGuesses(), profile)))
-    question = QueryBundle("Wem gehoert der Dienst?", custom_embedding_strs=["system account"])
+    question = QueryBundle(ONE_LINK_AWAY, custom_embedding_strs=["system account"])
 
     response = await engine.aquery(question)
 
-    assert response.metadata["confidence_band"] == "none"
     assert response.source_nodes
     assert response.metadata["abstained"] is abstained
 

@@ -47,7 +47,7 @@ def test_confidence_that_is_shown_is_in_the_band_of_the_confidence(value: float)
     shown = in_hundredths(value)
 
     assert shown == float(f"{shown:.2f}")
-    assert 0 <= value - shown < 0.0101
+    assert -1e-9 <= value - shown < 0.0101
 
 
 @given(

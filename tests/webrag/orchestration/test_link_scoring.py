@@ -279,7 +279,7 @@ def test_signals_of_words_stay_within_bounds_however_common_the_words(same: int,
     path=st.sampled_from(["x", "replica-lag", "search", "guide/lag.html", "_sources/x.txt"]),
     question=st.sampled_from([QUESTION, "lag", "?", ""]),
     found=st.floats(0, 1),
-    weights=st.fixed_dictionaries(dict.fromkeys(WEIGHTS, st.floats(0, 10))),
+    weights=st.fixed_dictionaries(dict.fromkeys(WEIGHTS, st.just(0.0) | st.floats(0.001, 10))),
 )
 def test_score_lies_between_0_and_1_and_the_scale_of_the_weights_changes_nothing(
     titles: list[str], path: str, question: str, found: float, weights: dict[str, float]

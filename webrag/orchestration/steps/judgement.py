@@ -126,29 +126,41 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
         for each in state.results
         for word, found in each.retrieval.also_searched.items()
     }
+
+    def of(
+        question: str,
+        ranked: Sequence[RankedChunk],
+        wordings: Collection[str],
+        weights: Mapping[str, float],
+    ) -> Judgement:
+        kept = _without(ranked, left_out)
+        # A guessed answer finds what a question in other words, or another language, does not.
+        best = max((max(e.reranked_score, *e.wording_scores, 0.0) for e in kept), default=0.0)
+        return judged(
+            respelled(question, changed),
+            kept,
+            wordings=tuple(wordings),
+            weights=weights,
+            encode=encode,
+            best_quality=quality(best, run.profile),
+        )
+
     parts = [each for each in state.results if each.sub_query in state.parts]
     if len(parts) > 1:
         return {
-            each.sub_query: judged(
-                respelled(each.sub_query, changed),
-                _without(each.ranked, left_out),
-                wordings=[wording.text for wording in each.retrieval.wordings],
-                weights=_weights(each),
-                encode=encode,
+            each.sub_query: of(
+                each.sub_query,
+                each.ranked,
+                [wording.text for wording in each.retrieval.wordings],
+                _weights(each),
             )
             for each in parts
         }
+    wordings = wording_weights(state)
     weights = question_weights(state)
-    for terms in wording_weights(state).values():
+    for terms in wordings.values():
         weights |= terms
-    whole = judged(
-        respelled(state.question.text, changed),
-        _without(state.merged.chunks, left_out),
-        wordings=tuple(wording_weights(state)),
-        weights=weights,
-        encode=encode,
-    )
-    return {state.question.text: whole}
+    return {state.question.text: of(state.question.text, state.merged.chunks, wordings, weights)}
 
 
 def _weights(result: SubQueryResult) -> dict[str, float]:
@@ -164,7 +176,7 @@ def _weakest(judgements: Mapping[str, Judgement]) -> float:
 
 
 def _confidence_of_wordings(run: ResearchRun) -> float:
-    """At most the band below high where a wording is met by no passage; else 1.0.
+    """How well the wording that is met worst is met where no passage meets it; else 1.0.
 
     A question asks for several things in one sentence more often than it can be split into parts;
     a wording is often of one of them.
@@ -175,8 +187,8 @@ def _confidence_of_wordings(run: ResearchRun) -> float:
         for item in result.ranked:
             for text, score in zip(texts, item.wording_scores[1:], strict=True):
                 best[text] = max(best.get(text, 0.0), score)
-    is_met = all(quality(score, run.profile) >= _MET_QUALITY for score in best.values())
-    return 1.0 if is_met else below_high(1.0)
+    worst = min((quality(score, run.profile) for score in best.values()), default=1.0)
+    return 1.0 if worst >= _MET_QUALITY else worst
 
 
 def _by_part(judgements: Mapping[str, Judgement]) -> dict[str, float]:
