@@ -202,8 +202,8 @@ def make_result() -> Callable[..., OrchestrationResult]:
             "term_idf": {"timeout": 3.0, "fire": 2.0, "firing": 2.0},
             "total_urls_ingested": 1,
             "urls_fetched": (INSTALL_URL,),
-            "confidence": 0.82,
-            "confidence_band": "high",
+            "confidence": 0.72,
+            "confidence_band": "medium",
         }
         result = OrchestrationResult(**(values | fields))
         ranked = sorted(result.chunks, key=lambda item: -item.reranked_score)

@@ -269,23 +269,41 @@ def test_quotation_is_told_with_the_section_it_stands_in(
     ]
 
 
+def test_sure_quotations_are_printed_with_nothing_but_their_passages_in_their_order(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    texts = [f"Page {number} sets the timeout." for number in range(4)]
+    chunks = [
+        make_chunk(text, text, url=f"https://a.test/{place}", score=0.9 - place / 10)
+        for place, text in enumerate(texts)
+    ]
+    units = (make_unit(chunks[2], texts[2]), make_unit(chunks[1], texts[1]))
+    result = make_result(*chunks, units=units, confidence=0.92, confidence_band="high")
+
+    def shown(config: BriefConfig) -> list[str]:
+        return [each.text for each in evidence_blocks(result, config, count_tokens=count_tokens)]
+
+    assert shown(BriefConfig()) == [texts[2], texts[1]]
+    assert shown(BriefConfig(detail="full")) == texts
+
+
 def test_passage_that_holds_one_of_the_first_quotations_is_printed_however_weak(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:
-    texts = [f"Page {number} sets the timeout." for number in range(6)]
+    texts = [f"Page {number} sets the timeout." for number in range(8)]
     chunks = [
         make_chunk(text, text, url=f"https://a.test/{place}", score=0.9 if place < 3 else 0.06)
         for place, text in enumerate(texts)
     ]
-    result = make_result(*chunks, units=(make_unit(chunks[5], texts[5]),))
+    result = make_result(*chunks, units=(make_unit(chunks[7], texts[7]),))
 
     text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
 
-    assert f'[1] "{texts[5]}"' in text
+    assert f'[1] "{texts[7]}"' in text
     shown = text.partition("[EVIDENCE]")[2].partition("... (showing")[0]
-    assert [each in shown for each in texts] == [True, True, True, False, False, True]
-    assert str(chunks[5].chunk.chunk_id) not in text
-    assert all(str(each.chunk.chunk_id) in text for each in chunks[3:5])
+    assert [each in shown for each in texts] == [True] * 5 + [False, False, True]
+    assert str(chunks[7].chunk.chunk_id) not in text
+    assert all(str(each.chunk.chunk_id) in text for each in chunks[5:7])
 
 
 @pytest.mark.parametrize(("band", "listed"), [("medium", 3), ("none", 2)])

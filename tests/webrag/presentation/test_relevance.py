@@ -24,13 +24,6 @@ def test_of_what_answers_nothing_the_best_few_are_kept() -> None:
     assert relevant_count([0.04] * 20, 0.05, nothing_relevant=True) == 3
 
 
-def test_a_sure_answer_needs_fewer_passages_beside_it() -> None:
-    relevance = [0.95, 0.6, 0.3, 0.2, 0.1]
-
-    assert relevant_count(relevance, 0.05, nothing_relevant=False, is_sure=True) == 2
-    assert relevant_count(relevance, 0.05, nothing_relevant=False) == 5
-
-
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_the_best_passage_always_counts_as_relevant(best: float, floor: float) -> None:
     assert least_relevance(best, floor) <= best

@@ -143,7 +143,8 @@ def relevant_blocks(
 ) -> Sequence[EvidenceBlock]:
     """The blocks whose relevance is worth their tokens, and those that hold what is quoted first.
 
-    All of them where whole pages are wanted.
+    All of them where whole pages are wanted; where the quotations are enough, only what holds
+    them, in their order.
 
     Args:
         blocks: Best first.
@@ -153,7 +154,8 @@ def relevant_blocks(
     if result.mode == "full_context" or config.every_passage:
         return blocks
     if _is_enough(result, config):
-        return [block for block in blocks if _is_quoted(block, result)] or blocks[:1]
+        quoted = [block for block in blocks if _is_quoted(block, result)]
+        return sorted(quoted, key=lambda block: _first_place(block, result)) or blocks[:1]
     nothing = finds_nothing(result)
     relevance = [block.relevance for block in blocks]
     count = relevant_count(relevance, result.relevance_floor, nothing_relevant=nothing)
@@ -174,8 +176,15 @@ def _is_enough(result: OrchestrationResult, config: BriefConfig) -> bool:
 
 
 def _is_quoted(block: EvidenceBlock, result: OrchestrationResult) -> bool:
+    return _first_place(block, result) < _MOST_QUOTES
+
+
+def _first_place(block: EvidenceBlock, result: OrchestrationResult) -> int:
+    """The place of the best of the first quotations that a block holds, or one behind them all."""
     span = (block.char_start, block.char_end)
-    return any(_holds(block.chunk_id, span, unit) for unit in result.units[:_MOST_QUOTES])
+    units = enumerate(result.units[:_MOST_QUOTES])
+    held = (place for place, unit in units if _holds(block.chunk_id, span, unit))
+    return next(held, _MOST_QUOTES)
 
 
 def _holds(chunk_id: UUID, span: Span, unit: AnswerUnit) -> bool:
