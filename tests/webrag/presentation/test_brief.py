@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 import pytest
@@ -185,7 +186,16 @@ def test_brief_quotes_exactly_what_the_page_holds_at_the_offsets(
     text = format_brief(deep_result, BriefConfig(), count_tokens=count_tokens)
 
     assert f'[1] "{pages[CONFIG_URL][92:212]}"\n' in text
-    assert "Source [2], chars 92-212, passage: " in text
+    assert "Source [2], chars 92-212\n" in text
+    assert ":~:text=" not in text
+
+
+def test_full_brief_links_to_the_quoted_words(
+    deep_result: OrchestrationResult, count_tokens: Counter
+) -> None:
+    text = format_brief(deep_result, BriefConfig(detail="full"), count_tokens=count_tokens)
+
+    assert f"Source [2], chars 92-212, passage: {CONFIG_URL}#:~:text=" in text
 
 
 def test_brief_says_how_many_chunks_the_budget_left_out(
@@ -195,9 +205,14 @@ def test_brief_says_how_many_chunks_the_budget_left_out(
     urls = [f"https://docs.example.org/{number}" for number in range(5)]
     result = make_result(*(make_chunk(p, p, url=u) for p, u in zip(pages, urls, strict=True)))
 
-    text = format_brief(result, BriefConfig(token_budget=1800), count_tokens=count_tokens)
+    text = format_brief(result, BriefConfig(token_budget=1600), count_tokens=count_tokens)
 
-    assert "... (showing 4 of 5 chunks — remaining 1 omitted due to response budget)" in text
+    left_out = re.search(
+        r"\.\.\. \(showing (\d) of 5 chunks — remaining (\d) omitted due to response budget\)", text
+    )
+    assert left_out is not None
+    assert int(left_out[1]) + int(left_out[2]) == 5
+    assert [page in text for page in pages] == [n < int(left_out[1]) for n in range(5)]
 
 
 def test_brief_drops_the_trace_before_evidence(

@@ -114,7 +114,7 @@ class _Layout:
         relevant: How many of them are worth their tokens.
         is_terse: Sections are shortened.
         is_bare: [FOLLOW-UP OPTIONS] are left out as well.
-        has_links: Citations link to their passage, and do not only name source and offsets.
+        has_links: Citations that are asked for in full link to their words on the page.
         unseen: Lines that name the best of those that are not printed.
     """
 
@@ -150,7 +150,8 @@ class _Layout:
 
     def citations(self, blocks: Sequence[EvidenceBlock]) -> str:
         """Quote some passages as [CITATIONS] does."""
-        return "\n\n".join(citation_entries(blocks, with_links=self.has_links))
+        with_links = self.has_links and self.config.detail == "full"
+        return "\n\n".join(citation_entries(blocks, with_links=with_links))
 
     def _guide(self) -> str:
         if not self.config.include_guide:

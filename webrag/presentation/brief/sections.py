@@ -174,7 +174,12 @@ def _source_line(block: EvidenceBlock) -> str:
 
 
 def citation_entries(blocks: Iterable[EvidenceBlock], *, with_links: bool = True) -> list[str]:
-    """The quotations most likely to answer the question, numbered, best first."""
+    """The quotations most likely to answer the question, numbered, best first.
+
+    Args:
+        blocks: Passages that are printed.
+        with_links: Link to the words on a web page too, not only to pages and lines of files.
+    """
     return [
         _citation_entry(number, *each, with_link=with_links)
         for number, each in enumerate(_best(blocks), 1)
@@ -192,6 +197,9 @@ def _best(blocks: Iterable[EvidenceBlock]) -> list[tuple[Quote, EvidenceBlock]]:
     parts = {block.sub_query for _, block in quotes if block.sub_query}
     return sorted(quotes, key=lambda pair: pair[0].place)[: max(_MOST_QUOTES, len(parts))]
 
+
+# The source names the page already; the words after this are those of the quotation.
+_TEXT_DIRECTIVE = ":~:text="
 
 # A model quotes two or three; each costs the reader some 120 tokens.
 _MOST_QUOTES = 3
@@ -217,7 +225,7 @@ def _citation_entry(number: int, quote: Quote, block: EvidenceBlock, *, with_lin
         + f"    — {section}Source [{block.source_number}], "
         f"chars {span.char_start}-{span.char_end}"
         + (f" as of {shown_moment(span.as_of)}" if span.as_of else "")
-        + (f", passage: {span.link}" if with_link else "")
+        + (f", passage: {span.link}" if with_link or _TEXT_DIRECTIVE not in span.link else "")
         + (f" ({one_line(span.place)})" if span.place else "")
         + (f"\n    {_QUOTE_WARNING}" if addresses_reader(span.verbatim_text) else "")
     )
