@@ -287,6 +287,38 @@ def test_sure_quotations_are_printed_with_nothing_but_their_passages_in_their_or
     assert shown(BriefConfig(detail="full")) == texts
 
 
+def test_sure_quotation_is_printed_with_one_sentence_on_either_side(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    sentences = [f"Step {number} of a firing takes {number} hours." for number in range(9)]
+    page = " ".join(sentences)
+    chunk = make_chunk(page, page)
+    units = tuple(make_unit(chunk, sentences[place]) for place in (5, 1, 4))
+    result = make_result(chunk, units=units, confidence=0.92, confidence_band="high")
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [each.text for each in blocks] == [" ".join(sentences[3:7]), " ".join(sentences[:3])]
+    assert [len(each.quotes) for each in blocks] == [2, 1]
+
+
+def test_sure_quotations_stand_under_their_own_headings_without_them(
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    install_chunk: RankedChunk,
+    count_tokens: Counter,
+) -> None:
+    texts = ["Clone the repository, then run `make build`.", "Kiln needs Python 3.11 or newer."]
+    units = tuple(make_unit(install_chunk, text) for text in texts)
+    result = make_result(install_chunk, units=units, confidence=0.92, confidence_band="high")
+
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [each.heading for each in blocks] == ["From source", "Install"]
+    assert all(each.text.startswith(text) for each, text in zip(blocks, texts, strict=True))
+    assert not any("#" in each.text for each in blocks)
+
+
 def test_passage_that_holds_one_of_the_first_quotations_is_printed_however_weak(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

@@ -124,13 +124,14 @@ def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterat
     for rank, ranked in enumerate(_in_print_order(result.chunks)):
         chunk = ranked.chunk
         covered = printed.setdefault(chunk.source_url, [])
+        spans = _around_quotes(ranked, result) if _is_enough(result, config) else []
         whole = rank < config.whole_results and not _is_enough(result, config)
-        wanted = _span(ranked, result.units[:_MOST_QUOTES], whole=whole)
-        for span in _uncovered(wanted, covered):
-            block = _block(ranked, span, result, numbers[chunk.source_url])
-            if block.text.strip():
-                yield block
-        covered.append(wanted)
+        for wanted in spans or [_span(ranked, result.units[:_MOST_QUOTES], whole=whole)]:
+            for span in _uncovered(wanted, covered):
+                block = _block(ranked, span, result, numbers[chunk.source_url])
+                if block.text.strip():
+                    yield block
+            covered.append(wanted)
 
 
 def finds_nothing(result: OrchestrationResult) -> bool:
@@ -246,6 +247,25 @@ def _span(ranked: RankedChunk, units: Sequence[AnswerUnit], *, whole: bool) -> S
     return start, max([focus.char_end, *(unit.char_end for unit in own)])
 
 
+def _around_quotes(ranked: RankedChunk, result: OrchestrationResult) -> list[Span]:
+    """What a chunk holds of the first quotations, each with the sentence or row on either side."""
+    chunk = ranked.chunk
+    own = [unit for unit in result.units[:_MOST_QUOTES] if unit.chunk_id == chunk.chunk_id]
+    pieces = cut_units(chunk.text).pieces if own else ()
+    spans: list[Span] = []
+    for unit in sorted(own, key=lambda each: each.char_start):
+        start, end = unit.char_start - chunk.char_start, unit.char_end - chunk.char_start
+        before = [piece for piece in pieces if piece.end <= start][-1:]
+        after = [piece for piece in pieces if piece.start >= end][:1]
+        low = min([start, *(each.start for each in before if each.kind != "heading")])
+        high = max([end, *(each.end for each in after if each.kind != "heading")])
+        low, high = low + chunk.char_start, high + chunk.char_start
+        if spans and low <= spans[-1][1]:
+            low, high = spans[-1][0], max(spans.pop()[1], high)
+        spans.append((low, high))
+    return spans
+
+
 def _uncovered(span: Span, covered: Sequence[Span]) -> list[Span]:
     left = [span]
     for start, end in covered:
@@ -268,7 +288,7 @@ def _block(
         source_number=number,
         url=chunk.source_url,
         title=chunk.title,
-        heading=_heading(ranked, is_whole=is_whole),
+        heading=_heading(ranked, span, is_whole=is_whole),
         text=_printed_text(ranked, span, is_whole=is_whole),
         char_start=span[0],
         char_end=span[1],
@@ -282,8 +302,11 @@ def _block(
     )
 
 
-def _heading(ranked: RankedChunk, *, is_whole: bool) -> str | None:
+def _heading(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str | None:
     focus = ranked.chunk.focus
+    if focus is not None and not focus.char_start <= span[0] < focus.char_end:
+        above = _heading_above(ranked, span[0])
+        return above or ranked.chunk.section_heading
     if not is_whole and focus is not None and focus.heading_path:
         return focus.heading_path[-1]
     return ranked.chunk.section_heading
