@@ -255,7 +255,10 @@ def test_brief_too_small_for_anything_names_the_setting(
 
 @pytest.mark.parametrize(
     ("chunks_searched", "advice"),
-    [(0, "No stored page was searched: say so"), (47, "say that the pages seem not to hold")],
+    [
+        (0, "No stored page was searched: say so"),
+        (47, "The pages seem not to hold the answer: say so"),
+    ],
 )
 def test_guide_tells_nothing_to_search_from_an_answer_that_is_not_there(
     make_result: MakeResult, count_tokens: Counter, chunks_searched: int, advice: str
@@ -271,3 +274,29 @@ def test_guide_tells_nothing_to_search_from_an_answer_that_is_not_there(
     shown = [each for each in ("No stored page was", "pages seem not") if each in text]
     assert advice in text
     assert len(shown) == 1
+
+
+@pytest.mark.parametrize(
+    ("band", "advice"),
+    [
+        ("high", "Answer from [CITATIONS] in your own words"),
+        ("medium", "and the passages around them"),
+        ("low", "may not answer the question"),
+        ("none", "seem not to hold the answer"),
+    ],
+)
+def test_guide_advises_by_the_band_alone_in_a_few_words(
+    make_result: MakeResult,
+    timeout_chunk: RankedChunk,
+    count_tokens: Counter,
+    band: str,
+    advice: str,
+) -> None:
+    text = format_brief(
+        make_result(timeout_chunk, confidence_band=band), BriefConfig(), count_tokens=count_tokens
+    )
+
+    guide = text.partition("[PRESENTATION GUIDE]\n")[2].partition("\n\n[SOURCES]")[0]
+    assert advice in guide
+    assert len(guide) < 250
+    assert "Answer from" not in guide or "not answer" not in guide

@@ -386,7 +386,7 @@ def test_passage_that_does_not_fit_whole_is_cut_rather_than_dropped(
         make_chunk(page, page, url=f"https://docs.test/{rank}", score=0.9 - rank / 10)
         for rank, page in enumerate(pages)
     ]
-    config = BriefConfig(token_budget=1_600)
+    config = BriefConfig(token_budget=1_500)
 
     blocks = evidence_blocks(make_result(*chunks), config, count_tokens=count_tokens)
 

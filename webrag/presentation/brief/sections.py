@@ -25,18 +25,25 @@ _MAX_URL_CHARS = 500
 
 _ANCHOR_CHARS = 80
 
-_GUIDE = """\
-Your response to the user MUST include:
-1. A synthesized answer in your own words, based only on the evidence below.
-2. An inline citation with its link for every claim; quote [CITATIONS] entries verbatim.
-3. What the evidence does not answer, said plainly; add nothing from memory.
-4. Relevant [IMAGES] as links, and one or two of the [FOLLOW-UP OPTIONS]."""
-
-_WEAK = "The confidence is low: say that the pages seem not to hold the answer."
-
-_GUIDE_FOR_NOTHING = """\
-Your response to the user MUST say that the pages seem not to hold the answer; cite with its link
-what you use of them, add nothing from memory, and offer one of the [FOLLOW-UP OPTIONS]."""
+_GUIDES = {
+    "high": (
+        "Answer from [CITATIONS] in your own words; give each claim its source's address, quote "
+        "verbatim, add nothing from memory."
+    ),
+    "medium": (
+        "Answer from [CITATIONS] and the passages around them in your own words; give each claim "
+        "its source's address, quote verbatim, add nothing from memory, say what stays open."
+    ),
+    "low": (
+        "The evidence may not answer the question: say what it does answer, each claim with its "
+        "source's address, and what stays open; add nothing from memory. One of the [FOLLOW-UP "
+        "OPTIONS] may find more."
+    ),
+    "none": (
+        "The pages seem not to hold the answer: say so, add nothing from memory, or try one of the "
+        "[FOLLOW-UP OPTIONS] first."
+    ),
+}
 
 _UNSEARCHED = (
     "No stored page was searched: say so, not that the pages lack the answer; [STATS] says why."
@@ -55,13 +62,10 @@ _NOTICE = (
 
 
 def guide(result: OrchestrationResult) -> str:
-    """Directions for the model that writes the answer."""
+    """Directions for the model that writes the answer, by how sure it may be of the evidence."""
     if not result.corpus_stats.total_parent_chunks:
-        return f"{_GUIDE}\n{_UNSEARCHED}"
-    if finds_nothing(result):
-        return _GUIDE_FOR_NOTHING
-    weak = result.confidence_band in ("low", "none")
-    return f"{_GUIDE}\n{_WEAK}" if weak else _GUIDE
+        return _UNSEARCHED
+    return _GUIDES[result.confidence_band]
 
 
 def sources(
