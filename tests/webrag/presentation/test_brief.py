@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
+from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import (
     ExpansionDecision,
     ExpansionStep,
@@ -300,3 +301,14 @@ def test_guide_advises_by_the_band_alone_in_a_few_words(
     assert advice in guide
     assert len(guide) < 250
     assert "Answer from" not in guide or "not answer" not in guide
+
+
+def test_brief_lists_three_images_at_most(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    images = tuple(ChunkImage(url=f"https://a.test/{n}.png", alt="A kiln") for n in range(5))
+    result = make_result(make_chunk("Kilns fire.", "Kilns fire.", images=images))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall(r"a\.test/(\d)\.png", text) == ["0", "1", "2"]

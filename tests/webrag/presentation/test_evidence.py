@@ -319,6 +319,29 @@ def test_sure_quotations_stand_under_their_own_headings_without_them(
     assert not any("#" in each.text for each in blocks)
 
 
+@pytest.mark.parametrize(("best", "shown"), [(0.9, 2), (0.2, 4)])
+def test_what_is_off_the_topic_is_neither_shown_nor_named_beside_what_is_on_it(
+    make_chunk: MakeChunk,
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    count_tokens: Counter,
+    best: float,
+    shown: int,
+) -> None:
+    texts = [f"Page {number} sets the timeout." for number in range(4)]
+    scores = (best, 0.06, 0.04, 0.03)
+    chunks = [
+        make_chunk(text, text, url=f"https://a.test/{text[5]}", score=score)
+        for text, score in zip(texts, scores, strict=True)
+    ]
+    result = make_result(*chunks, units=(make_unit(chunks[0], texts[0]),))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert [each in text for each in texts] == [place < shown for place in range(4)]
+    assert not any(str(each.chunk.chunk_id) in text for each in chunks)
+
+
 def test_passage_that_holds_one_of_the_first_quotations_is_printed_however_weak(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

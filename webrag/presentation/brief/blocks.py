@@ -22,6 +22,9 @@ _GAP_SHARE: Final = 0.3
 # Answers stand below the first passage often enough that a steep fall after it proves little.
 _LEAST_SHOWN: Final = 5
 NOTHING_RELEVANT_SHOWN: Final = 3
+# Beside a passage as relevant as the second number, one below the first only costs.
+_OFF_TOPIC: Final = 0.05
+_ON_TOPIC: Final = 0.3
 # From this share of the best relevance on a passage may hold the answer as well as the best.
 _STRONG_SHARE: Final = 0.5
 
@@ -49,6 +52,11 @@ def relevant_count(relevance: Sequence[float], floor: float, *, nothing_relevant
     needed = least_relevance(relevance[0], floor) if relevance else 0.0
     worthy = sum(score >= needed for score in relevance)
     return min(len(relevance), max(worthy, _LEAST_SHOWN))
+
+
+def is_off_topic(relevance: float, best: float) -> bool:
+    """Whether a passage is worth neither its tokens nor a line beside one so much better."""
+    return relevance < _OFF_TOPIC and best > _ON_TOPIC
 
 
 def is_strong(relevance: float, best: float, floor: float) -> bool:
@@ -162,8 +170,12 @@ def relevant_blocks(
     count = relevant_count(relevance, result.relevance_floor, nothing_relevant=nothing)
     if nothing:
         return blocks[:count]
+    best = max(relevance, default=0.0)
     return [
-        block for place, block in enumerate(blocks) if place < count or _is_quoted(block, result)
+        block
+        for place, block in enumerate(blocks)
+        if _is_quoted(block, result)
+        or (place < count and (block.is_adjacent or not is_off_topic(block.relevance, best)))
     ]
 
 

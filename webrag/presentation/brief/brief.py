@@ -241,7 +241,8 @@ def _filled(layout: _Layout, count_tokens: TokenCounter) -> _Layout | None:
     if not layout.is_terse:
         in_order = (*relevant, *(each for each in candidates if each not in relevant))
         left_out = in_order[len(layout.blocks) :] if result.as_of is None else ()
-        unseen = left_out_lines(left_out, few=finds_nothing(result))
+        best = max((each.relevance for each in candidates), default=0.0)
+        unseen = left_out_lines(left_out, best=best, few=finds_nothing(result))
         layout = _with_extras(replace(layout, unseen=tuple(unseen)), count_tokens)
     layout = _reduced(layout, count_tokens)
     is_there = layout.blocks or not candidates

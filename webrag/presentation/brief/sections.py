@@ -9,7 +9,7 @@ from webrag.answering.injection import addresses_reader
 from webrag.argument_checks import shown_moment
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import NextLink, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.blocks import finds_nothing, source_numbers
+from webrag.presentation.brief.blocks import finds_nothing, is_off_topic, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, one_line
@@ -117,14 +117,21 @@ def _heading_lines(headings: Iterable[str | None]) -> list[str]:
     return [*lines, f"    § … and {more} more sections"] if more > 0 else lines
 
 
-def left_out_lines(blocks: Iterable[EvidenceBlock], *, few: bool) -> list[str]:
+def left_out_lines(
+    blocks: Iterable[EvidenceBlock], *, best: float = 0.0, few: bool = False
+) -> list[str]:
     """A line for each of the best passages that are not shown, to be read on demand.
 
     Args:
         blocks: Passages that are not shown, best first.
+        best: Relevance of the best passage of all.
         few: List fewer, as none of them is likely to help.
     """
-    matched = {block.chunk_id: block for block in blocks if not block.is_adjacent}
+    matched = {
+        block.chunk_id: block
+        for block in blocks
+        if not (block.is_adjacent or is_off_topic(block.relevance, best))
+    }
     listed = list(matched.values())[: _FEW_LEFT_OUT if few else _MOST_LEFT_OUT]
     return [
         f"- {_named(block)} (relevance: {block.relevance:.2f}, passage {block.chunk_id})"
@@ -236,7 +243,7 @@ def _citation_entry(number: int, quote: Quote, block: EvidenceBlock, *, with_lin
 
 
 def image_lines(blocks: Iterable[EvidenceBlock], chunks: Sequence[RankedChunk]) -> list[str]:
-    """One line per distinct image of the chunks that are shown."""
+    """One line for each of the first distinct images of the chunks that are shown."""
     by_id = {ranked.chunk.chunk_id: ranked for ranked in chunks}
     lines: dict[str, str] = {}
     for block in blocks:
@@ -244,7 +251,7 @@ def image_lines(blocks: Iterable[EvidenceBlock], chunks: Sequence[RankedChunk]) 
             url = image.url
             if url and not url.startswith("data:") and len(url) <= _MAX_URL_CHARS:
                 lines.setdefault(url, _image_line(image, block.source_number))
-    return list(lines.values())
+    return list(lines.values())[:_MOST_IMAGES]
 
 
 def _images(ranked: RankedChunk) -> list[ChunkImage]:
@@ -303,13 +310,16 @@ _CLI = {
 }
 
 
+_MOST_NEXT_LINKS = 5
 _FEW_NEXT_LINKS = 4  # beside passages that answer nothing
+_MOST_IMAGES = 3
 
 
 def next_links(result: OrchestrationResult) -> str:
     """The links not followed, for a caller that may name them in another call."""
-    most = _FEW_NEXT_LINKS if finds_nothing(result) else None
-    return "\n".join(map(_next_link, result.next_links[:most]))
+    most = _FEW_NEXT_LINKS if finds_nothing(result) else _MOST_NEXT_LINKS
+    named = [link for link in result.next_links if one_line(link.anchor)]
+    return "\n".join(map(_next_link, named[:most]))
 
 
 def _next_link(link: NextLink) -> str:
