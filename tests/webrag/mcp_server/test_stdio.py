@@ -153,7 +153,7 @@ async def test_slow_page_costs_a_partial_brief_and_repeating_the_call_continues(
     assert "- CONTINUE: Time ran out; repeat the same `answer` call" in text_of(partial)
     assert took_s < 12
     assert "\nPartial: " not in text_of(complete)
-    assert f" — {site}/config" in text_of(complete)
+    assert f"URLs fetched: 1 ({site}/config)" in text_of(complete)
     assert site.paths.count("/") == 1
 
 

@@ -48,7 +48,7 @@ _LEAST_CUT_TOKENS = 200
 _LEAST_CUT_CHARS = 200
 _SHORT_QUOTES = (160, 60)
 # What comes closest to a question that nothing answers is worth a look, not a chapter.
-_CLOSEST_TOKENS = 500
+_CLOSEST_TOKENS = 400
 _CLOSEST = "Nothing that was found seems to answer the question; this comes closest."
 # As much as the hint of an error may have; filters with many pages would fill the brief.
 _WARNING_CHARS = 400
