@@ -226,7 +226,7 @@ Answer this question from web pages, so that a reader can check every statement:
 2. Read [STATS] first. If the confidence is low, try research_mode="deep", other words, or \
 another page; if it stays low, say that the pages do not answer the question.
 3. Write the answer in your own words. After each statement give the quotation it rests on, word \
-for word as in [CITATIONS], with its passage link. One quotation supports one statement; do not \
+for word as in [CITATIONS], with its page's address. One quotation supports one statement; do not \
 stretch it, join two into one, or leave words out of the middle.
 4. Say what the pages leave open, and where two pages contradict each other. Add nothing from \
 memory.

@@ -83,7 +83,9 @@ def test_demo_cites_the_page_with_the_answer_first(demo: subprocess.CompletedPro
     first = citations(demo.stdout).split(" [2] ")[0]
 
     assert "the watcher gets the lock and shuts the server down" in first
-    assert "/concepts/database.html" in first
+    number = re.search(r"Source (\[\d\])", first)
+    assert number is not None
+    assert re.search(rf"^{re.escape(number[1])} .*/concepts/database\.html ", demo.stdout, re.M)
 
 
 def test_demo_shows_a_page_two_links_away(demo: subprocess.CompletedProcess[str]) -> None:
