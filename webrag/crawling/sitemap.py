@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from ada_url import URL
-from selectolax.lexbor import LexborHTMLParser
 
 from webrag.concurrency import in_background
 from webrag.errors import FetchError, InputError
 from webrag.ingestion.addresses import canonical_url, parent_urls, site_of
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.html.tree import attribute
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.sitemap import MAX_LISTED, MAX_TEXT_BYTES, parse_sitemap
 
@@ -29,8 +27,6 @@ _MAX_DEPTH = 3
 _NEARBY_FOLDERS = 3
 # Where generators put the list of a site whose robots.txt does not say.
 _USUAL_NAMES = ("sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml")
-
-_HEAD_BYTES = 100_000
 
 _MARKDOWN_LINK = re.compile(r"\]\(\s*+<?([^()\s<>]{1,4000}+)")
 
@@ -63,9 +59,9 @@ class SitemapReader:
     async def entries(self, start_url: str, *, limit: int) -> list[SitemapEntry]:
         """List pages of one site, in the order the site lists them, each once.
 
-        The sitemaps that robots.txt names are read, else `/sitemap.xml`, else the one that the page
-        names and those of other usual names, else those of the folders above the page, else
-        `/llms.txt`. At most 50 files are asked for.
+        The sitemaps that robots.txt names are read, else `/sitemap.xml`, else those of other usual
+        names, else those of the folders above the page, else `/llms.txt`. At most 50 files are
+        asked for, and no page.
 
         Args:
             start_url: A page of the site; sitemaps about its first folder are read first.
@@ -84,8 +80,7 @@ class SitemapReader:
         origin = URL(start).origin
         await run.read([*await self._named(start)] or [f"{origin}/sitemap.xml"])
         if not run.found:
-            usual = (f"{origin}/{name}" for name in _USUAL_NAMES)
-            await run.read([*await run.named_by_page(), *usual])
+            await run.read([f"{origin}/{name}" for name in _USUAL_NAMES])
         if not run.found:
             nearby = parent_urls(f"{start.rstrip('/')}/x")[:_NEARBY_FOLDERS]
             await run.read([f"{folder}sitemap.xml" for folder in nearby])
@@ -124,12 +119,6 @@ class _Run:
                     return
                 further += await self._read_one(address)
             level = further
-
-    async def named_by_page(self) -> list[str]:
-        """The sitemaps that the page itself names."""
-        body = await self._body(self._start)
-        links = LexborHTMLParser(body[:_HEAD_BYTES]).css('link[rel~="sitemap"][href]')
-        return [each for link in links if (each := _absolute(attribute(link, "href"), self._start))]
 
     async def read_llms(self, address: str) -> None:
         """Read the links of an llms.txt."""
