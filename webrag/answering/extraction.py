@@ -31,10 +31,10 @@ _AUTHOR: Final = re.compile(_BY, re.IGNORECASE)
 _BYLINE: Final = re.compile(rf"{_BY}\n\s*\n\s*", re.IGNORECASE)
 # What may stand between two quotations of one paragraph, list, listing or table.
 _BETWEEN: Final[Mapping[PartKind, re.Pattern[str]]] = {
-    "prose": re.compile(r"(?! {2,}\n)[ \t]*\n?[ \t]*"),
+    "prose": re.compile(r"(?<![ \t])(?! {2,}+\n)[ \t]*+\n?[ \t]*+"),
     "list": re.compile(r"[\s>]*"),
-    "code": re.compile(r"[ \t]*\n[ \t]*"),
-    "table": re.compile(r"[ \t|]*\n[ \t|>]*"),
+    "code": re.compile(r"(?<![ \t])[ \t]*+\n[ \t]*+"),
+    "table": re.compile(r"(?<![ \t|])[ \t|]*+\n[ \t|>]*+"),
 }
 _KINDS: Final[Mapping[str, PartKind]] = {"code": "code", "row": "table"}
 

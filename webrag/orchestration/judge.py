@@ -112,7 +112,7 @@ _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "why": re.compile(r"\bwhy\b|\breason\b|\bcaus|\bwarum\b|\bpourquoi\b|\bpor qu", _IGNORING_CASE),
     "what": re.compile(
-        r"\bwhat (?:is|are|does\b.*\bmean|exactly)\b|\bmeaning\b|\bstands? for\b|\bdefin",
+        r"\bwhat (?:is|are|does\b.{0,200}\bmean|exactly)\b|\bmeaning\b|\bstands? for\b|\bdefin",
         _IGNORING_CASE,
     ),
     "how": re.compile(
@@ -121,7 +121,7 @@ _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "happens": re.compile(r"\bhappens?\b|\bresult\b|\breturns?\b|\bbehav|\bbecomes?\b", re.I),
     "several": re.compile(
-        r"\b(?:which|what)\b \w*\s?\w*(?:s|values|kinds|types|ones)\b.*\b(?:are|exist|can|may|do)\b"
+        r"\b(?:which|what) \w*+(?:(?<=s)|\s\w*+(?<=s)).{0,200}\b(?:are|exist|can|may|do)\b"
         r"|\blist\b|\bwhich (?:of|two|three|four)\b",
         _IGNORING_CASE,
     ),

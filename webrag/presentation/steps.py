@@ -17,7 +17,7 @@ STEPS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 _PLAIN: Final = tuple(
-    (re.compile(said), plain)
+    (re.compile(rf"\A{said}"), plain)
     for said, plain in (
         (r"Scraping (.+)", r"Fetching \1"),
         (r"Checking if (.+) is indexed", r"Looking whether \1 is stored"),

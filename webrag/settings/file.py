@@ -20,7 +20,8 @@ def write_settings(path: Path, values: Mapping[str, str | None]) -> None:
     Raises:
         ConfigurationError: The file cannot be written.
     """
-    ours = re.compile(rf"\s*(?:export\s+)?(?:WEBRAG_)?(?:{'|'.join(map(re.escape, values))})\s*=")
+    names = "|".join(map(re.escape, values))
+    ours = re.compile(rf"\A\s*+(?:export\s++)?(?:WEBRAG_)?(?:{names})\s*+=")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         before = path.read_text("utf-8-sig").splitlines() if path.exists() else []

@@ -10,7 +10,7 @@ from webrag.errors import WebRAGError
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
-_HEADING = re.compile(r"^#{2,4} +(.+?)[ #]*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[`*_\\¶#]|\]\([^)]*\)|[\[\]]")
 _ASKS = re.compile(r"(how|what|why|when|where|which|who|can|does|is|are)\b", re.IGNORECASE)
@@ -21,7 +21,7 @@ _EVERYWHERE = re.compile(
     r"syntax|description|parameters|returns?|options|index|comments|related)\b",
     re.IGNORECASE,
 )
-_SITE_NAME = re.compile(r"\s+(?:[|\u2013\u2014\u2022\u00b7]|-|::)\s.*")
+_SITE_NAME = re.compile(r"(?<!\s)\s++(?:[|\u2013\u2014\u2022\u00b7]|-|::)\s.*")
 _WORDS = range(2, 9)
 _PAGES = 6
 

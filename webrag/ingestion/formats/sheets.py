@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
-# Strings in a format, and what it sets aside: colours, conditions, fillers.
-_LITERAL: Final = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
-_DIGITS: Final = re.compile(r"[#0?,]*[#0?](?:\.([0#?]+))?")
+# Strings in a format of 255 characters at most, and what it sets aside: colours, conditions, gaps.
+_LITERAL: Final = re.compile(
+    r'"([^"]*+)"|\\(.)|\[\$([^\]-]{0,255}+)[^\]]{0,255}+\]|\[[^\]]{0,255}+\]|_.|\*.'
+)
+_DIGITS: Final = re.compile(r"(?<![#0?,])(?:,*+[#0?])++(?:\.([0#?]++))?")
 _MOST_CELLS: Final = 2_000_000
 
 

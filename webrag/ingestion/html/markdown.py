@@ -69,12 +69,12 @@ _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re
 # What separates numbered lines of code in the stored text: a quotation stays on one side of it.
 _NUMBERED_LINE = re.compile(f"\n([ \t>]*){LINE_NUMBER}")
 
-_CELL_LINES = re.compile(f"[ \t]*(?:{CELL_LINE}[ \t]*)+")
+_CELL_LINES = re.compile(f"(?<![ \t])[ \t]*+(?:{CELL_LINE}[ \t]*+)++")
 
 # A cell begins and ends with its first and last line.
 _OUTER_CELL_LINES = re.compile(rf"(?<=[^\\]\|){CELL_LINE}|{CELL_LINE}(?=\|)")
 
-_ITEM_NUMBER = re.compile(f"\\d+([.)]) {ITEM_NUMBER}(-?\\d+){ITEM_NUMBER}")
+_ITEM_NUMBER = re.compile(rf"(?<!\d)\d++([.)]) {ITEM_NUMBER}(-?\d++){ITEM_NUMBER}")
 
 _ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 

@@ -40,7 +40,7 @@ _GAP = re.compile(r"(?<=\S) +(?=\S)")
 _BROKEN = re.compile(r"[^\W\d_]-\Z")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*+")
 _BREAK = "\x02"
-_BROKEN_WORD = re.compile(rf"([^\W\d_]+){_BREAK}([^\W\d_]+)")
+_BROKEN_WORD = re.compile(rf"(?<![^\W\d_])([^\W\d_]++){_BREAK}([^\W\d_]++)")
 # Fewer lines side by side may be anything.
 _LEAST_COLUMN = 4
 _LEAST_BLANKS = 3
