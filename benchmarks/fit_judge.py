@@ -1,14 +1,15 @@
 """Fits the judge of units on questions over many sources, and measures it on sources left out.
 
-Usage: python benchmarks/fit_judge.py SITES [--questions FOLDER] [--results FOLDER] [--write]
+Usage: python benchmarks/fit_judge.py SITES [--questions FOLDER] [--results FOLDER] [--write FILE]
        python benchmarks/fit_judge.py SITES --part end
 
 SITES is what `fetch_sites.py benchmarks/questions/units/sources.jsonl SITES` has brought. Each
 source of the parts `fit` and `choose` is ingested whole into a collection of its own, and each of
 its questions is searched for alone and with its wordings; what came back is kept below --results, a
-file a source, which is not asked for again. Weights are fitted on it, by --write into
-`webrag/orchestration/judge.json`. Every figure is of weights fitted without the source it is about;
-with `--part end` they are those of the package, for one measurement after all others.
+file a source, which is not asked for again. Weights are fitted on it, written by --write,
+in the package to `webrag/orchestration/judge.json`. Every figure is of weights fitted without the
+source it is about; with --part they are those of the package. The part `end` is for one measurement
+after all others.
 
     first, three   the first unit holds the answer, one of the first three does
     product        the reference: the quotations that the search itself showed
@@ -44,7 +45,6 @@ from webrag.static_site import serve_static_site
 
 Floats = NDArray[np.float64]
 
-WEIGHTS = Path(judge.__file__).with_name("judge.json")
 ENCODE = BundledVectors().encode
 FOLDS = 9
 UNIT_PENALTY = 60.0
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--questions", type=Path, default=UNITS)
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--part", action="append")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", type=Path)
     given = parser.parse_args()
     kinds = {each["source"]: each["kind"] for each in lines(given.questions / "sources.jsonl")}
     questions = read_questions(given.questions, kinds)
@@ -284,13 +284,13 @@ def main() -> None:
                 asyncio.run(search([*asked.values()], pages, kept))
         cases += [read_case(asked[row["id"]], row) for row in lines(kept)]
         print(f"{name}: {len(asked)} questions", flush=True)
-    found_units = [] if given.part == ["end"] else tried(cases)
-    results = measured(cases, found_units) if found_units else by_package(cases)
+    found_units = [] if given.part else tried(cases)
+    results = by_package(cases) if given.part else measured(cases, found_units)
     table("alone", [each for each in results if not each.case.asked.is_reworded])
     table("with wordings", [each for each in results if each.case.asked.is_reworded])
-    if given.write:
+    if given.write and not given.part:
         model = fitted(cases, found_units)
-        WEIGHTS.write_text(model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        given.write.write_text(model.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

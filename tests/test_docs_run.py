@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from llama_index_instrumentation import root_dispatcher
 
 from webrag.cli import main
 
@@ -163,6 +164,14 @@ async def corpus(
     monkeypatch.chdir(tmp_path)
     yield name
     await WebRAG().drop_collection()
+
+
+@pytest.fixture(autouse=True)
+def no_listener_stays() -> Iterator[None]:
+    """What an example adds to LlamaIndex's instrumentation would hear of every later test."""
+    before = list(root_dispatcher.event_handlers), list(root_dispatcher.span_handlers)
+    yield
+    root_dispatcher.event_handlers[:], root_dispatcher.span_handlers[:] = before
 
 
 @pytest.fixture

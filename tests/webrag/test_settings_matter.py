@@ -48,6 +48,7 @@ from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import build_server, serve
+from webrag.orchestration.confidence import LOCAL, quality
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, OrchestrationResult
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
@@ -629,10 +630,11 @@ ROWS = (
     # Thresholds of the evaluator.
     Row("score_thresholds.score_cliff_threshold", (0.0, 1.0), signal("is_cliff")),
     Row("score_thresholds.plateau_variance_threshold", (0.0, 1.0), signal("is_plateau")),
-    Row("score_thresholds.mediocre_score_floor", (0.05, 0.9), asked(lambda r: r.confidence)),
+    Row("score_thresholds.mediocre_score_floor", (0.05, 0.9), asked(lambda r: r.likely_floor)),
     Row("score_thresholds.confidence_floor", (0.0, 1.0), decided(rules), UNDECIDED),
     Row("score_thresholds.near_top_delta", (0.0, 1.0), signal("chunks_above_threshold")),
-    Row("score_thresholds.answered_score", (0.55, 0.95), asked(lambda r: r.confidence)),
+    Row("score_thresholds.answered_score", (0.55, 0.95),
+        built(lambda settings: quality(0.54, settings.thresholds(LOCAL)))),
     Row("token_budget_saturation_ratio", (0.0001, 1.0), signal("is_saturated")),
     Row("redundancy_ceiling", (0.0, 1.0), asked(lambda r: len(r.chunks))),
     Row("orchestration.score_cliff_rank_k", (2, 5), signal("score_at_k")),

@@ -1,10 +1,10 @@
 """Finds language models to write answers with, on this machine, and tries one."""
 
-import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from webrag.concurrency import all_of
 from webrag.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ModelServer:
 
 async def find_servers() -> list[ModelServer]:
     """The servers that answer on this machine's usual ports; asked at once, for a second."""
-    found = await asyncio.gather(*(_at(name, url) for name, url in _USUAL))
+    found = await all_of(_at(name, url) for name, url in _USUAL)
     return [server for server in found if server is not None and server.models]
 
 

@@ -98,7 +98,7 @@ async def test_a_line_is_right_where_a_document_is_added_to(rag: WebRAG) -> None
 
     response = await rag.query_engine(max_quotes=1).aquery("Whom do I ask for what I lost?")
 
-    assert response.metadata["citations"][0]["link"] == "document:timetable#L5"
+    assert response.metadata["citations"][0]["link"] == "document:timetable#L7"
 
 
 async def test_a_summary_index_keeps_its_vectors_here(rag: WebRAG) -> None:

@@ -36,7 +36,13 @@ from starlette.routing import Route
 
 from webrag.app import IngestReport
 from webrag.corpus.maintenance.forgetting import ForgetReport
-from webrag.corpus.models import AcquiredPage, CollectionSize, CorpusStatus, PageStatus
+from webrag.corpus.models import (
+    AcquiredPage,
+    CollectionSize,
+    CorpusStatus,
+    PageListing,
+    PageStatus,
+)
 from webrag.corpus.texts import PageName, PageText, PassageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
@@ -220,6 +226,9 @@ class ScriptedMemory:
 
     def count_tokens(self, text: str) -> int:
         return len(text) // 4
+
+    async def list_pages(self, *, limit: int) -> PageListing:
+        return PageListing(pages=self.stored[:limit], total=len(self.stored))
 
     async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
         await self._work("page_names", None, contains=contains, limit=limit)
