@@ -37,6 +37,7 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_POINTING: Final = 0.79  # a sentence that names the place of the answer is none
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
@@ -88,6 +89,11 @@ _CONDITION = re.compile(
 _DIRECTION = re.compile(
     r"\W*(?:use|run|set|add|call|type|specify|create|to |you (?:can|may|must|should)|pass|give|put"
     r"|enable|install|first|then|in order to|by )",
+    _IGNORING_CASE,
+)
+_ELSEWHERE = re.compile(
+    r"\A\W{0,9}(?:see|refer to)\b"
+    r"|\b(?:is|are) (?:described|explained|documented|discussed|covered) (?:in|on|at)\b",
     _IGNORING_CASE,
 )
 _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
@@ -201,6 +207,8 @@ def judged(
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
+    if _ELSEWHERE.search(_said(found, matched, chosen[0])):
+        confidence = min(confidence, _POINTING)
     if best_quality < _IRRELEVANT:
         confidence = min(confidence, best_quality)
     is_named = found.column("named")[chosen[:_SHOWN]].any()
@@ -467,6 +475,11 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
         asked.foreign,
         asked.foreign * cos,
     ]
+
+
+def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
+    rank, unit = found.units[place]
+    return ranked[rank].chunk.text[unit.start : unit.end]
 
 
 def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, scores: Floats) -> AnswerUnit:

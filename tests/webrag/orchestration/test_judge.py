@@ -81,6 +81,16 @@ def test_what_never_names_the_identifier_asked_for_is_not_trusted() -> None:
     assert judge(question, told)[1].confidence <= 0.6 < named
 
 
+def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> None:
+    question = "How is the filter of the kettle cleaned?"
+    told = "How the filter of the kettle is cleaned {}. The kettle heats water."
+
+    pointing = judge(question, told.format("is described in care and cleaning of it"))[1]
+    telling = judge(question, told.format("matters: it is cleaned with citric acid"))[1]
+
+    assert pointing.confidence < 0.8 <= telling.confidence
+
+
 def test_nothing_is_known_of_passages_that_were_not_ranked() -> None:
     found = judged("Which port?", [build_ranked(0.0, MANUAL)], weights={}, encode=ENCODE)
 
