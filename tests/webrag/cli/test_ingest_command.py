@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from webrag.extras import how_to_install
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -253,20 +252,23 @@ def test_file_that_is_named_beside_its_folder_ends_with_code_1(
     assert "1 of 2 pages" in result.stdout
 
 
-def test_reasons_of_several_failures_are_listed_with_what_helps_said_once(
-    corpus_command: Run, tmp_path: Path
-) -> None:
-    for name in ("a.docx", "b.docx"):
-        (tmp_path / name).write_bytes(b"PK")
+def closed(_request: Any) -> Any:
+    return 403, {"Content-Type": "text/html"}, "<h1>Members only</h1>"
 
-    result = corpus_command(None, "ingest", str(tmp_path))
+
+def test_reasons_of_several_failures_are_listed_with_what_helps_said_once(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/a": closed, "/b": closed})
+
+    result = corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
 
     lines = result.stderr.splitlines()
     assert lines[-4:] == [
         "Error: 2 of 2 pages were not obtained:",
-        f"- {tmp_path.as_uri()}/a.docx is a .docx file, and what reads it is not installed.",
-        f"- {tmp_path.as_uri()}/b.docx is a .docx file, and what reads it is not installed.",
-        how_to_install("office"),
+        f"- The page {site}/a is not open to everyone (HTTP 403).",
+        f"- The page {site}/b is not open to everyone (HTTP 403).",
+        "The site may want a login, or may turn automatic readers away.",
     ]
 
 
