@@ -1,6 +1,6 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -224,7 +224,7 @@ class EvidenceFinder:
             for (query, result), chunks in zip(candidates.parts, ranked, strict=True)
         )
         kept = self._evidence(parts, profile)
-        judged_parts = await in_background(_judged_parts, parts, kept, self._encode)
+        judged_parts = await in_background(_judged_parts, parts, kept, self._encode, profile)
         return Gathered(
             evidence=kept,
             step=self._step(candidates, parts, kept, confidence_of_parts(judged_parts)),
@@ -288,6 +288,7 @@ def judge_evidence(
     wordings: Mapping[str, Mapping[str, float]],
     term_idf: Mapping[str, float],
     encode: Encode | None,
+    profile: ScoreProfile,
 ) -> JudgedPart:
     """Judge the passages that are evidence, without what may not be quoted of them.
 
@@ -298,6 +299,7 @@ def judge_evidence(
         wordings: Other wordings of the question, and the weights of the terms of each.
         term_idf: Weights of the question's index terms.
         encode: Compares meanings; None to go by words alone.
+        profile: Scale of the scores.
     """
     known = {each.chunk.chunk_id: each for each in evidence}
     quotable = [
@@ -316,27 +318,32 @@ def judge_evidence(
             wordings=tuple(wordings),
             weights=weights,
             encode=encode,
-            best_quality=max((each.order for each in evidence), default=0.0),
+            profile=profile,
         ),
     )
 
 
 def _judged_parts(
-    parts: Sequence[SubQueryResult], kept: Sequence[Evidence], encode: Encode | None
+    parts: Sequence[SubQueryResult],
+    kept: Sequence[Evidence],
+    encode: Encode | None,
+    profile: ScoreProfile,
 ) -> tuple[JudgedPart, ...]:
-    def judge() -> Iterator[JudgedPart]:
-        ordered = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in kept]
-        for place, part in enumerate(parts):
-            yield judge_evidence(
-                part.sub_query,
-                part.ranked if place else ordered,
-                kept,
-                wordings={each.text: each.term_idf for each in part.retrieval.wordings},
-                term_idf=part.retrieval.term_idf,
-                encode=encode,
-            )
-
-    return tuple(judge())
+    # Of a passage that several parts found, as the whole question did.
+    ranked = {item.chunk.chunk_id: item for part in reversed(parts) for item in part.ranked}
+    ordered = [ranked[each.chunk.chunk_id] for each in kept]
+    return tuple(
+        judge_evidence(
+            part.sub_query,
+            part.ranked if place else ordered,
+            kept,
+            wordings={each.text: each.term_idf for each in part.retrieval.wordings},
+            term_idf=part.retrieval.term_idf,
+            encode=encode,
+            profile=profile,
+        )
+        for place, part in enumerate(parts)
+    )
 
 
 def _without(chunk: RetrievedChunk, unquotable: Sequence[UnquotableSpan]) -> RetrievedChunk:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from webrag.frozen import FrozenModel
 from webrag.lexical.analysis import analyze, query_terms, term_weight
-from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from webrag.orchestration.confidence import below_high, quality
+from webrag.orchestration.models import (
+    AnswerUnit,
+    OrchestrationResult,
+    RankedChunk,
+    ScoreProfile,
+)
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
 from webrag.retrieval.units import Cut, Unit, cut_units
@@ -37,7 +43,6 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
-_POINTING: Final = 0.79  # a sentence that names the place of the answer is none
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
@@ -174,7 +179,7 @@ def judged(
     wordings: Sequence[str] = (),
     weights: Mapping[str, float],
     encode: Encode | None,
-    best_quality: float = 1.0,
+    profile: ScoreProfile | None = None,
     model: JudgeWeights | None = None,
 ) -> Judgement:
     """Find the units of ranked passages that most likely answer a question.
@@ -187,8 +192,8 @@ def judged(
         wordings: Other wordings of the question.
         weights: Weight of each index term of all of them; others count 1.0.
         encode: Compares meanings; None to go by words alone.
-        best_quality: Of the best passage, on the common scale of all scorers; a scorer that finds
-            all passages irrelevant is believed.
+        profile: Scale of the scores; a scorer that finds all passages irrelevant is believed. None
+            to believe no scorer.
         model: Fitted weights; None for those of the package.
     """
     model = model or fitted_weights()
@@ -208,9 +213,11 @@ def judged(
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
     if _ELSEWHERE.search(_said(found, matched, chosen[0])):
-        confidence = min(confidence, _POINTING)
-    if best_quality < _IRRELEVANT:
-        confidence = min(confidence, best_quality)
+        confidence = below_high(confidence)  # it names the place of the answer
+    # A guessed answer finds what a question in other words, or another language, does not.
+    best = max(max(item.reranked_score, *item.wording_scores, 0.0) for item in matched)
+    if profile is not None and quality(best, profile) < _IRRELEVANT:
+        confidence = min(confidence, quality(best, profile))
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     return Judgement(units, confidence if is_named else min(confidence, _OF_ANOTHER))
 

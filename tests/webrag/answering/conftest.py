@@ -232,7 +232,9 @@ def build_gathered(
     )
     ranked = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in evidence]
     judged = (
-        judge_evidence(text, ranked, evidence, wordings={}, term_idf={}, encode=ENCODER.encode)
+        judge_evidence(
+            text, ranked, evidence, wordings={}, term_idf={}, encode=ENCODER.encode, profile=LOCAL
+        )
         for text in asked
     )
     return Gathered(evidence=evidence, step=step, judged=tuple(judged))

@@ -133,16 +133,13 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
         wordings: Collection[str],
         weights: Mapping[str, float],
     ) -> Judgement:
-        kept = _without(ranked, left_out)
-        # A guessed answer finds what a question in other words, or another language, does not.
-        best = max((max(e.reranked_score, *e.wording_scores, 0.0) for e in kept), default=0.0)
         return judged(
             respelled(question, changed),
-            kept,
+            _without(ranked, left_out),
             wordings=tuple(wordings),
             weights=weights,
             encode=encode,
-            best_quality=quality(best, run.profile),
+            profile=run.profile,
         )
 
     parts = [each for each in state.results if each.sub_query in state.parts]
