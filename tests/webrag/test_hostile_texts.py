@@ -67,7 +67,7 @@ HOSTILE = {
 
 WORK: dict[str, Callable[[str], object]] = {
     "units": cut_units,
-    "judgement": lambda text: judged(QUESTION, [build_ranked(0.9, text)], weights={}, encode=None),
+    "judgement": lambda text: judged(QUESTION, [build_ranked(0.9, text)], term_idf={}, encode=None),
     "plain text": plain_text,
     "link": lambda text: passage_link("https://a.test/", text),
     "clauses": clauses,

@@ -192,7 +192,7 @@ def _best_unit(evidence: Evidence, first: int, last: int, sentence: str) -> tupl
     }
     chunk = evidence.chunk.model_copy(update=part)
     found = judged(
-        sentence, [RankedChunk(chunk=chunk, reranked_score=1.0)], weights={}, encode=None
+        sentence, [RankedChunk(chunk=chunk, reranked_score=1.0)], term_idf={}, encode=None
     )
     return next(((unit.char_start, unit.char_end) for unit in found.units), None)
 

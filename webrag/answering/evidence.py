@@ -307,16 +307,13 @@ def judge_evidence(
         for item in ranked
         if (found := known.get(item.chunk.chunk_id)) is not None
     ]
-    weights = dict(term_idf)
-    for terms in wordings.values():
-        weights |= terms
     return JudgedPart(
         question,
         judged(
             question,
             quotable,
-            wordings=tuple(wordings),
-            weights=weights,
+            wordings=wordings,
+            term_idf=term_idf,
             encode=encode,
             profile=profile,
         ),

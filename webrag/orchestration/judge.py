@@ -176,8 +176,8 @@ def judged(
     question: str,
     ranked: Sequence[RankedChunk],
     *,
-    wordings: Sequence[str] = (),
-    weights: Mapping[str, float],
+    wordings: Mapping[str, Mapping[str, float]] | None = None,
+    term_idf: Mapping[str, float],
     encode: Encode | None,
     profile: ScoreProfile | None = None,
     model: JudgeWeights | None = None,
@@ -189,15 +189,19 @@ def judged(
         ranked: Passages, best first; the first eight that match are looked at. Where none has a
             score, nothing is known of the chance, and the confidence is 0. It is at most .6 where
             the question names identifiers and the first three units hold none of them.
-        wordings: Other wordings of the question.
-        weights: Weight of each index term of all of them; others count 1.0.
+        wordings: Other wordings of the question, and the weights of the terms of each.
+        term_idf: Weights of the question's index terms; others count 1.0.
         encode: Compares meanings; None to go by words alone.
         profile: Scale of the scores; a scorer that finds all passages irrelevant is believed. None
             to believe no scorer.
         model: Fitted weights; None for those of the package.
     """
     model = model or fitted_weights()
-    asked = Asked(question, wordings, weights, encode)
+    wordings = wordings or {}
+    weights = dict(term_idf)
+    for terms in wordings.values():
+        weights |= terms
+    asked = Asked(question, tuple(wordings), weights, encode)
     matched = [item for item in ranked if not item.is_locality_expanded][:PASSAGES]
     found = read_units(asked, matched, encode)
     if not found.units:

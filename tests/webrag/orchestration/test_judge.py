@@ -34,7 +34,8 @@ TIMELINE = "The project began in 2009. It moved to a foundation in 2014 and has 
 def judge(question: str, *texts: str, wordings: Sequence[str] = ()) -> tuple[list[str], Judgement]:
     """The units in words, best first, and the judgement."""
     ranked = [build_ranked(0.9 - place / 10, text) for place, text in enumerate(texts)]
-    found = judged(question, ranked, wordings=wordings, weights={}, encode=ENCODE)
+    weights: dict[str, dict[str, float]] = {each: {} for each in wordings}
+    found = judged(question, ranked, wordings=weights, term_idf={}, encode=ENCODE)
     return [said(unit, ranked) for unit in found.units], found
 
 
@@ -92,7 +93,7 @@ def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> Non
 
 
 def test_nothing_is_known_of_passages_that_were_not_ranked() -> None:
-    found = judged("Which port?", [build_ranked(0.0, MANUAL)], weights={}, encode=ENCODE)
+    found = judged("Which port?", [build_ranked(0.0, MANUAL)], term_idf={}, encode=ENCODE)
 
     assert found.confidence == 0
     assert found.units

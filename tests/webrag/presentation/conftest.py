@@ -210,8 +210,8 @@ def make_result() -> Callable[..., OrchestrationResult]:
         best = judged(
             result.query,
             ranked,
-            wordings=tuple(result.wordings),
-            weights=result.term_idf,
+            wordings=result.wordings,
+            term_idf=result.term_idf,
             encode=None,
         )
         return result.model_copy(update={"units": result.units or best.units})

@@ -34,7 +34,6 @@ from webrag.orchestration.models import (
     ExpansionDecision,
     ExpansionStep,
     RankedChunk,
-    SubQueryResult,
 )
 from webrag.orchestration.state import PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
@@ -130,14 +129,14 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
     def of(
         question: str,
         ranked: Sequence[RankedChunk],
-        wordings: Collection[str],
-        weights: Mapping[str, float],
+        wordings: Mapping[str, Mapping[str, float]],
+        term_idf: Mapping[str, float],
     ) -> Judgement:
         return judged(
             respelled(question, changed),
             _without(ranked, left_out),
-            wordings=tuple(wordings),
-            weights=weights,
+            wordings=wordings,
+            term_idf=term_idf,
             encode=encode,
             profile=run.profile,
         )
@@ -148,23 +147,13 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
             each.sub_query: of(
                 each.sub_query,
                 each.ranked,
-                [wording.text for wording in each.retrieval.wordings],
-                _weights(each),
+                {wording.text: wording.term_idf for wording in each.retrieval.wordings},
+                each.retrieval.term_idf,
             )
             for each in parts
         }
-    wordings = wording_weights(state)
-    weights = question_weights(state)
-    for terms in wordings.values():
-        weights |= terms
-    return {state.question.text: of(state.question.text, state.merged.chunks, wordings, weights)}
-
-
-def _weights(result: SubQueryResult) -> dict[str, float]:
-    weights = dict(result.retrieval.term_idf)
-    for wording in result.retrieval.wordings:
-        weights |= wording.term_idf
-    return weights
+    whole, wordings = state.question.text, wording_weights(state)
+    return {whole: of(whole, state.merged.chunks, wordings, question_weights(state))}
 
 
 def _weakest(judgements: Mapping[str, Judgement]) -> float:
