@@ -49,13 +49,25 @@ _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 _COVERED: Final = ("question", "wordings", "best_wording", "all", "lead", "above", "named")
 _ALIKE: Final = ("cos_question", "cos_wordings", "cos_best_wording", "cos_all", "cos_piece")
 _OF_PASSAGE: Final = ("ratio", "rank", "passage_covered", "passage_cos", "in_focus")
-_SHAPES: Final = ("code", "row", "item", "list", "has_lead", "length", "asks", "signs")
+_SHAPES: Final = (
+    "code",
+    "row",
+    "item",
+    "list",
+    "has_lead",
+    "introduces",
+    "length",
+    "asks",
+    "signs",
+)
 _FITTING: Final = (
     "number", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
 )  # fmt: skip
 FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, *_FITTING)
 """What is known of a unit; the last group counts where a question has no other wordings."""
-SIGNS: Final = ("best", "mass", "told", "passage_covered", "cos", "foreign", "foreign_cos")
+SIGNS: Final = (
+    "best", "mass", "told", "passage_covered", "cos", "foreign", "foreign_cos", "wants",
+)  # fmt: skip
 """What is known of a question's best units together."""
 
 _IGNORING_CASE: Final = re.IGNORECASE
@@ -338,6 +350,7 @@ def _shape(said: str, unit: Unit) -> list[float]:
         unit.kind == "item",
         unit.kind == "list",
         unit.lead is not None,
+        unit.introduces,
         len(said) / _MAX_CHARS,
         said.rstrip(" *_`").endswith(("?", "\uff1f")),
         sum(not c.isalnum() and not c.isspace() for c in said) / max(1, len(said)),
@@ -485,6 +498,7 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
         cos,
         asked.foreign,
         asked.foreign * cos,
+        float(any(asked.wants.values())),
     ]
 
 

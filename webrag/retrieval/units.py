@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, islice, pairwise, takewhile, zip_longest
+from itertools import accumulate, chain, groupby, islice, pairwise, takewhile, zip_longest
 from typing import Final, Literal
 
 from webrag.ingestion.characters import sentence_ends
@@ -24,6 +24,8 @@ _NUMBERED_LINE = re.compile(r"(?<! ) ++\r?\n")
 # What stands between the header row of a table and the first row of its body.
 _BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
@@ -31,6 +33,11 @@ _EMPHASIS = "*_` "
 _MOST_SENTENCES: Final = 4
 _LEAD_CHARS: Final = 200
 _LABEL_CHARS: Final = 80
+_TERMS: Final = 2  # lines above a definition; of more short lines each says something itself
+# What introduces something says something itself from so many words on: a name, an announcement.
+_TELLING_WORDS: Final = (6, 10)
+_WORDS_A_LINE: Final = 5
+_LETTERS: Final = 0.8  # of the signs of a line of prose
 _CODE_LINES: Final = (1, 3, 6)
 _LIST_ITEMS: Final = (2, 3, 5, 8)
 _MOST_CODE_LINES: Final = 40  # of a listing every line begins a unit, of a longer one every third
@@ -65,6 +72,7 @@ class Unit:
         last: One past the number of its last piece.
         lead: Number of the piece above it that names its subject: the term of a definition, the
             header of a table, the sentence that introduces a list or a listing.
+        introduces: Whether it ends with what introduces another unit.
     """
 
     start: int
@@ -73,6 +81,7 @@ class Unit:
     first: int
     last: int
     lead: int | None = None
+    introduces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,7 @@ class _Cutter:
         self._units: list[Unit] = []
         self._headings: list[tuple[int, int]] = []  # level and number of the piece
         self._blocks = [block for block in read_blocks(text) if block.kind != "html"]
+        self._terms: set[int] = set()  # pieces that only name a subject, or ask
         self._leading: set[int] = set()  # pieces that introduce something
         self._lead: int | None = None  # what the last block ended with, where it introduces
         self._header: int | None = None  # of the table that rows stand in
@@ -125,11 +135,17 @@ class _Cutter:
                 self._add_prose(block)
         self._end_list()
         distinct = dict.fromkeys(filter(self._says_something, self._units))
-        return Cut(tuple(self._pieces), tuple(distinct))
+        marked = (replace(e, introduces=e.last - 1 in self._leading) for e in distinct)
+        return Cut(tuple(self._pieces), tuple(marked))
 
     def _says_something(self, unit: Unit) -> bool:
-        """Whether a unit has words, and does not end with what introduces other units."""
-        return unit.last - 1 not in self._leading and _has_word(self._text, unit.start, unit.end)
+        """Whether a unit has words, and several where it only introduces other units."""
+        last = unit.last - 1
+        if last not in self._leading:
+            return _has_word(self._text, unit.start, unit.end)
+        said = self._text[self._pieces[last].start : self._pieces[last].end]
+        least = _TELLING_WORDS[said.rstrip(_EMPHASIS).endswith(_ANNOUNCING)]
+        return last not in self._terms and len(_WORD.findall(said)) >= least
 
     def _add_piece(self, span: Span, kind: Literal["prose", "item", "row", "code"]) -> int:
         headings = tuple(number for _, number in self._headings)
@@ -180,8 +196,12 @@ class _Cutter:
     def _add_code(self, block: Block) -> None:
         lead, self._lead, self._last_sentence = self._lead, None, None
         for group in _unbroken(self._text, block, _sources(self._text, block)):
-            numbers = [self._add_piece(span, "code") for span in group]
-            self._add_runs_of_code(numbers, lead)
+            for is_prose, spans in _paragraphs(self._text, group):
+                numbers = [self._add_piece(span, "prose" if is_prose else "code") for span in spans]
+                if is_prose:
+                    self._add_runs(numbers, "prose", lead)
+                else:
+                    self._add_runs_of_code(numbers, lead)
 
     def _add_runs_of_code(self, numbers: Sequence[int], lead: int | None) -> None:
         most = self._max_chars
@@ -212,18 +232,17 @@ class _Cutter:
         if is_item and not self._items:
             self._list_lead = self._lead
         first_of_block = len(self._pieces)
+        terms = _terms(self._text, groups)
         term: int | None = None
         for place, group in enumerate(groups):
-            is_term = (
-                len(group) == 1 and place + 1 < len(groups) and _is_label(self._text, group[0])
-            )
-            if is_term and term == len(self._pieces) - 1:
+            if place in terms and term == len(self._pieces) - 1:
                 # A second term of the same definition: both name its subject.
                 self._pieces[term] = replace(self._pieces[term], end=group[0][1])
                 continue
             numbers = [self._add_piece(span, kind) for span in group]
-            if is_term:
+            if place in terms:
                 term = numbers[0]
+                self._terms.add(term)
             else:
                 self._add_runs(numbers, kind, above if term is None else term)
         last = len(self._pieces) - 1
@@ -234,6 +253,8 @@ class _Cutter:
         is_alone = last == first_of_block and not is_item
         if self._introduces(last, is_alone=is_alone):
             self._lead = last
+            if self._asks(last):
+                self._terms.add(last)
         elif not is_item:
             self._lead = None
         if is_item:
@@ -248,8 +269,13 @@ class _Cutter:
         if piece.end - piece.start > _LEAD_CHARS:
             return False
         shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        asks = is_alone and shown.endswith(("?", "\uff1f"))
-        return shown.endswith(_ANNOUNCING) or asks or (is_alone and self._is_label(number))
+        is_name = is_alone and (self._asks(number) or self._is_label(number))
+        return shown.endswith(_ANNOUNCING) or is_name
+
+    def _asks(self, number: int) -> bool:
+        piece = self._pieces[number]
+        shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
+        return shown.endswith(("?", "\uff1f"))
 
     def _add_runs(self, numbers: Sequence[int], kind: UnitKind, lead: int | None) -> None:
         for place, first in enumerate(numbers):
@@ -295,6 +321,45 @@ def _is_label(text: str, span: Span) -> bool:
     return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, *_ANNOUNCING, "]"))
 
 
+def _terms(text: str, groups: Sequence[Sequence[Span]]) -> set[int]:
+    """Numbers of the lines that name what the line below them defines."""
+    found: set[int] = set()
+    numbered = list(enumerate(groups))
+    for is_name, run in groupby(numbered, lambda e: len(e[1]) == 1 and _is_label(text, e[1][0])):
+        places = [place for place, _ in run]
+        if is_name and len(places) <= _TERMS:
+            found.update(places)
+    # The last line defines, however short it is.
+    return found - {len(groups) - 1}
+
+
+def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[tuple[bool, Sequence[Span]]]:
+    """Lines of code as they stand, and the sentences of what is prose with fixed line ends."""
+    start, end = lines[0][0], lines[-1][1]
+    cuts = [start, *(gap.end() for gap in _PARAGRAPH.finditer(text, start, end)), end]
+    apart = [[e for e in lines if low <= e[0] < high] for low, high in pairwise(cuts)]
+    for is_prose, group in groupby(filter(None, apart), partial(_is_wrapped_prose, text)):
+        if is_prose:
+            yield from ((True, _wrapped_sentences(text, own)) for own in group)
+        else:
+            yield False, [*chain.from_iterable(group)]
+
+
+def _wrapped_sentences(text: str, lines: Sequence[Span]) -> list[Span]:
+    marker = _ITEM.match(text, lines[0][0])
+    start, end = marker.end() if marker else lines[0][0], lines[-1][1]
+    cuts = [start, *sentence_ends(text, start, end, rule="prose"), end]
+    return [_strip(text, *each) for each in pairwise(cuts) if _has_word(text, *each)]
+
+
+def _is_wrapped_prose(text: str, lines: Sequence[Span]) -> bool:
+    told = text[lines[0][0] : lines[-1][1]]
+    signs = sum(not char.isspace() for char in told)
+    is_wordy = len(_WORD.findall(told)) >= _WORDS_A_LINE * len(lines)
+    is_plain = sum(map(str.isalpha, told)) >= _LETTERS * signs and "|" not in told
+    return is_wordy and is_plain and len(lines) > 1
+
+
 def is_header_row(text: str, block: Block, following: Block | None) -> bool:
     """Whether a row stands above the body of its table; a header without one may be quoted."""
     has_body = following is not None and following.kind == block.kind == "row"
@@ -307,7 +372,15 @@ def _sources(text: str, block: Block) -> list[Span]:
         return [(piece.start, piece.end) for piece in block.pieces]
     if block.kind == "row":
         return block.cells
+    if text.count("\t", block.start, block.end) > text.count("\n", block.start, block.end):
+        return _lines(text, block.start, block.end)  # columns
     return list(_sentences(text, block))
+
+
+def _lines(text: str, start: int, end: int) -> list[Span]:
+    breaks = [found.start() for found in re.finditer("\n", text[start:end])]
+    cuts = [start, *(start + each for each in breaks), end]
+    return [_strip(text, *each) for each in pairwise(cuts)]
 
 
 def _sentences(text: str, block: Block) -> Iterator[Span]:

@@ -80,6 +80,41 @@ def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 
 
+def test_each_of_many_short_lines_is_a_unit() -> None:
+    lines = ["Deposit: 1500", "Power: by use", "Phone: free"]
+
+    assert units("  \n".join(lines)) == [(line, None) for line in lines]
+
+
+def test_sentence_that_says_much_is_a_unit_although_it_introduces_a_listing() -> None:
+    told = "To keep the old way of signing in, call use_auth() for each host:"
+
+    assert (told, None) in units(f"{told}\n\n```\nuse_auth(host);\n```\n")
+
+
+def test_question_above_its_answer_is_no_unit() -> None:
+    asked = "How can I make the server listen on another port than this one?"
+
+    assert asked not in [unit for unit, _ in units(f"{asked}\n\nSet listen_port.")]
+
+
+def test_prose_with_fixed_line_ends_is_cut_into_sentences() -> None:
+    law = (
+        "The Secretary shall decide for each poll whether all\n    may change. Q is half of\n"
+        "    the square root of the number of all the members. It\n    is never rounded up or down."
+    )
+
+    assert ("Q is half of\n    the square root of the number of all the members.", None) in units(
+        f"```\n    {law}\n```"
+    )
+
+
+def test_lines_of_columns_are_units() -> None:
+    table = "sizeof\tright to left\n== !=\tleft to right"
+
+    assert ("sizeof\tright to left", None) in units(table)
+
+
 def test_emphasis_merges_no_sentences() -> None:
     assert ("*The limit is 8.", None) in units("*The limit is 8. Nothing else counts.*")
 
