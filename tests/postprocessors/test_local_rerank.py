@@ -64,7 +64,7 @@ QUESTION = "How do I change the port of the server?"
 
 
 def test_the_node_that_answers_comes_first_without_any_encoder() -> None:
-    ranked = LocalRerank().postprocess_nodes(
+    ranked = LocalRerank(encoder=None).postprocess_nodes(
         [node(LICENCE), node(COLOUR), node(PORT)], query_str=QUESTION
     )
 
@@ -135,7 +135,7 @@ def test_metadata_keys_are_fields() -> None:
 
 
 def test_given_term_weights_replace_those_of_the_candidates() -> None:
-    weights = {"colours": 5.0, "port": 0.1}
+    weights = {"colour": 5.0, "port": 0.1}
     nodes = [node(PORT, term_idf=weights), node(COLOUR, term_idf=weights)]
 
     ranked = LocalRerank().postprocess_nodes(nodes, query_str="port colours")

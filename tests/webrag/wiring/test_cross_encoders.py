@@ -10,7 +10,6 @@ import pytest
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 from fastembed.rerank.cross_encoder.custom_text_cross_encoder import CustomTextCrossEncoder
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
-from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 
@@ -21,7 +20,12 @@ from webrag.extras import how_to_install
 from webrag.orchestration.confidence import CROSS_ENCODER, LOCAL
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.settings import load_settings
-from webrag.wiring.rerankers import as_postprocessor, choose_fallback, choose_reranker
+from webrag.wiring.rerankers import (
+    as_postprocessor,
+    choose_fallback,
+    choose_reranker,
+    local_scorer,
+)
 
 from .tiny_bert import write_cross_encoder
 
@@ -157,7 +161,7 @@ async def test_product_ranks_by_it(folder: Path) -> None:
 
 def slow() -> ChunkReranker:
     """The product's reranker around a cross-encoder that has time for one passage."""
-    first = LocalScorer(BUNDLED)
+    first = local_scorer(BUNDLED)
     return product_reranker(
         CrossEncoderScorer(lambda _, texts: [1.0] * len(texts), first, pair_s=4.0, name="slow")
     )
@@ -165,7 +169,7 @@ def slow() -> ChunkReranker:
 
 async def test_too_little_time_leaves_it_to_the_local_reranker_and_says_so() -> None:
     reranker = slow()
-    local = ChunkReranker(LocalScorer(BUNDLED), LOCAL)
+    local = ChunkReranker(local_scorer(BUNDLED), LOCAL)
     result = chunks(*TEXTS)
 
     ranked, note = await reranker.rerank("snapshot storage", result)

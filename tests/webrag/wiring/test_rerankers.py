@@ -3,9 +3,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.postprocessor.webrag import (
     CohereRerank,
     JinaRerank,
+    LocalRerank,
     RemoteRerank,
     ZeroEntropyRerank,
 )
@@ -19,7 +21,7 @@ from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.confidence import profile_for
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.settings import Settings
-from webrag.wiring.rerankers import choose_reranker
+from webrag.wiring.rerankers import as_postprocessor, choose_reranker, local_scorer
 
 from ..orchestration.conftest import build_chunk, build_match, build_result
 
@@ -183,3 +185,17 @@ async def test_failing_service_leaves_similarity_and_names_provider_and_cause(
     assert degraded is not None
     assert f"{KINDS[name].provider} {cause}); passages keep the order of the search" in degraded
     assert KEY not in degraded
+
+
+def test_local_rerank_alone_scores_as_the_engine_does() -> None:
+    told = ["Set listen_port to change the port.", "Ports close at night.", "Bakes recipes."]
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in told]
+    engine = as_postprocessor(local_scorer(BUNDLED))
+    assert engine is not None
+
+    alone, own = (
+        [(each.text, each.score) for each in reranker.postprocess_nodes(nodes, query_str=told[0])]
+        for reranker in (LocalRerank(), engine)
+    )
+
+    assert alone == own

@@ -5,6 +5,8 @@ It does not retrieve, fetch or embed a corpus.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,6 @@ from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     Known,
     Passage,
-    simple_question_terms,
-    simple_terms,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import (
@@ -28,6 +28,13 @@ from llama_index.postprocessor.webrag.wordings import (
 )
 from numpy.typing import NDArray
 from typing_extensions import override
+
+
+def _of_the_package(name: str) -> Any:
+    """What the engine ranks with: an entry point, as these classes know nothing of the engine."""
+    (found,) = entry_points(group="webrag.local_rerank", name=name)
+    loaded = found.load()
+    return loaded() if name == "encoder" else loaded
 
 
 class LocalRerank(BaseNodePostprocessor):
@@ -40,9 +47,9 @@ class LocalRerank(BaseNodePostprocessor):
     sum to (0, 1); from about 0.5 on, the nodes usually hold the answer.
 
     What the retriever knows is read from the nodes' metadata, under keys that are fields here;
-    whatever is absent is computed from the candidates. A feature that cannot be computed (those of
-    meaning without an `encoder`, the page's without metadata) is left out and the others count
-    for more.
+    whatever is absent is computed from the candidates, with the vectors and the terms of WebRAG's
+    own search unless others are given. A feature that cannot be computed (those of meaning where
+    `encoder` is None, the page's without metadata) is left out and the others count for more.
 
     `custom_embedding_strs` of the query bundle count as other wordings of the question: a node's
     score is the mean of its scores under all, the question counting double. The first five count,
@@ -59,13 +66,17 @@ class LocalRerank(BaseNodePostprocessor):
 
     top_n: int | None = Field(default=None, ge=1, description="Nodes kept; None keeps all.")
     encoder: TokenEncoder | None = Field(
-        default=None, exclude=True, description="Static embedding for the features of meaning."
+        default_factory=partial(_of_the_package, "encoder"),
+        exclude=True,
+        description="Static embedding for the features of meaning; None to go by words alone.",
     )
     analyze: Callable[[str], Sequence[str]] = Field(
-        default=simple_terms, exclude=True, description="Turns a text into terms, in order."
+        default_factory=partial(_of_the_package, "analyze"),
+        exclude=True,
+        description="Turns a text into terms, in order.",
     )
     analyze_question: Callable[[str], Sequence[str]] = Field(
-        default=simple_question_terms,
+        default_factory=partial(_of_the_package, "analyze_question"),
         exclude=True,
         description="Turns a question into the distinct terms that matter.",
     )

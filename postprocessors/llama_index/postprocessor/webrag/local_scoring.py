@@ -17,8 +17,6 @@ from llama_index.postprocessor.webrag.rerank_features import (
     Known,
     Passage,
     Question,
-    simple_question_terms,
-    simple_terms,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import AskedWording
@@ -39,9 +37,9 @@ class LocalScorer:
 
     def __init__(
         self,
-        encoder: TokenEncoder | None = None,
-        analyze: _Analyze = simple_terms,
-        analyze_question: _Analyze = simple_question_terms,
+        encoder: TokenEncoder | None,
+        analyze: _Analyze,
+        analyze_question: _Analyze,
         *,
         cache_size: int = 4096,
     ) -> None:
