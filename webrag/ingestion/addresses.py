@@ -45,14 +45,10 @@ _HTTP_AUTHORITY = re.compile(r"https?:[/\\]{2}", re.IGNORECASE)
 def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = False) -> str:
     """Return the one form under which a page is known.
 
-    The fragment (except `#!`), user name and password, default port and tracking parameters are
-    dropped; percent-encoding is normalised. The query's order, trailing slashes and doubled
-    slashes mean something to servers and stay. Applying it twice changes nothing.
-
-    Args:
-        href: An absolute address, or with `base` also a relative one.
-        base: Address of the page that holds the link. Only a file may link to files.
-        keep_tracking: Leave tracking parameters in place, as following a redirect needs.
+    The fragment (except `#!`), user name and password, default port and tracking parameters
+    (without `keep_tracking`, as following a redirect needs) are dropped; percent-encoding is
+    normalised. The query's order, trailing slashes and doubled slashes mean something to servers
+    and stay. Applying it twice changes nothing. Only a file may link to files from its `base`.
 
     Raises:
         InputError: Not an http(s) address; the message names the value and what is allowed.
@@ -64,8 +60,10 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
         raise InputError(f"The URL {_shown(href)} cannot be read; {_EXPECTED}.") from error
     if url.protocol == "file:" and base is not None and is_file(base):
         return _file_address(url)
-    if base is not None and is_git(base) and url.href.startswith(f"{_repository(base)}/"):
-        return parse_git(url.href.partition("#")[0].partition("?")[0]).url
+    if base is not None and is_git(base):
+        repository = base[: base.index("/", base.index(".git@")) + 1]
+        if url.href.startswith(repository):
+            return parse_git(url.href.partition("#")[0].partition("?")[0]).url
     if url.protocol not in ("http:", "https:"):
         raise InputError(
             f"The URL {_shown(href)} uses '{url.protocol[:20]}'; only http and https are allowed."
@@ -73,7 +71,8 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     if url.port == "0":
         raise InputError(f"The URL {_shown(href)} names port 0; allowed are 1 to 65535.")
     fragment = url.hash if url.hash.startswith("#!") else ""
-    query = _normal_percent(url.search[1:] if keep_tracking else _untracked(url.search[1:]))
+    parts = (part for part in url.search[1:].split("&") if keep_tracking or not _is_tracking(part))
+    query = _normal_percent("&".join(parts))
     path = _normal_percent(url.pathname)
     result = f"{url.protocol}//{url.host}{path}{f'?{query}' if query else ''}{fragment}"
     if len(result) > MAX_URL_CHARS:
@@ -81,14 +80,24 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     return result
 
 
+def link_target(href: str, base: str | None = None, *, keep_tracking: bool = False) -> str | None:
+    """Return the canonical form of a link, None for what is blank or no web address."""
+    try:
+        return canonical_url(href, base, keep_tracking=keep_tracking) if href.strip() else None
+    except InputError:
+        return None
+
+
+def port_of(url: URL) -> int:
+    """Return the port of a web address, as it is stated or by its scheme."""
+    return int(url.port) if url.port else (443 if url.protocol == "https:" else 80)
+
+
 def page_address(address: str) -> str:
-    """Return the canonical form of any address a page can be stored under.
+    """Return the canonical form of any address a page can be stored under, or raise InputError.
 
     Beside what is on the web these are files of this machine, as `file:///folder/page.md`, and
     documents that a program brought, as `document:name`. Naming a file allows nobody to read it.
-
-    Raises:
-        InputError: No such address; the message names the value and what is allowed.
     """
     text = address.strip(" \t\n\r\f") if isinstance(address, str) else ""
     if text.startswith(DOCUMENTS):
@@ -127,11 +136,7 @@ def is_local(url: str) -> bool:
 
 
 def file_url(path: Path) -> str:
-    """Return the canonical address of a file, given its absolute path.
-
-    Raises:
-        InputError: The path is too long to be an address.
-    """
+    """Return the canonical address of a file by its absolute path, unless that is too long."""
     return page_address(path.as_uri())
 
 
@@ -155,12 +160,6 @@ def place_in_file(url: str, link: str) -> str | None:
 
 
 _LINE = re.compile(r"(?:L|lines-)(\d+)")
-
-
-def _repository(url: str) -> str:
-    return url[: url.index("/", url.index(".git@"))]
-
-
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
 
@@ -195,12 +194,9 @@ def site_of(url: str) -> str:
 
 
 def parent_urls(url: str) -> list[str]:
-    """Return the folders above a page, nearest first, without the site's root.
-
-    Args:
-        url: A canonical URL; its query is ignored.
-    """
+    """Return the folders above a canonical URL, nearest first, without the site's root."""
     if not url.startswith("http"):
+        return []
         return []
     parsed = URL(url)
     segments = [part for part in parsed.pathname.split("/") if part][:-1]
@@ -266,10 +262,6 @@ def _shown(text: str) -> str:
     """A short form for messages that no control character can disturb."""
     clean = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
     return f"'{clean[:80]}...'" if len(clean) > 80 else f"'{clean}'"
-
-
-def _untracked(query: str) -> str:
-    return "&".join(part for part in query.split("&") if not _is_tracking(part)) if query else ""
 
 
 def _is_tracking(part: str) -> bool:
