@@ -13,21 +13,12 @@ _JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter", Conversio
 class ExtractionPool:
     """Converts pages in up to `workers` processes, started when first needed.
 
-    Cancelling a call or passing the deadline kills the process that works on it; the next call
-    gets a new one. Nothing is left running after `aclose`.
-
     Attributes:
         workers: The processes; other work on pages may be done in them too.
-        timeout_s: Time one page may take.
+        timeout_s: Time one page may take, start-up of the process not counted.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
-        """Prepare the pool; nothing is started.
-
-        Args:
-            workers: Pages converted at once.
-            timeout_s: Time one page may take, start-up of the process not counted.
-        """
         self.workers = WorkerPool(workers, timeout_s)
         self.timeout_s = timeout_s
 
@@ -39,8 +30,7 @@ class ExtractionPool:
         """Convert one page.
 
         Raises:
-            UnusablePageError: The page holds no readable text, cannot be converted, or takes
-                longer than the pool allows.
+            UnusablePageError: It holds no readable text, cannot be converted, or takes too long.
         """
         try:
             conversion = await self.workers.run(

@@ -9,12 +9,7 @@ from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 
 class Conversion(FrozenModel):
-    """What came of converting a page: the document, or why there is none.
-
-    Attributes:
-        failure: A sentence; empty where there is a document.
-        hint: This and what follows is as of `UnusablePageError`.
-    """
+    """What came of converting a page: the document, or a failure as UnusablePageError has it."""
 
     document: NormalizedDocument | None = None
     failure: str = ""

@@ -15,17 +15,21 @@ from webrag.ingestion.models import FetchedPage, NotModified
 T = TypeVar("T")
 
 
+@contextmanager
+def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 class _Aside(Generic[T]):
     def __init__(self, name: str) -> None:
         self._listener: ContextVar[Callable[[T], None] | None] = ContextVar(name, default=None)
 
-    @contextmanager
-    def heard_by(self, listener: Callable[[T], None]) -> Iterator[None]:
-        token = self._listener.set(listener)
-        try:
-            yield
-        finally:
-            self._listener.reset(token)
+    def heard_by(self, listener: Callable[[T], None]) -> AbstractContextManager[None]:
+        return _within(self._listener, listener)
 
     def tell(self, value: T) -> None:
         listener = self._listener.get()
@@ -39,11 +43,7 @@ _REFUSALS: _Aside[None] = _Aside("refusals")
 
 
 def listening(listener: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Receive what page sources note inside the block and in tasks started in it.
-
-    Args:
-        listener: Called with one sentence at a time; the same one may come several times.
-    """
+    """Receive, a sentence at a time, what page sources note in the block and its tasks."""
     return _NOTES.heard_by(listener)
 
 
@@ -53,12 +53,7 @@ def note(sentence: str) -> None:
 
 
 def metering(meter: Callable[[int], None]) -> AbstractContextManager[None]:
-    """Receive how much is read from the network inside the block and in tasks started in it.
-
-    Args:
-        meter: Called with a number of bytes at a time, as sent where that is known, failed
-            fetches included.
-    """
+    """Receive how many bytes are read from the network in the block and its tasks, as sent."""
     return _BYTES.heard_by(meter)
 
 
@@ -69,11 +64,7 @@ def received(size: int) -> None:
 
 
 def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[None]:
-    """Learn of limits that are reached inside the block and in tasks started in it.
-
-    Args:
-        watcher: Called once for each refused request.
-    """
+    """Learn of each request that a service refuses as one too many in the block and its tasks."""
     return _REFUSALS.heard_by(lambda _: watcher())
 
 
@@ -141,22 +132,13 @@ def current_meter() -> PageMeter | None:
     return _METER.get()
 
 
-@contextmanager
-def metered(meter: PageMeter) -> Iterator[None]:
+def metered(meter: PageMeter) -> AbstractContextManager[None]:
     """Count what is requested in the block, in tasks that begin in it too."""
-    token = _METER.set(meter)
-    try:
-        yield
-    finally:
-        _METER.reset(token)
+    return _within(_METER, meter)
 
 
 def check_request(url: str) -> None:
-    """Count one request.
-
-    Raises:
-        PageLimitError: The caller may request no more pages for now.
-    """
+    """Count one request, or raise PageLimitError when the caller may make no more for now."""
     meter = _METER.get()
     reason = None if meter is None else meter.refusal()
     if reason is not None:
@@ -173,14 +155,9 @@ def count_answer(page: FetchedPage | NotModified) -> None:
 _PATIENT: ContextVar[bool] = ContextVar("webrag_patient", default=False)
 
 
-@contextmanager
-def patiently() -> Iterator[None]:
+def patiently() -> AbstractContextManager[None]:
     """Requests made in this block let those of other callers come first."""
-    token = _PATIENT.set(True)
-    try:
-        yield
-    finally:
-        _PATIENT.reset(token)
+    return _within(_PATIENT, True)
 
 
 def is_patient() -> bool:

@@ -73,10 +73,7 @@ class FetchConfig(FrozenModel):
 class Alternate(FrozenModel):
     """Another version of a page, as the page or its server names it (`rel=alternate`).
 
-    Attributes:
-        url: Canonical absolute address.
-        language: The `hreflang`, lower case; "" when it names none.
-        media_type: Such as `text/markdown`, lower case; "" when it names none.
+    `language` (`hreflang`) and `media_type` are lower case, "" when it names none.
     """
 
     url: str
@@ -85,12 +82,7 @@ class Alternate(FrozenModel):
 
 
 class Anchor(FrozenModel):
-    """A place that a URL can point to.
-
-    Attributes:
-        char_start: Where it begins in the document's markdown.
-        fragment: What follows `#` in the URL, such as `page=3`.
-    """
+    """A place in a document's markdown, by what follows `#` in its URL, such as `page=3`."""
 
     char_start: int
     fragment: str
@@ -104,57 +96,61 @@ class Validators(FrozenModel):
 
 
 class NotModified(FrozenModel):
-    """The site says the stored version is current.
-
-    Attributes:
-        url: Address that was asked for.
-        fetched_at: When the site said so (UTC).
-    """
+    """The site said at a time (UTC) that the stored version is current."""
 
     url: str
     fetched_at: datetime
 
 
-class FetchedPage(FrozenModel):
+class _Page(FrozenModel):
+    """What a page has before and after it is converted.
+
+    Attributes:
+        requested_url: Canonical form of what was asked for; differs from `url` after a redirect.
+        status: HTTP status of the final answer.
+        etag: Validator for the next conditional request, as is `last_modified`.
+        fetched_at: UTC.
+        source: Name of the page source that delivered it.
+        robots: Directives of X-Robots-Tag headers that concern this reader, later those of the
+            page's robots meta tag too, lower case. `nofollow` is honoured. `noindex` is recorded
+            only: it is addressed to public search engines, and what is read here was named by the
+            user or is part of the user's own corpus.
+        alternates: Other versions of the page, such as languages and Markdown.
+        with_login: It was asked for with a login of the user's.
+    """
+
+    requested_url: str
+    url: str
+    status: int = 200
+    etag: str | None = None
+    last_modified: str | None = None
+    fetched_at: datetime
+    source: str
+    robots: tuple[str, ...] = ()
+    alternates: tuple[Alternate, ...] = ()
+    with_login: bool = False
+
+
+class FetchedPage(_Page):
     """A page as a source delivered it, decoded but not yet converted.
 
     Attributes:
-        requested_url: Canonical form of what was asked for.
-        url: Address of the final answer, after redirects.
-        status: HTTP status of the final answer.
         kind: How `text` is to be read.
         text: Decoded body; free of NUL and lone surrogates. Empty where `body` is not.
         body: The bytes of a PDF, an office document or a mail; empty for everything else.
-        etag: Validator for the next conditional request.
-        last_modified: Validator for the next conditional request.
-        fetched_at: UTC.
-        source: Name of the page source that delivered it.
         language: What the Content-Language header says; "" when it says nothing.
-        robots: Directives of the X-Robots-Tag headers that concern this reader, lower case.
-        alternates: Other versions the Link header names.
         manifest: What the package that a file belongs to says of itself.
-        with_login: It was asked for with a login of the user's.
     """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
     )
 
-    requested_url: str
-    url: str
-    status: int
     kind: FileKind
     text: str
     body: bytes = b""
-    etag: str | None = None
-    last_modified: str | None = None
-    fetched_at: datetime
-    source: str
     language: str = ""
-    robots: tuple[str, ...] = ()
-    alternates: tuple["Alternate", ...] = ()
     manifest: Manifest | None = None
-    with_login: bool = False
 
 
 class PageSource(Protocol):
@@ -167,15 +163,19 @@ class PageSource(Protocol):
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Get one page.
+        """Get one page by its canonical address, of the kind that the source reads.
 
-        Args:
-            url: Canonical address, of the kind that the source reads.
-            validators: Of the stored version; a source may answer that it is current.
-            fresh: Take no copy that the source or a service behind it keeps.
+        With `validators`, of the stored version, a source may answer that it is current; `fresh`
+        takes no copy that the source or a service behind it keeps.
 
         Raises:
-            FetchError: The page could not be obtained; the subclass says why.
+            InputError: Not an address that can be fetched.
+            RefusedAddressError: The address, or one it leads to, may not be read.
+            RobotsDisallowedError: The site's robots.txt forbids the page.
+            PageGoneError: There is no such page or file.
+            UnusablePageError: Too large, no text or empty, a wall, or redirects without end.
+            SourceUnavailableError: A service that was asked failed or refused.
+            FetchError: The page could not be obtained for another reason, or in time.
         """
 
     async def aclose(self) -> None:
@@ -183,12 +183,7 @@ class PageSource(Protocol):
 
 
 class Rendering(FrozenModel):
-    """A page as a browser drew it.
-
-    Attributes:
-        page: Its markup in place of what the site sent.
-        left_out: Files of other sites that it asked for and did not get.
-    """
+    """A page as a browser drew it, and how many files of other sites it asked for in vain."""
 
     page: FetchedPage
     left_out: int = 0
@@ -209,13 +204,7 @@ class PageRenderer(Protocol):
 
 
 class MappedLink(FrozenModel):
-    """One page of a site, as a mapping service lists it.
-
-    Attributes:
-        url: Canonical absolute address, without fragment.
-        title: What the service knows of the page's title; may be empty.
-        description: The same for its description; may be empty.
-    """
+    """One page of a site, as a mapping service lists it; title and description may be empty."""
 
     url: str
     title: str = ""
@@ -235,10 +224,7 @@ class SiteMapper(Protocol):
     ) -> list[MappedLink]:
         """List pages of the site a URL belongs to, each once, best first where it knows.
 
-        Args:
-            url: Absolute http(s) address to start from.
-            search: Words that pages near the front should be about.
-            limit: Pages at most.
+        Words of `search` are what pages near the front should be about.
 
         Raises:
             FetchError: The site cannot be listed.
@@ -274,13 +260,10 @@ class OutgoingLink(FrozenModel):
 
 
 class MapMark(FrozenModel):
-    """Where a page says that its site's own map is.
+    """Where a page says that its site's own map is; `home` is a page that may name one in turn.
 
-    Attributes:
-        kind: What wrote it; `home` is a page that may name a map in turn.
-        root: Canonical address that the map's own addresses are relative to.
-        urls: Canonical addresses of the map, on the page's site; each is asked for when those
-            before it cannot be used.
+    Addresses are canonical: `root` is what the map's own are relative to, and each of `urls` is
+    asked for when those before it cannot be used.
     """
 
     kind: Literal[
@@ -302,64 +285,41 @@ class MapMark(FrozenModel):
     urls: tuple[str, ...]
 
 
-class NormalizedDocument(FrozenModel):
-    """A page ready to be indexed.
+class NormalizedDocument(_Page):
+    """A page ready to be indexed; its `url` is its canonical identity in the corpus.
 
     Attributes:
-        url: Canonical URL; the page's identity in the corpus.
-        requested_url: Canonical form of what was asked for; differs after a redirect or
-            `rel=canonical`.
         title: Best available title; None when the page names none.
         description: From the page's metadata.
         language: BCP 47 primary tag, lower case.
         published_at: When the page says it was published.
         modified_at: When the page says it was last changed.
-        fetched_at: UTC.
         markdown: The text everything refers to; all offsets are into this string. Links are
             unwrapped, images left out, nothing needlessly escaped.
         html: Main content as HTML, for presentation only.
         links: Every link of the page, in page order. `nofollow` is among a link's `rel` also when
             the whole page asks for it; `alternate` marks a version in another language.
-        alternates: Other versions of the page: languages, Markdown.
         anchors: Where the pages of a PDF begin, in order; of a file the lines it was made of, each
             counted on from the anchor before it.
         map_marks: Where the page says that its site's own map is.
-        robots: Directives of the page's robots meta tag and X-Robots-Tag header. `nofollow` is
-            honoured. `noindex` is recorded only: it is addressed to public search engines, and
-            what is read here was named by the user or is part of the user's own corpus.
         content_hash: SHA-256 of `markdown`, hex.
-        etag: Validator for the next conditional request.
-        last_modified: Validator for the next conditional request.
-        status: HTTP status.
-        source: Name of the page source.
         metadata: Of a program's own document; its chunks carry them.
         edition: The version of a library that the page belongs to; None where nothing says one.
-        with_login: It was asked for with a login of the user's.
     """
 
-    url: str
-    requested_url: str
     title: str | None = None
     description: str | None = None
     language: str | None = None
     published_at: datetime | None = None
     modified_at: datetime | None = None
-    fetched_at: datetime
     markdown: str
     html: str = ""
     links: tuple[OutgoingLink, ...] = ()
-    alternates: tuple[Alternate, ...] = ()
     anchors: tuple[Anchor, ...] = ()
     map_marks: tuple[MapMark, ...] = ()
-    robots: tuple[str, ...] = ()
     content_hash: str
-    etag: str | None = None
-    last_modified: str | None = None
-    status: int = 200
-    source: str
     metadata: dict[str, Any] = Field(default_factory=dict)
     edition: Edition | None = None
-    with_login: bool = False
 
 
 def is_generic_anchor(anchor: str) -> bool:

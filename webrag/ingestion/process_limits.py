@@ -13,16 +13,11 @@ _MEMORY: Final = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+)", re.MULTILINE)
 
 
 def under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:
-    """A command with limits that the system keeps for it and each process it starts.
+    """A command, by its absolute path, with limits for it and each process it starts.
 
     They are set by a shell that then becomes the program: code of ours between fork and exec might
     wait for a lock that another thread held. Windows has no such limits, macOS none of memory.
-
-    Args:
-        command: Absolute path of a program, and its arguments.
-        memory: Bytes of address space of one process.
-        file_bytes: Of each file that is written.
-        seconds: Processor time of one process.
+    Address space and processor time are of one process, `file_bytes` of each file written.
     """
     if sys.platform == "win32":
         return command
@@ -48,13 +43,10 @@ def end_process(process: int) -> None:
 
 
 def memory_of_group(process: int) -> dict[int, int]:
-    """Bytes that each process of a group holds of its own or shares with the others.
+    """Bytes that each process of a group, not the caller's, holds of its own or shares with others.
 
     Files that are mapped, such as the program itself, do not count. Linux tells it of every
     process, whoever may look into it; elsewhere this is empty.
-
-    Args:
-        process: Any of the group, which is not that of the caller.
     """
     held: dict[int, int] = {}
     if sys.platform != "linux":

@@ -69,19 +69,7 @@ class ReaderSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage:
-        """Get one page.
-
-        Args:
-            url: Absolute http(s) address.
-            validators: Not used: readers make no conditional requests.
-            fresh: Not used: readers offer no such choice.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            RefusedAddressError: The address is not public.
-            UnusablePageError: The reader found nothing, or too much.
-            FetchError: The reader failed or took too long.
-        """
+        """Get one page, as `PageSource` says; readers know neither validators nor copies."""
         del validators, fresh
         requested = canonical_url(url)
         await self._addresses.check(requested)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from ada_url import URL
 
@@ -31,12 +32,8 @@ Convert = Callable[[FetchedPage], Awaitable[NormalizedDocument]]
 class IngestionService:
     """Gets pages ready to be indexed; owns the source and the pool it is given.
 
-    Args:
-        source: Fetches pages.
-        pool: Converts them.
-        prefer_markdown: As in `FetchConfig`.
-        renderer: Draws pages whose text scripts write; None to report them as unusable.
-        render_always: Every page of HTML is drawn, not only those without text.
+    The renderer draws pages whose text scripts write, or all of HTML with `render_always`;
+    without one they are reported as unusable. `prefer_markdown` is as in `FetchConfig`.
     """
 
     def __init__(
@@ -65,24 +62,22 @@ class IngestionService:
     ) -> NormalizedDocument | NotModified:
         """Fetch one page and convert it.
 
-        Args:
-            url: Canonical address.
-            validators: From the stored version; with them a current page is not transferred.
-            fresh: Take no copy that a service keeps.
-            on_fetched: Awaited when there is something to convert, before it is.
-            convert: Converts pages as `convert` of the service does, which is used without it.
+        With `validators`, from the stored version, a current page is not transferred; `fresh` takes
+        no copy that a service keeps; `on_fetched` is awaited before there is something to convert;
+        `convert` is used in place of the pool.
 
         Raises:
             InputError: `url` is not an address that can be fetched.
-            FetchError: The page could not be obtained or holds nothing readable; the subclass
-                says which.
+            FetchError: The page could not be obtained or holds nothing readable.
         """
         fetched = await self._fetch(url, validators, fresh)
         if isinstance(fetched, NotModified):
             return fetched
         if on_fetched is not None:
             await on_fetched()
-        renderer = self._renderer if _is_drawable(fetched) else None
+        # A browser would read other files beside a file of this machine.
+        is_drawable = fetched.kind == "html" and fetched.url.startswith(("http://", "https://"))
+        renderer = self._renderer if is_drawable else None
         if self._render_always and renderer is not None:
             return await self._drawn(fetched, renderer, convert)
         try:
@@ -106,11 +101,7 @@ class IngestionService:
         return _as_version_of(document, markdown)
 
     async def convert(self, page: FetchedPage) -> NormalizedDocument:
-        """Convert a page that is at hand.
-
-        Raises:
-            UnusablePageError: It holds nothing readable.
-        """
+        """Convert a page that is at hand; UnusablePageError where it holds nothing readable."""
         return await self._pool.extract(page)
 
     async def _fetch(
@@ -167,19 +158,11 @@ class IngestionService:
 
     async def aclose(self) -> None:
         """Close the source's connections, end the browser and the pool's processes."""
-        try:
-            await self._source.aclose()
-        finally:
-            try:
-                if self._renderer is not None:
-                    await self._renderer.aclose()
-            finally:
-                await self._pool.aclose()
-
-
-def _is_drawable(page: FetchedPage) -> bool:
-    """A browser would read other files beside a file of this machine."""
-    return page.kind == "html" and page.url.startswith(("http://", "https://"))
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._pool.aclose)
+            if self._renderer is not None:
+                stack.push_async_callback(self._renderer.aclose)
+            stack.push_async_callback(self._source.aclose)
 
 
 def _still_empty(page: FetchedPage) -> UnusablePageError:
@@ -217,10 +200,7 @@ _SPOKEN = {"builtin": "the built-in fetcher"}
 class SourceByAddress:
     """Reads files of this machine and of repositories each from a source, pages from another.
 
-    Args:
-        web: Asked for pages of the web; never told of anything else.
-        files: Asked for files of this machine.
-        clones: Asked for files of repositories.
+    `web` is asked for pages of the web and never told of anything else.
     """
 
     def __init__(self, web: PageSource, files: PageSource, clones: PageSource) -> None:
@@ -236,40 +216,26 @@ class SourceByAddress:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Get one page.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: It could not be obtained, or is a program's own document.
-        """
-        if is_file(url):
-            return await self._files.fetch(url, validators=validators, fresh=fresh)
-        if is_git(url):
-            return await self._clones.fetch(url, validators=validators, fresh=fresh)
-        if not url.startswith("http"):
+        """Get one page, as `PageSource` says; a program's own document cannot be asked for."""
+        source = self._files if is_file(url) else self._clones if is_git(url) else self._web
+        if source is self._web and not url.startswith("http"):
             raise FetchError(f"{url} was brought by a program and cannot be asked for.", url=url)
-        return await self._web.fetch(url, validators=validators, fresh=fresh)
+        return await source.fetch(url, validators=validators, fresh=fresh)
 
     async def aclose(self) -> None:
         """Close every source."""
-        try:
-            await self._web.aclose()
-        finally:
-            await self._files.aclose()
-            await self._clones.aclose()
+        async with AsyncExitStack() as stack:
+            for source in (self._clones, self._files, self._web):
+                stack.push_async_callback(source.aclose)
 
 
 class FallbackSource:
     """Asks the first source, and the second one when the first one itself has failed.
 
     A page that the first source reports as missing, forbidden or unreadable is not asked for
-    again. An address that the first source may not be told is left to the second one, which
-    judges it by itself. Each failure is noted for the caller; the log gets it once.
-
-    Args:
-        first: Asked for pages, as a rule.
-        second: Asked where the first cannot.
-        is_private: Addresses that the first may not be told, as a login goes with them.
+    again. An address that the first source may not be told, by itself or as a login goes with it
+    (`is_private`), is left to the second one, which judges it by itself. Each failure is noted for
+    the caller; the log gets it once.
     """
 
     def __init__(
@@ -292,23 +258,17 @@ class FallbackSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Get one page.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: The source that was asked last could not obtain it.
-        """
-        if self._is_private is not None and await self._is_private(url):
-            return await self._second.fetch(url, validators=validators, fresh=fresh)
-        try:
-            page = await self._first.fetch(url, validators=validators, fresh=fresh)
-        except SourceUnavailableError as error:
-            self._tell(error)
-        except RefusedAddressError:
-            _log.debug("%s is not for %s.", url, self._first.name)
-        else:
-            self._logged = None
-            return page
+        """Get one page, as `PageSource` says."""
+        if self._is_private is None or not await self._is_private(url):
+            try:
+                page = await self._first.fetch(url, validators=validators, fresh=fresh)
+            except SourceUnavailableError as error:
+                self._tell(error)
+            except RefusedAddressError:
+                _log.debug("%s is not for %s.", url, self._first.name)
+            else:
+                self._logged = None
+                return page
         return await self._second.fetch(url, validators=validators, fresh=fresh)
 
     async def aclose(self) -> None:
