@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, Protocol
@@ -21,6 +21,7 @@ from webrag.crawling.report import (
     SiteReport,
 )
 from webrag.crawling.scope import CrawlScope
+from webrag.crawling.sitemap import SitemapEntry
 from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
 from webrag.errors import (
     ConfigurationError,
@@ -39,14 +40,10 @@ from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.fetch_context import listening, patiently
 
 _SHOWN_FAILURES: Final = 20
-
 _PACE_PAGES: Final = 30
 _FEW: Final = 3  # the first pages tell of the start, not of the pace
-
 _SHOWN_NOTES: Final = 20
-
 _REMEMBERED_SKIPS: Final = 50_000
-
 _UNREACHABLE_AFTER: Final = 20
 
 _KINDS: Final = (
@@ -94,11 +91,7 @@ def is_no_answer(error: WebRAGError) -> bool:
 
 
 class CrawlTally:
-    """The figures of one run.
-
-    Attributes:
-        unanswered: The pages asked for since the site last answered.
-    """
+    """The figures of one run; `unanswered` are the pages asked for since the site last answered."""
 
     def __init__(self) -> None:
         self.pages: Counter[str] = Counter()
@@ -161,16 +154,11 @@ class CrawlTally:
 _log = logging.getLogger(__name__)
 
 _WORKERS: Final = 8  # per host the fetcher is stricter
-
 _TEXT_CHARS: Final = 8_000
-
 _PROVIDER_FAILURES: Final = 3
-
 # Pages beyond these can hardly come up before the limit does.
 _QUEUE_FACTOR: Final = 5
-
 _QUEUE_BASE: Final = 10_000
-
 # Workers in a row that die while they work on a page and on no other that is suspected.
 _MOST_DEATHS: Final = 5
 
@@ -179,10 +167,8 @@ _MOST_DEATHS: Final = 5
 class CrawlTurn:
     """A worker's turn at a crawl that others may have begun, and others may go on with.
 
-    Attributes:
-        number: Higher than that of every turn before; who had one of those can write no more.
-        is_over: Tells whether no further page may be begun.
-        page_s: Seconds after which a page is given up.
+    Who had a turn with a lower number can write no more. `is_over` tells whether no further page
+    may be begun; a page is given up after `page_s` seconds.
     """
 
     number: int
@@ -190,32 +176,17 @@ class CrawlTurn:
     page_s: float = 300.0
 
 
-class ListedPage(Protocol):
-    """A page as a site lists it."""
+class SiteList(Protocol):
+    """Knows which pages a site lists itself, in a sitemap."""
 
-    @property
-    def url(self) -> str:
-        """Canonical URL."""
-
-    @property
-    def lastmod(self) -> datetime | None:
-        """When the site says it was last changed."""
+    async def entries(
+        self, start_url: str, *, limit: int, named: Sequence[str] = ()
+    ) -> Sequence[SitemapEntry]:
+        """Pages of the site; `named` are sitemaps that a page of it names."""
 
 
-class CrawlRun:
-    """One run of one crawl.
-
-    Args:
-        acquirer: Gets single pages into the corpus.
-        state: Keeps the queue.
-        record: The crawl, new or left unfinished by an earlier run.
-        start: Canonical URL of its first page.
-        options: How far to go.
-        on_progress: Told after each page.
-        turn: For how long; None until the end.
-        suspects: Held while a page is visited that a worker may have died of, so that of all crawls
-            of this worker only one does that.
-    """
+class _CrawlRun:
+    """One run of one crawl, for a turn or until its end."""
 
     def __init__(
         self,
@@ -225,13 +196,14 @@ class CrawlRun:
         start: str,
         options: CrawlOptions,
         on_progress: CrawlProgressCallback | None,
-        turn: CrawlTurn | None = None,
-        *,
+        turn: CrawlTurn | None,
         suspects: asyncio.Lock,
     ) -> None:
         self.record = record
-        self.start = start
-        self.options = options
+        self.tally = CrawlTally()
+        self._start = start
+        self._options = options
+        self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * options.max_pages
         self._acquirer = acquirer
         self._state = state
         self._on_progress = on_progress
@@ -239,34 +211,35 @@ class CrawlRun:
         self._suspects = suspects
         self._scope = self._scope_around(record.roots or (start,))
         self._guard = TrapGuard(TrapLimits.for_pages(options.max_pages))
-        self._tally = CrawlTally()
         self._queue = CrawlQueue(state, record.id)
         self._known = 0
         self._waiting = 0
         self._ended: deque[float] = deque(maxlen=_PACE_PAGES)
         self._provider_failures = 0
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether nobody else works at the crawl, so that it may be forgotten."""
-        return self._turn is None
-
-    @property
-    def queue_limit(self) -> int:
-        """Pages the crawl takes note of."""
-        return _QUEUE_BASE + _QUEUE_FACTOR * self.options.max_pages
-
-    async def visit_start(self) -> None:
-        """Obtain the start page and queue its links.
+    async def open(self, site_list: SiteList | None) -> None:
+        """Obtain the start page, and queue its links and the pages that the site itself lists.
 
         Raises:
-            FetchError: It could not be obtained.
+            FetchError: The start page could not be obtained.
         """
-        first = QueuedPage(self.start, depth=0)
-        await self._state.add(self.record.id, [first])
-        page = await self._acquire(first, is_start=True)
-        self._scope = self._scope_around((self.start, page.url))
-        await self._take_in(first, page)
+        crawl, first = self.record.id, QueuedPage(self._start, depth=0)
+        try:
+            await self._state.add(crawl, [first])
+            page = await self._acquire(first, is_start=True)
+            self._scope = self._scope_around((self._start, page.url))
+            await self._take_in(first, page)
+        except WebRAGError:
+            if self._turn is None:  # nobody else works at it
+                await self._state.end(crawl)
+            raise
+        if site_list is not None and self._options.depth != 0:
+            named = await self._state.sitemaps(page.page_id)
+            listed = await site_list.entries(self._start, limit=self._queue_limit, named=named)
+            pages = self._wanted({each.url: each.lastmod for each in listed}, depth=1)
+            self._count_added(pages, await self._state.add(crawl, pages))
+        await self._state.set_roots(crawl, self._scope.roots)
+        self._waiting = await self._state.queued(crawl)
 
     async def remember(self) -> None:
         """Bring the counts of an interrupted run back."""
@@ -279,17 +252,6 @@ class CrawlRun:
             self._known += 1
         self._waiting = await self._state.queued(self.record.id)
 
-    async def enqueue_listed(self, listed: Iterable[ListedPage]) -> None:
-        """Queue pages of the site's own list, as if the start page linked to them."""
-        newest = {page.url: page.lastmod for page in listed}
-        pages = self._wanted(newest, depth=1, newest=newest)
-        self._count_added(pages, await self._state.add(self.record.id, pages))
-
-    async def opened(self) -> None:
-        """Note that the start page and the site's list are dealt with."""
-        await self._state.set_roots(self.record.id, self._scope.roots)
-        self._waiting = await self._state.queued(self.record.id)
-
     async def work(self) -> None:
         """Visit pages until none is left or the crawl must end."""
         if self._turn is not None:
@@ -298,19 +260,15 @@ class CrawlRun:
         if self._turn is not None:
             await self._state.remember(self.record.id, self._guard.learned())
 
-    def note_degraded(self, sentence: str) -> None:
-        """Remember what a page source had to say."""
-        self._tally.note_degraded(sentence)
-
     async def report(self) -> SiteReport:
         """What this run did."""
-        tally = self._tally
+        tally = self.tally
         queued = await self._state.queued(self.record.id)
         down = tally.site_is_down and queued > 0
-        full = self.record.visited + tally.visited >= self.options.max_pages
+        full = self.record.visited + tally.visited >= self._options.max_pages
         left: Literal["limit", "paused"] = "limit" if full or self._turn is None else "paused"
         return SiteReport(
-            start_url=self.start,
+            start_url=self._start,
             pages=dict(tally.pages),
             failed=dict(tally.failed.most_common()),
             failures=tally.failures,
@@ -330,7 +288,8 @@ class CrawlRun:
             if self._is_over():
                 return
             if entry.attempts > _MOST_DEATHS:  # the first of them in company
-                await self._give_up(entry, f"{_MOST_DEATHS} workers ended while they worked on it")
+                why = f"{_MOST_DEATHS} workers ended while they worked on it"
+                await self._miss(entry, await self._acquirer.give_up(entry.url, why))
             else:
                 async with self._suspects:
                     await self._visit(entry)
@@ -344,9 +303,9 @@ class CrawlRun:
                 await self._queue.done([entry.url])
 
     def _is_over(self) -> bool:
-        visited = self.record.visited + self._tally.visited + self._queue.under_way
+        visited = self.record.visited + self.tally.visited + self._queue.under_way
         is_over = self._turn is not None and self._turn.is_over()
-        return is_over or visited >= self.options.max_pages or self._tally.site_is_down
+        return is_over or visited >= self._options.max_pages or self.tally.site_is_down
 
     async def _refuse(self, entry: QueuedPage) -> bool:
         if not entry.outside and self._guard.may_wait(entry.url):
@@ -369,20 +328,25 @@ class CrawlRun:
             await self._leave_alone(entry, "forbidden by robots.txt")
             return
         except WebRAGError as error:
-            await self._miss(entry, error)
-            failure: WebRAGError | None = error
+            failure = error
         else:
             self._provider_failures = 0
-            failure = await self._take_in_or_miss(entry, page)
-        if failure is None:
-            self._report_progress(entry.url, page.outcome)
-        else:
-            self._report_progress(entry.url, "failed", str(failure))
+            try:
+                await self._take_in(entry, page)
+            except WebRAGError:
+                raise
+            except Exception as error:  # noqa: BLE001 - what a page links to must not end the crawl
+                failure = unexpected_failure(entry.url, error)
+            else:
+                self._report_progress(entry.url, page.outcome)
+                return
+        await self._miss(entry, failure)
+        self._report_progress(entry.url, "failed", str(failure))
 
     async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
         # Always as a refresh: when a due page cannot be had, a crawl must say so.
         since = self.record.started_at
-        if not self.options.refresh:
+        if not self._options.refresh:
             since = self._acquirer.due_before(since)
             since = since if entry.newest is None else max(since, entry.newest)
         limit = asyncio.timeout(self._turn.page_s if self._turn else None)
@@ -396,9 +360,9 @@ class CrawlRun:
                     entry.url,
                     refresh=True,
                     since=since,
-                    version=self.options.version or "",
+                    version=self._options.version or "",
                     admits=None if is_start else self._scope.admits,
-                    fresh=self.options.refresh or entry.newest is not None,
+                    fresh=self._options.refresh or entry.newest is not None,
                     on_fetched=begin if self._turn else None,
                 )
         except TimeoutError:
@@ -407,34 +371,23 @@ class CrawlRun:
             why = f"it was not done within {self._turn.page_s:g} seconds"
             raise await self._acquirer.give_up(entry.url, why) from None
 
-    async def _take_in_or_miss(self, entry: QueuedPage, page: AcquiredPage) -> WebRAGError | None:
-        try:
-            await self._take_in(entry, page)
-        except WebRAGError:
-            raise
-        except Exception as error:  # noqa: BLE001 - what a page links to must not end the crawl
-            failure = unexpected_failure(entry.url, error)
-            await self._miss(entry, failure)
-            return failure
-        return None
-
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
-        view = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
-        follow = self.options.depth is None or entry.depth < self.options.depth
-        links = self._wanted(view.links, depth=entry.depth + 1) if follow else []
+        found, text = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
+        follow = self._options.depth is None or entry.depth < self._options.depth
+        links = self._wanted(dict.fromkeys(found), depth=entry.depth + 1) if follow else []
         seen, added = await self._state.visited(
             self.record.id, entry.url, stored_as=page.url, links=links
         )
         self._waiting -= 1
         self._count_added(links, added)
-        self._tally.obtained(page)
+        self.tally.obtained(page)
         self._guard.note_obtained(
-            entry.url, text_signature(view.text), words=words_hash(view.text), is_alias=seen
+            entry.url, text_signature(text), words=words_hash(text), is_alias=seen
         )
 
     async def _miss(self, entry: QueuedPage, error: WebRAGError) -> None:
         _log.info("%s was not obtained: %s", entry.url, error)
-        self._tally.missed(entry.url, error)
+        self.tally.missed(entry.url, error)
         self._guard.note_failed(entry.url)
         if isinstance(error, ProviderError):
             self._provider_failures += 1
@@ -442,39 +395,32 @@ class CrawlRun:
                 raise error
         self._waiting -= 1
         await self._state.visited(self.record.id, entry.url, links=[])
-        if self._tally.site_is_down:
+        if self.tally.site_is_down:
             # They are tried again when the crawl goes on.
-            await self._state.requeue(self.record.id, self._tally.unanswered)
-
-    async def _give_up(self, entry: QueuedPage, why: str) -> None:
-        await self._miss(entry, await self._acquirer.give_up(entry.url, why))
+            await self._state.requeue(self.record.id, self.tally.unanswered)
 
     async def _leave_alone(self, entry: QueuedPage, reason: str) -> None:
-        self._tally.left_alone(entry.url, reason)
+        self.tally.left_alone(entry.url, reason)
         self._waiting -= 1
         await self._state.skip(self.record.id, [entry.url])
 
-    def _wanted(
-        self, urls: Iterable[str], *, depth: int, newest: dict[str, datetime | None] | None = None
-    ) -> list[QueuedPage]:
-        """Pages to queue, counted as known."""
+    def _wanted(self, urls: Mapping[str, datetime | None], *, depth: int) -> list[QueuedPage]:
+        """Pages to queue, counted as known; each comes with when it was last changed."""
         pages: dict[str, QueuedPage] = {}
-        for found in urls:
+        for found, newest in urls.items():
             url = without_session(found)
             if url in pages:
                 continue
             reason = self._scope.reason_against(url)
-            if reason is None and self._known >= self.queue_limit:
+            if reason is None and self._known >= self._queue_limit:
                 reason = "more pages than one crawl takes note of"
             if reason is None:
                 reason = self._guard.admit(url, depth)
             if reason is None:
-                date = newest.get(found) if newest else None
-                outside = not self._scope.in_folder(url)
-                pages[url] = QueuedPage(url, depth, outside, date)
+                pages[url] = QueuedPage(url, depth, not self._scope.in_folder(url), newest)
                 self._known += 1
             elif self._scope.admits(url):
-                self._tally.left_alone(url, reason)
+                self.tally.left_alone(url, reason)
         return list(pages.values())
 
     def _count_added(self, pages: Sequence[QueuedPage], added: set[str]) -> None:
@@ -485,19 +431,19 @@ class CrawlRun:
         self._waiting += len(added)
 
     def _scope_around(self, roots: Sequence[str]) -> CrawlScope:
-        options = self.options
+        options = self._options
         return CrawlScope.of(options.scope, roots, options.include, options.exclude)
 
     def _report_progress(self, url: str, outcome: PageOutcome, reason: str = "") -> None:
         if self._on_progress is None:
             return
-        tally = self._tally
+        tally = self.tally
         done = self.record.visited + tally.visited
         self._ended.append(time.monotonic())
         self._on_progress(
             CrawlProgress(
                 done=done,
-                queued=max(0, min(self._waiting, self.options.max_pages - done)),
+                queued=max(0, min(self._waiting, self._options.max_pages - done)),
                 failed=tally.failed.total(),
                 pages_per_second=self._pace(),
                 url=url,
@@ -519,21 +465,8 @@ def _stop_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-class SiteList(Protocol):
-    """Knows which pages a site lists itself, in a sitemap."""
-
-    async def entries(self, start_url: str, *, limit: int) -> Sequence[ListedPage]:
-        """Pages of the site; none when it lists none or cannot be asked."""
-
-
 class SiteCrawler:
-    """Crawls sites; one object may run several crawls at a time.
-
-    Args:
-        acquirer: Gets single pages into the corpus.
-        state: Keeps the queues.
-        site_list: Finds pages no link leads to; None to follow links only.
-    """
+    """Crawls sites, by links and by `site_list`; one object may run several crawls at a time."""
 
     def __init__(
         self, acquirer: PageAcquirer, state: CrawlState, site_list: SiteList | None = None
@@ -553,15 +486,9 @@ class SiteCrawler:
     ) -> SiteReport:
         """Visit the pages of a site, or go on with a crawl that was interrupted.
 
-        Pages are found by links and by the site's own list. Every page is stored as soon as it is
-        obtained; cancelling keeps what is stored, and the same call goes on from there.
-
-        Args:
-            start_url: First page.
-            options: How far to go.
-            on_progress: Told after each page; called on the event loop, must return quickly.
-            turn: Do only a part of it. The crawl is kept at its end: `JobQueue.end_turn` forgets it
-                when the job is done.
+        Every page is stored as soon as it is obtained; cancelling keeps what is stored, and the
+        same call goes on from there. `on_progress` is called on the event loop after each page. In
+        a `turn` only a part is done, and the crawl kept: `JobQueue.end_turn` forgets it at the end.
 
         Raises:
             InputError: The URL or a pattern cannot be used.
@@ -574,36 +501,17 @@ class SiteCrawler:
         CrawlScope.of(options.scope, [start], options.include, options.exclude)
         state = self._state if turn is None else self._state.in_turn(turn.number)
         record = await state.begin(options.key(start))
-        run = CrawlRun(
-            self._acquirer,
-            state,
-            record,
-            start,
-            options,
-            on_progress,
-            turn,
-            suspects=self._suspects,
+        run = _CrawlRun(
+            self._acquirer, state, record, start, options, on_progress, turn, self._suspects
         )
         await run.remember()
-        with listening(run.note_degraded), patiently():
+        with listening(run.tally.note_degraded), patiently():
             if record.is_resumed:
                 _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
             else:
-                await self._open(run)
+                await run.open(self._site_list)
             await run.work()
         report = await run.report()
         if report.ended != "unreachable" and turn is None:
             await state.end(record.id)
         return report
-
-    async def _open(self, run: CrawlRun) -> None:
-        try:
-            await run.visit_start()
-        except WebRAGError:
-            if run.is_alone:
-                await self._state.end(run.record.id)
-            raise
-        if self._site_list is not None and run.options.depth != 0:
-            listed = await self._site_list.entries(run.start, limit=run.queue_limit)
-            await run.enqueue_listed(listed)
-        await run.opened()

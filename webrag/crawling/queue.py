@@ -16,24 +16,21 @@ from webrag.postgres.execution import Rows, fetch
 
 _Connection = AsyncConnection[Any]
 
-_QUEUED, _VISITED, _SKIPPED = 0, 1, 2
-
-_OBTAINED = 3  # came in under another address, which was counted
-
+# OBTAINED came in under another address, which was counted.
+_QUEUED, _VISITED, _SKIPPED, _OBTAINED = range(4)
 # What was seen of a site a week ago says little about it now.
 _KEPT = timedelta(days=7)
-
 _BATCH = 5_000
+_WINDOW: Final = 32
+_NEXT_FIELDS = "url, depth, outside, newest, attempts"
+_SET_STATE = "update {crawl_urls} set state = %s where crawl = %s and url = any(%s)"
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlRecord:
-    """One unfinished crawl.
+    """One unfinished crawl; `roots` are the start page's addresses, empty until it was obtained.
 
-    Attributes:
-        roots: Addresses of the start page; empty until it was obtained.
-        started_at: When the crawl began, in whichever process.
-        visited: Pages that count towards its limit so far.
+    `visited` are the pages that count towards its limit so far.
     """
 
     id: int
@@ -49,10 +46,9 @@ class CrawlRecord:
 
 @dataclass(frozen=True, slots=True)
 class QueuedPage:
-    """A page to visit.
+    """A page to visit, so many links from the start page.
 
     Attributes:
-        depth: Links from the start page.
         outside: Not below the start page's folder, or put off; visited after all others.
         newest: When the site says it was last changed, if it does.
         attempts: Workers in a row that have begun with it and did not say what became of it.
@@ -69,28 +65,11 @@ class TurnLostError(WebRAGError):
     """Catch it to stop a crawl that another worker has taken over; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageView:
-    """What a crawl needs to know of a page it has just obtained.
-
-    Attributes:
-        links: Targets this crawl does not know yet, without `nofollow`, in page order.
-        text: Beginning of the page's text.
-    """
-
-    links: tuple[str, ...]
-    text: str
-
-
 class CrawlState:
     """The queues of all crawls of one collection; safe to share between tasks and processes.
 
-    All methods raise StorageError when the database fails.
-
-    Args:
-        database: Holds them.
-        turn: Only who has this turn at a crawl may change it; None for crawls of one process,
-            which take no turns.
+    All methods raise StorageError when the database fails. Only who has the `turn` at a crawl may
+    change it; it is None for crawls of one process, which take no turns.
     """
 
     def __init__(self, database: Database, turn: int | None = None) -> None:
@@ -106,11 +85,7 @@ class CrawlState:
         return CrawlState(self._database, turn)
 
     async def begin(self, key: str) -> CrawlRecord:
-        """Start a crawl, or give the one with this key that was left unfinished.
-
-        Args:
-            key: Equal for equal start pages and options.
-        """
+        """Start a crawl, or give the one left unfinished with this key, equal for equal options."""
         now = datetime.now(UTC)
         forget = self._sql(
             "delete from {crawls} c where started_at < %s and not exists"
@@ -154,41 +129,26 @@ class CrawlState:
         Pages under way are left out.
         """
         statement = (
-            "select url, depth, outside, newest, attempts from {crawl_urls}"
+            f"select {_NEXT_FIELDS} from {{crawl_urls}}"
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
             " order by outside, depth, id limit %s"
         )
-
-        return [
-            QueuedPage(*row) for row in await self._run(statement, (crawl, list(under_way), limit))
-        ]
+        rows = await self._run(statement, (crawl, list(under_way), limit))
+        return [QueuedPage(*row) for row in rows]
 
     async def begun(self, crawl: int) -> list[QueuedPage]:
         """Give the pages that a worker has begun with and not finished, the least tried first."""
         statement = (
-            "select url, depth, outside, newest, attempts from {crawl_urls}"
+            f"select {_NEXT_FIELDS} from {{crawl_urls}}"
             " where crawl = %s and state = 0 and attempts > 0"
             " order by attempts, outside, depth, id"
         )
         return [QueuedPage(*row) for row in await self._run(statement, (crawl,))]
 
     async def begin_page(self, crawl: int, url: str, attempt: int) -> None:
-        """Remember that a worker begins with a page, which may be its end.
-
-        Args:
-            crawl: Which crawl.
-            url: As it was queued.
-            attempt: Workers in a row that have begun with it, this one included.
-        """
-
-        async def work(connection: _Connection) -> None:
-            await self._lock(connection, crawl)
-            statement = self._sql(
-                "update {crawl_urls} set attempts = %s where crawl = %s and url = %s"
-            )
-            await connection.execute(statement, (attempt, crawl, url))
-
-        await self._database.run(work)
+        """Remember that a worker begins with a page, the `attempt`-th in a row that does."""
+        statement = "update {crawl_urls} set attempts = %s where crawl = %s and url = %s"
+        await self._in_order(crawl, statement, (attempt, crawl, url))
 
     async def learned(self, crawl: int) -> bytes | None:
         """What a turn before has learned of the site; None after the first."""
@@ -214,8 +174,15 @@ class CrawlState:
                 return
             last = rows[-1][0]
 
-    async def view(self, crawl: int, page_id: int, *, text_chars: int) -> PageView:
-        """Read what a crawl needs of a stored page."""
+    async def view(
+        self, crawl: int, page_id: int, *, text_chars: int
+    ) -> tuple[tuple[str, ...], str]:
+        """Read what a crawl needs of a page it has just obtained.
+
+        Returns:
+            Targets that this crawl does not know yet, without `nofollow`, in page order, and the
+            beginning of the page's text.
+        """
         links = self._sql(
             """
             select l.url from (
@@ -228,19 +195,24 @@ class CrawlState:
         )
         text = self._sql("select left(markdown, %s) from {documents} where id = %s")
 
-        async def work(connection: _Connection) -> PageView:
+        async def work(connection: _Connection) -> tuple[tuple[str, ...], str]:
             found = await (await connection.execute(links, (page_id, crawl))).fetchall()
             row = await (await connection.execute(text, (text_chars, page_id))).fetchone()
-            return PageView(tuple(url for (url,) in found), row[0] if row is not None else "")
+            return tuple(url for (url,) in found), row[0] if row is not None else ""
 
         return await self._database.run(work, snapshot=True)
 
-    async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
-        """Put pages into the queue.
+    async def sitemaps(self, page_id: int) -> list[str]:
+        """Give the addresses of sitemaps that a stored page names, in its order."""
+        statement = (
+            "select named.address from {documents}, jsonb_array_elements(map_marks) as marks (mark),"
+            " jsonb_array_elements_text(mark -> 'urls') as named (address)"
+            " where id = %s and mark ->> 'kind' = 'sitemap'"
+        )
+        return [url for (url,) in await self._run(statement, (page_id,))]
 
-        Returns:
-            Those that are new to the crawl; none when another process has ended it.
-        """
+    async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
+        """Put pages into the queue, and give those that are new; none when the crawl was ended."""
 
         async def work(connection: _Connection) -> set[str]:
             return await self._add(connection, crawl, pages) if pages else set()
@@ -250,13 +222,7 @@ class CrawlState:
     async def visited(
         self, crawl: int, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]
     ) -> tuple[bool, set[str]]:
-        """Take a page out of the queue and put its links in.
-
-        Args:
-            crawl: Which crawl.
-            url: As it was queued.
-            stored_as: Canonical URL of the page that was obtained.
-            links: New pages.
+        """Take a page out of the queue, stored under a canonical URL, and put its links in.
 
         Returns:
             Whether the page had been visited under its canonical URL before, and the links that
@@ -267,14 +233,14 @@ class CrawlState:
         async def work(connection: _Connection) -> tuple[bool, set[str]]:
             added = await self._add(connection, crawl, links)
             known = alias is not None and await self._visit(connection, crawl, alias)
-            await self._set_state(connection, crawl, [url], _VISITED)
+            await connection.execute(self._sql(_SET_STATE), (_VISITED, crawl, [url]))
             return known, added
 
         return await self._database.run(work)
 
     async def skip(self, crawl: int, urls: Sequence[str]) -> None:
         """Take pages out of the queue that do not count as visited."""
-        await self._move(crawl, urls, _SKIPPED)
+        await self._in_order(crawl, _SET_STATE, (_SKIPPED, crawl, list(urls)))
 
     async def put_off(self, crawl: int, url: str) -> None:
         """Let a page wait until all others are visited."""
@@ -284,7 +250,7 @@ class CrawlState:
 
     async def requeue(self, crawl: int, urls: Sequence[str]) -> None:
         """Put visited pages back into the queue, at their place."""
-        await self._move(crawl, urls, _QUEUED)
+        await self._in_order(crawl, _SET_STATE, (_QUEUED, crawl, list(urls)))
 
     async def queued(self, crawl: int) -> int:
         """Number of pages that wait."""
@@ -292,10 +258,12 @@ class CrawlState:
         ((number,),) = await self._run(statement, (crawl,))
         return int(number)
 
-    async def _move(self, crawl: int, urls: Sequence[str], state: int) -> None:
+    async def _in_order(self, crawl: int, statement: str, values: tuple[Any, ...]) -> None:
+        """Run a statement that no other writer of the crawl comes between."""
+
         async def work(connection: _Connection) -> None:
             await self._lock(connection, crawl)
-            await self._set_state(connection, crawl, urls, state)
+            await connection.execute(self._sql(statement), values)
 
         await self._database.run(work)
 
@@ -351,14 +319,6 @@ class CrawlState:
         await connection.execute(upsert, (url, _OBTAINED, crawl))
         return False
 
-    async def _set_state(
-        self, connection: _Connection, crawl: int, urls: Sequence[str], state: int
-    ) -> None:
-        statement = self._sql(
-            "update {crawl_urls} set state = %s where crawl = %s and url = any(%s)"
-        )
-        await connection.execute(statement, (state, crawl, list(urls)))
-
     async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
         """The rows of a statement on its own; none if it gives none."""
         text = self._sql(statement)
@@ -369,16 +329,8 @@ class CrawlState:
         return sql.SQL(text).format(**{name: table(self._collection, name) for name in names})
 
 
-_WINDOW: Final = 32
-
-
 class CrawlQueue:
-    """A small window on the queue of one crawl; it belongs to one event loop.
-
-    Args:
-        state: Holds the queue.
-        crawl: Which crawl.
-    """
+    """A small window on the queue of one crawl; it belongs to one event loop."""
 
     def __init__(self, state: CrawlState, crawl: int) -> None:
         self._state = state
@@ -398,15 +350,10 @@ class CrawlQueue:
         is_over: Callable[[], bool],
         refuse: Callable[[QueuedPage], Awaitable[bool]],
     ) -> QueuedPage | None:
-        """Give the next page, waiting while others may still find some.
+        """Give the next page, waiting while others may still find some; None when nothing is left.
 
-        Args:
-            is_over: Tells whether no further page may be begun.
-            refuse: Takes a page out of the queue when it must not be visited any more, and
-                tells whether it did.
-
-        Returns:
-            None when there is nothing left to do.
+        `is_over` tells whether no further page may be begun; `refuse` takes a page out of the queue
+        that must not be visited any more, and tells whether it did.
         """
         async with self._changed:
             while not is_over():

@@ -18,15 +18,11 @@ _REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A glob over the path of a URL.
+    """A glob over the path of a URL, as written and as names to match one after the other.
 
     `*` stands for any characters within one folder or file name, `**` for any folders, `?` for
     one character. A pattern without a slash at its start may begin at any folder; one with a
     slash at its end covers everything below.
-
-    Attributes:
-        text: As the user wrote it.
-        segments: Folder and file names to match, one after the other.
     """
 
     text: str
@@ -34,15 +30,7 @@ class PathPattern:
 
     @classmethod
     def parse(cls, text: str, *, option: str) -> "PathPattern":
-        """Read a pattern.
-
-        Args:
-            text: What the user wrote.
-            option: Name of the option, for messages.
-
-        Raises:
-            InputError: It cannot be meant as a pattern; the message says what is allowed.
-        """
+        """Read the pattern of a named option, or raise InputError that says what is allowed."""
         problem = _problem(text)
         if problem:
             raise InputError(
@@ -69,13 +57,10 @@ class PathPattern:
 
 @dataclass(frozen=True, slots=True)
 class CrawlScope:
-    """Pages that one crawl covers.
+    """Pages that one crawl covers: below the folder of a root, or its whole site.
 
-    Attributes:
-        kind: `folder` covers what lies below the folder of a root, `site` the whole host.
-        roots: The start page as named and as its site calls it; canonical URLs.
-        include: Only pages that match one of these; empty for all.
-        exclude: No page that matches one of these.
+    `roots` are the start page as named and as its site calls it. Only pages that match one of
+    `include` are covered, all if it is empty, and none that matches one of `exclude`.
     """
 
     kind: Literal["site", "folder"]
@@ -91,11 +76,7 @@ class CrawlScope:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
     ) -> "CrawlScope":
-        """The scope described by pattern texts.
-
-        Raises:
-            InputError: A pattern cannot be read.
-        """
+        """The scope described by pattern texts; raises InputError where one cannot be read."""
         return cls(
             kind,
             tuple(dict.fromkeys(roots)),

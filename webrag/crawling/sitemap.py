@@ -4,15 +4,14 @@ import itertools
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ada_url import URL
 
 from webrag.concurrency import in_background
-from webrag.errors import FetchError, InputError
-from webrag.ingestion.addresses import canonical_url, parent_urls, site_of
+from webrag.errors import FetchError
+from webrag.ingestion.addresses import canonical_url, link_target, parent_urls, site_of
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.sitemap import MAX_LISTED, MAX_TEXT_BYTES, parse_sitemap
@@ -31,13 +30,10 @@ _USUAL_NAMES = ("sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml")
 _MARKDOWN_LINK = re.compile(r"\]\(\s*+<?([^()\s<>]{1,4000}+)")
 
 
-@dataclass(frozen=True)
-class SitemapEntry:
-    """One page that a site lists.
+class SitemapEntry(NamedTuple):
+    """One page of the site that the list was asked for, by its canonical URL.
 
-    Attributes:
-        url: Canonical URL, on the site the list was asked for.
-        lastmod: When the site says it was last changed (UTC), None when it does not say.
+    `lastmod` is when the site says it was last changed (UTC), None when it does not say.
     """
 
     url: str
@@ -45,40 +41,28 @@ class SitemapEntry:
 
 
 class SitemapReader:
-    """Reads sitemaps with the manners and guards of the functions it is given.
-
-    Args:
-        fetch_bytes: Gives the body at an address; raises `FetchError` when it cannot.
-        declared_sitemaps: Gives the addresses a site's robots.txt names for its sitemaps.
-    """
+    """Reads sitemaps with the manners and guards of the functions it is given."""
 
     def __init__(self, fetch_bytes: FetchBytes, declared_sitemaps: DeclaredSitemaps) -> None:
         self._fetch_bytes = fetch_bytes
         self._declared = declared_sitemaps
 
-    async def entries(self, start_url: str, *, limit: int) -> list[SitemapEntry]:
-        """List pages of one site, in the order the site lists them, each once.
+    async def entries(
+        self, start_url: str, *, limit: int, named: Sequence[str] = ()
+    ) -> list[SitemapEntry]:
+        """List pages of one site, in the order the site lists them, each once, `limit` at most.
 
-        The sitemaps that robots.txt names are read, else `/sitemap.xml`, else those of other usual
-        names, else those of the folders above the page, else `/llms.txt`. At most 50 files are
-        asked for, and no page.
-
-        Args:
-            start_url: A page of the site; sitemaps about its first folder are read first.
-            limit: Upper bound on the result; 0 asks for nothing.
-
-        Returns:
-            Pages of the same site only. Empty when the site lists none or cannot be read.
-
-        Raises:
-            InputError: `start_url` is not an http(s) address.
+        The sitemaps that robots.txt names and those `named` by a page are read, else
+        `/sitemap.xml`, else those of other usual names, else those of the folders above the page,
+        else `/llms.txt`; those about the first folder of `start_url` come first. At most 50 files
+        are asked for, and no page. Empty when the site lists none or cannot be read.
         """
         start = canonical_url(start_url)
         run = _Run(self._fetch_bytes, start, limit)
         if limit <= 0:
             return []
         origin = URL(start).origin
-        await run.read([*await self._named(start)] or [f"{origin}/sitemap.xml"])
+        await run.read([*await self._declared_for(start), *named] or [f"{origin}/sitemap.xml"])
         if not run.found:
             await run.read([f"{origin}/{name}" for name in _USUAL_NAMES])
         if not run.found:
@@ -90,9 +74,9 @@ class SitemapReader:
             _log.info("%s lists no pages of its own; they are found by their links", origin)
         return list(run.found.values())
 
-    async def _named(self, start: str) -> list[str]:
+    async def _declared_for(self, start: str) -> Sequence[str]:
         try:
-            return list(await self._declared(start))
+            return await self._declared(start)
         except FetchError as error:
             _log.info("the sitemaps of %s are not known: %s", start, error)
             return []
@@ -111,48 +95,41 @@ class _Run:
 
     async def read(self, addresses: Sequence[str]) -> None:
         """Read sitemaps and those they name, level by level."""
-        level = [url for address in addresses if (url := _absolute(address, self._start))]
+        level = [url for address in addresses if (url := link_target(address, self._start))]
         for _ in range(_MAX_DEPTH):
             further: list[str] = []
             for address in self._nearest_first(level):
                 if self._is_done():
                     return
-                further += await self._read_one(address)
+                if body := await self._body(address):
+                    # Scanning 20 MB takes a noticeable part of a second, as do 50,000 addresses.
+                    further += await in_background(self._read_sitemap, body, address)
             level = further
 
     async def read_llms(self, address: str) -> None:
         """Read the links of an llms.txt."""
-        body = await self._body(address)
-        if body:
-            self._keep(await in_background(self._linked, body, address))
+        if body := await self._body(address):
+            await in_background(self._read_links, body, address)
 
-    async def _read_one(self, address: str) -> list[str]:
-        body = await self._body(address)
-        if not body:
-            return []
-        # Scanning 20 MB takes a noticeable part of a second, and so do 50,000 addresses.
-        entries, named = await in_background(self._read_sitemap, body, address)
-        self._keep(entries)
-        return named
-
-    def _read_sitemap(self, body: bytes, address: str) -> tuple[list[SitemapEntry], list[str]]:
+    def _read_sitemap(self, body: bytes, address: str) -> list[str]:
         sitemap = parse_sitemap(body)
-        named = (_absolute(href, address) for href in sitemap.sitemaps[:_MAX_FILES])
-        return self._entries(sitemap.pages, address), [target for target in named if target]
+        self._keep(sitemap.pages, address)
+        named = (link_target(href, address) for href in sitemap.sitemaps[:_MAX_FILES])
+        return [target for target in named if target]
 
-    def _linked(self, body: bytes, address: str) -> list[SitemapEntry]:
+    def _read_links(self, body: bytes, address: str) -> None:
         links = _MARKDOWN_LINK.finditer(decode(body[:MAX_TEXT_BYTES]))
-        listed = itertools.islice(links, MAX_LISTED)
-        return self._entries(((match.group(1), "") for match in listed), address)
+        self._keep(((match[1], "") for match in itertools.islice(links, MAX_LISTED)), address)
 
-    def _entries(self, listed: Iterable[tuple[str, str]], base: str) -> list[SitemapEntry]:
-        """The pages of this site among those a file lists."""
-        found = []
+    def _keep(self, listed: Iterable[tuple[str, str]], base: str) -> None:
+        """Take over the pages of this site among those a file lists."""
         for href, lastmod in listed:
-            url = _absolute(href, base)
+            if len(self.found) >= self._limit:
+                return
+            url = link_target(href, base)
             if url is not None and site_of(url) == self._site:
-                found.append(SitemapEntry(url, parse_date(lastmod) if lastmod else None))
-        return found
+                entry = SitemapEntry(url, parse_date(lastmod) if lastmod else None)
+                self.found.setdefault(url, entry)
 
     async def _body(self, url: str) -> bytes:
         if url in self._asked:
@@ -164,22 +141,9 @@ class _Run:
             _log.info("the sitemap %s was not read: %s", url, error)
             return b""
 
-    def _keep(self, entries: list[SitemapEntry]) -> None:
-        for entry in entries:
-            if len(self.found) >= self._limit:
-                return
-            self.found.setdefault(entry.url, entry)
-
     def _nearest_first(self, addresses: list[str]) -> list[str]:
         folder = URL(self._start).pathname.split("/")[1]
         return sorted(addresses, key=lambda address: not folder or folder not in address)
 
     def _is_done(self) -> bool:
         return len(self.found) >= self._limit or len(self._asked) >= _MAX_FILES
-
-
-def _absolute(href: str, base: str) -> str | None:
-    try:
-        return canonical_url(href, base) if href.strip() else None
-    except InputError:
-        return None

@@ -5,7 +5,7 @@ import json
 import re
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -13,27 +13,17 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
-
 # Odd constants without a pattern, one per word of a shingle.
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD], np.uint64)
-
 _LEAST_WORDS: Final = 20
-
 _BANDS: Final = 4  # texts that differ in up to 3 of 64 bits share one of four bands
-
 _BAND_BITS: Final = 64 // _BANDS
-
 _MOST_DIFFERENT_BITS: Final = 3
-
 _REMEMBERED: Final = 4_000
 
 
 def text_signature(text: str) -> int | None:
-    """64 bits that hardly differ between texts that hardly differ, numbers ignored.
-
-    Returns:
-        None for a text too short to be told from others.
-    """
+    """64 bits that hardly differ between texts that hardly differ; None for short texts."""
     words = _words(text)
     if len(words) < _LEAST_WORDS:
         return None
@@ -86,35 +76,23 @@ class KnownTexts:
 
 
 _UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
-
 _HEX = r"(?=[a-f]*[0-9])[0-9a-f]{8,}"
-
 _TOKEN = r"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{20,}"  # noqa: S105
-
 _CHANGING: Final = re.compile(
     rf"(?<![A-Za-z0-9])(?:{_UUID}|{_HEX}|{_TOKEN})(?![A-Za-z0-9])|[0-9]+", re.IGNORECASE
 )
-
 _VARIABLE: Final = "#"  # no path and no query holds one
-
-_SESSION_KEY_NAMES: Final = """
-aspsessionid cfid cftoken jsessionid oscsid phpsessid s sess session session_id sessionid sessid
-sid xtsid zenid
-"""
-
-_SESSION_KEYS: Final = frozenset(_SESSION_KEY_NAMES.split())
-
+_SESSION_KEYS: Final = frozenset(
+    """cfid cftoken jsessionid oscsid phpsessid sess session_id sessionid sessid xtsid
+    zenid""".split()  # noqa: SIM905
+)
 _SESSION_PATH: Final = re.compile(
     r";(?:jsessionid|sid|phpsessid|cfid|cftoken)=[^/;?]*|/\((?:[SAF]\([A-Za-z0-9_-]+\))+\)",
     re.IGNORECASE,
 )
-
 _SESSION_VALUE: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{12,}\Z")
-
 _SHORT_SESSION_KEYS: Final = frozenset({"s", "sid", "session"})
-
 _CALENDAR: Final = re.compile(r"(?:^|/)(?:1[89]|2[0-9])[0-9]{2}[/-](?:0?[1-9]|1[0-2])(?:[/-]|/?$)")
-
 _ENDING: Final = re.compile(r"\.[A-Za-z]{1,5}$")
 
 
@@ -128,13 +106,7 @@ def without_session(url: str) -> str:
 
 def url_pattern(url: str) -> str:
     """The path and query of a URL with numbers and ids replaced: what a program varies."""
-    query = "&".join(sorted(f"{key}={_plain(value)}" for key, value in parameters(url)))
-    return path_pattern(url) + (f"?{query}" if query else "")
-
-
-def folder_pattern(url: str) -> str:
-    """The folder of a URL with numbers and ids replaced, with a slash at its end."""
-    return _plain(urlsplit(url).path.rpartition("/")[0]) + "/"
+    return _path_and_query(url, _plain)
 
 
 def path_pattern(url: str) -> str:
@@ -144,7 +116,7 @@ def path_pattern(url: str) -> str:
 
 def varies(url: str) -> bool:
     """Whether a program could make more addresses like this one by counting."""
-    return url_pattern(url) != _unchanged(url)
+    return url_pattern(url) != _path_and_query(url, str)
 
 
 def is_calendar(url: str) -> bool:
@@ -156,7 +128,7 @@ def is_calendar(url: str) -> bool:
 
 def places(url: str) -> list[tuple[bool, str]]:
     """The page's folder itself, then with True everything below each folder above it."""
-    folder = folder_pattern(url)
+    folder = _plain(urlsplit(url).path.rpartition("/")[0]) + "/"
     names = folder.strip("/").split("/") if folder != "/" else []
     above = [f"/{'/'.join(names[:count])}/" if count else "/" for count in range(len(names) + 1)]
     return [(False, folder), *((True, path) for path in above)]
@@ -172,27 +144,22 @@ def _plain(text: str) -> str:
     return _CHANGING.sub(_VARIABLE, text)
 
 
-def _unchanged(url: str) -> str:
-    query = "&".join(sorted(f"{key}={value}" for key, value in parameters(url)))
-    return urlsplit(url).path + (f"?{query}" if query else "")
+def _path_and_query(url: str, shown: Callable[[str], str]) -> str:
+    query = "&".join(sorted(f"{key}={shown(value)}" for key, value in parameters(url)))
+    return shown(urlsplit(url).path) + (f"?{query}" if query else "")
 
 
 def _is_session(part: str) -> bool:
     key, _, value = part.partition("=")
     name = key.casefold()
-    if name.startswith("aspsessionid"):
-        return True
     if name in _SHORT_SESSION_KEYS:
         return _SESSION_VALUE.match(value) is not None
-    return name in _SESSION_KEYS
+    return name in _SESSION_KEYS or name.startswith("aspsessionid")
 
 
 _REMEMBERED_FOLDERS: Final = 2_000
-
 _TREE_FACTOR: Final = 2
-
 _SITE_FACTOR: Final = 5
-
 _VISITS_PER_NEW_TEXT: Final = 4
 
 
@@ -201,16 +168,11 @@ class TrapLimits:
     """Where each rule draws its line.
 
     Attributes:
-        depth: Links from the start page.
-        segments: Folders in a path.
-        repeats: Times one name may occur in a path.
-        parameters: Parameters in a query.
         trial: Pages visited of those whose addresses differ in numbers and ids, or in one query
             parameter, only, before what they say decides about the rest.
         share: Of such pages visited before all others.
         waiting: Of such addresses taken note of.
         per_deep: Pages of the site whose path has `deep_segments` or more.
-        deep_segments: Folders from which on a path is deep.
         per_facets: Pages of one path with two or more query parameters.
         key_sets: Combinations of query parameters of one path.
         failures: Failures in a row in one folder; twice as many in all below a folder, five
@@ -241,24 +203,20 @@ class TrapLimits:
         return cls(share=half, waiting=waiting, per_deep=quarter, per_facets=facets)
 
 
+@dataclass(slots=True)
 class _Folder:
     """What was met in a row in one folder, and in everything below it."""
 
-    __slots__ = ("duplicates", "failures")
-
-    def __init__(self) -> None:
-        self.failures = 0
-        self.duplicates = 0
+    failures: int = 0
+    duplicates: int = 0
 
 
+@dataclass(slots=True)
 class _Series:
-    """Pages whose addresses a program could have made by counting."""
+    """Pages whose addresses a program could have made by counting; the new ones told news."""
 
-    __slots__ = ("new", "visited")
-
-    def __init__(self) -> None:
-        self.visited = 0
-        self.new = 0  # that said what none before had said
+    visited: int = 0
+    new: int = 0
 
 
 class _Key(NamedTuple):
@@ -267,11 +225,7 @@ class _Key(NamedTuple):
 
 
 class TrapGuard:
-    """Keeps count of one crawl; its memory is bounded whatever the site.
-
-    Args:
-        limits: Where to draw the lines.
-    """
+    """Keeps count of one crawl; its memory is bounded whatever the site."""
 
     def __init__(self, limits: TrapLimits) -> None:
         self._limits = limits
@@ -301,32 +255,26 @@ class TrapGuard:
         values = json.loads(zlib.decompress(learned))
         self._counts = Counter(dict(values["counts"]))
         self._key_sets = {key: set(known) for key, known in values["key_sets"]}
-        for is_tree, path, failures, duplicates in values["folders"]:
-            folder = self._folders[is_tree, path] = _Folder()
-            folder.failures, folder.duplicates = failures, duplicates
+        for is_tree, path, *counts in values["folders"]:
+            self._folders[is_tree, path] = _Folder(*counts)
         self._closed = {(is_tree, path): why for is_tree, path, why in values["closed"]}
         self._texts.take_values(values["texts"])
-        for key, visited, new in values["series"]:
-            series = self._series[key] = _Series()
-            series.visited, series.new = visited, new
+        self._series = {key: _Series(*counts) for key, *counts in values["series"]}
         self._short_texts = set(values["short_texts"])
 
     def admit(self, url: str, depth: int) -> str | None:
-        """Take a page into the count.
-
-        Args:
-            url: Canonical, without session id.
-            depth: Links from the start page.
-
-        Returns:
-            Why the page must be left alone, as a clause for users; None when it is taken.
-        """
+        """Take a page, so many links from the start, into the count, or say to users why not."""
         reason = self._shape_reason(url, depth) or self.closed(url)
         if reason is not None:
             return reason
         keys = self._keys(url)
+        limits = {
+            "waiting": self._limits.waiting,
+            "deep": self._limits.per_deep,
+            "facets": self._limits.per_facets,
+        }
         for key in keys:
-            if self._counts[_hashed(key)] >= self._limit(key):
+            if self._counts[_hashed(key)] >= limits[key.rule]:
                 return _LIMIT_REASONS[key.rule]
         if self._too_many_key_sets(url):
             return _LIMIT_REASONS["facets"]
@@ -344,13 +292,10 @@ class TrapGuard:
         return next((self._closed[key] for key in places(url) if key in self._closed), None)
 
     def begin(self, url: str) -> str | None:
-        """Take a page into the count of those that are visited.
+        """Take a page into the count of those visited, or say to users why it is left alone.
 
         Pages in a series, numbered or told apart by a parameter, go on as long as one in four says
         something new: a manual's do, those of a program that counts do not.
-
-        Returns:
-            Why it must be left alone after all, as a clause for users; None when it is visited.
         """
         reason = self.closed(url)
         if reason is not None:
@@ -372,13 +317,9 @@ class TrapGuard:
     def note_obtained(
         self, url: str, signature: int | None, *, words: int = 0, is_alias: bool = False
     ) -> None:
-        """Learn from a page.
+        """Learn from a page by its `text_signature`, or by its `words_hash` where it has none.
 
-        Args:
-            url: As it was admitted.
-            signature: From `text_signature`.
-            words: From `words_hash`; counts where there is no signature.
-            is_alias: The page is another one that was obtained before.
+        An alias is another page that was obtained before.
         """
         is_known = signature is not None and self._texts.add(signature)
         if not is_alias and not is_known and self._is_new(signature, words):
@@ -431,14 +372,6 @@ class TrapGuard:
         if len(parameters(url)) > 1:
             keys.append(_Key("facets", path_pattern(url)))
         return keys
-
-    def _limit(self, key: _Key) -> int:
-        limits = self._limits
-        return {
-            "waiting": limits.waiting,
-            "deep": limits.per_deep,
-            "facets": limits.per_facets,
-        }[key.rule]
 
     def _too_many_key_sets(self, url: str) -> bool:
         names = sorted(key for key, _ in parameters(url))

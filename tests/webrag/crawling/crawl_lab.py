@@ -1,20 +1,15 @@
 """Crawlers of the real parts, and small sites for them to visit."""
 
 import random
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from webrag.crawling.crawl import SiteCrawler
 from webrag.crawling.queue import CrawlState
 from webrag.crawling.report import CrawlOptions
+from webrag.crawling.sitemap import SitemapEntry as Listed
 
 WORDS = ["node", "replica", "volume", "primary", "log", "lag", "retry", "quorum", "lease", "shard"]
-
-
-class Listed(NamedTuple):
-    url: str
-    lastmod: datetime | None = None
 
 
 class SiteList:
@@ -23,8 +18,11 @@ class SiteList:
     def __init__(self, *pages: Listed) -> None:
         self.pages = pages
 
-    async def entries(self, start_url: str, *, limit: int) -> list[Listed]:
+    async def entries(
+        self, start_url: str, *, limit: int, named: Sequence[str] = ()
+    ) -> list[Listed]:
         assert start_url
+        assert not named
         return list(self.pages)[:limit]
 
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from webrag.crawling.crawl import SiteCrawler
 from webrag.crawling.report import CrawlOptions, CrawlProgress
+from webrag.crawling.sitemap import SitemapReader
 from webrag.errors import FetchError, InputError
 
 from .crawl_lab import TREE, CrawlLab, Listed, loop, page
@@ -119,6 +121,23 @@ async def test_listed_pages_are_found_without_links(
     await crawl_lab.crawler(Listed(f"{site}/hidden")).crawl(f"{site}/", CrawlOptions())
 
     assert site.paths == ["/", "/hidden"]
+
+
+async def test_sitemap_that_only_the_named_page_names_is_read(
+    crawl_lab: CrawlLab, make_fetcher: Callable[..., Any], static_site: Callable[..., Any]
+) -> None:
+    link = '<link rel="sitemap" href="/maps/all.xml">'
+    pages = {"/": page("start").replace("<head>", f"<head>{link}"), "/hidden": page("hidden")}
+    site = static_site(pages)
+    pages["/maps/all.xml"] = f"<urlset><url><loc>{site}/hidden</loc></url></urlset>"
+    fetcher = make_fetcher()
+    site_list = SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps)
+
+    await SiteCrawler(crawl_lab.lab.acquirer, crawl_lab.state, site_list).crawl(
+        f"{site}/", CrawlOptions()
+    )
+
+    assert "/hidden" in site.paths
 
 
 async def test_page_the_site_lists_as_newer_is_asked_about(

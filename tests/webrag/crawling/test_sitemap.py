@@ -62,6 +62,17 @@ async def test_pages_are_listed_in_order_with_their_dates() -> None:
     ]
 
 
+async def test_sitemaps_that_a_page_names_are_read_beside_those_of_robots_txt() -> None:
+    maps = {f"{SITE}/maps/{name}.xml": urlset(f"{SITE}/{name}") for name in "ab"}
+    files = Files(maps, declared=["/maps/a.xml"])
+
+    found = await SitemapReader(files.fetch, files.named).entries(
+        f"{SITE}/", limit=10, named=[f"{SITE}/maps/b.xml"]
+    )
+
+    assert [entry.url for entry in found] == [f"{SITE}/a", f"{SITE}/b"]
+
+
 async def test_sitemaps_of_robots_txt_are_read_instead_of_the_usual_place() -> None:
     files = Files({f"{SITE}/maps/1.xml": urlset(f"{SITE}/a")}, declared=["/maps/1.xml"])
 
