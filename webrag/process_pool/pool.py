@@ -35,21 +35,8 @@ _END_TIMEOUT_S = 2.0
 # A page of the greatest size that is read gives about 30 MB; more would not fit in our own memory.
 _MAX_RESULT_BYTES = 64_000_000
 # What Python itself needs to start; everything else stays behind.
-_PASSED_ON = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "ORT_DISABLE_TELEMETRY",
-    "PATH",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "TMPDIR",
-)
+_PASSED_ON = """HOME LANG LC_ALL LD_LIBRARY_PATH ORT_DISABLE_TELEMETRY PATH PYTHONDONTWRITEBYTECODE
+PYTHONHOME PYTHONPATH SYSTEMROOT TEMP TMP TMPDIR""".split()  # noqa: SIM905
 # One thread does what there is to do; memory of more would count against the limit.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -58,12 +45,10 @@ _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 class Job(Generic[_T]):
     """What a process is to do.
 
-    Attributes:
-        factory: `module:function`; the function is called with `setup`, once in each process, and
-            returns the function that turns a request into a result. A generator function gives
-            its result in parts, of which the last is what it returns.
-        result: Type of the result, or of each of its parts; it is read from JSON.
-        setup: What the factory is called with; can be pickled and hashed.
+    The factory, named as `module:function`, is called with `setup`, which can be pickled and
+    hashed, once in each process, and returns the function that turns a request into a result. A
+    generator function gives its result in parts, of which the last is what it returns. `result`
+    is the type of each part, which is read from JSON.
     """
 
     factory: str
@@ -215,11 +200,9 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
-        """Prepare the pool; nothing is started.
+        """Prepare the pool for `workers` pieces of work at once; nothing is started.
 
-        Args:
-            workers: Pieces of work done at once.
-            timeout_s: Time each may take, start-up of the process not counted.
+        Each may take `timeout_s`, start-up of the process not counted.
         """
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(workers)
@@ -246,17 +229,7 @@ class WorkerPool:
     async def run(
         self, job: Job[_T], request: object, *, about: str, timeout_s: float | None = None
     ) -> _T:
-        """Do one piece of work that gives its result as a whole.
-
-        Args:
-            job: What to do.
-            request: What to do it with; can be pickled.
-            about: What it is about, for the log.
-            timeout_s: Time it may take; None for the pool's.
-
-        Raises:
-            WorkFailedError: It takes too long, needs too much memory, or fails.
-        """
+        """Do one piece of work that gives its result as a whole, as `run_parts` does."""
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         (result,) = await self.run_parts(job, request, about=about, limits_s=[limit_s])
         return result
@@ -264,32 +237,26 @@ class WorkerPool:
     async def run_parts(
         self, job: Job[_T], request: object, *, about: str, limits_s: Sequence[float]
     ) -> list[_T]:
-        """Do one piece of work that gives its result in parts.
+        """Do one piece of work that gives its result in parts, each in its own time.
 
-        Args:
-            job: What to do.
-            request: What to do it with; can be pickled.
-            about: What it is about, for the log.
-            limits_s: Time that each part may take.
+        The request can be pickled; what it is about is for the log.
 
         Raises:
             WorkFailedError: A part takes too long, needs too much memory, or fails.
         """
         async with self._slots:
             self._check_open()
-            parts: list[_T] = []
-            try:
-                await self._fill(parts, job, request, about, limits_s)
-            except _WorkerDied:
-                self._check_open()
-                # An idle worker may have been ended by the system; what kills twice is bad.
-                _log.warning("the process working on %s ended; trying once more", about)
-                parts.clear()
+            for is_last in (False, True):
+                parts: list[_T] = []
                 try:
                     await self._fill(parts, job, request, about, limits_s)
+                    break
                 except _WorkerDied as error:
                     self._check_open()
-                    raise WorkFailedError("died", "it ended the process", parts) from error
+                    if is_last:
+                        raise WorkFailedError("died", "it ended the process", parts) from error
+                    # An idle worker may have been ended by the system; what kills twice is bad.
+                    _log.warning("the process working on %s ended; trying once more", about)
             return parts
 
     async def aclose(self) -> None:
