@@ -3,7 +3,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.node_parser.webrag.segmentation import Piece, Segmenter, TokenCounter, trim
+from llama_index.node_parser.webrag.outline import Piece
+from llama_index.node_parser.webrag.segmentation import Segmenter, TokenCounter, trim
 
 
 def words(text: str) -> list[str]:

@@ -322,16 +322,12 @@ class _EventReader:
             self.outline.marks.append(Mark(start, end, "has_definition_list"))
         elif tag == "BlockQuote" and data is not None:
             self.outline.marks.append(Mark(start, end, "has_admonition"))
-            self._keep_title(line)
+            if line + 1 < len(self.lines.starts):  # a `[!NOTE]` line goes with what it labels
+                self.lines.open(line + 1, BreakCost.KEEP)
         if tag == "Paragraph" and not self._open:
             self.lines.paragraph[line] = 1
         if tag != "TableHead":
             self.lines.open(line, cost)
-
-    def _keep_title(self, line: int) -> None:
-        """Hold a `[!NOTE]` line to the text it labels."""
-        if line + 1 < len(self.lines.starts):
-            self.lines.open(line + 1, BreakCost.KEEP)
 
     def _block_cost(self) -> float:
         nesting = min(sum(self._depth[tag] for tag in _NESTED_IN), _MAX_NESTING)

@@ -6,14 +6,14 @@ can start it quickly. The cutting itself is in `segmentation`.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, Literal
 
 from .blocks import parse_outline
-from .outline import Heading
+from .outline import Heading, Piece
 from .rich_content import RichContent
-from .segmentation import Piece, Segmenter, TokenCounter, trim
+from .segmentation import Segmenter, TokenCounter, trim
 
 MAX_HEADING_CHARS: Final = 500
 """Characters of a heading that its chunks are told; 33,557 in manuals had 358 at most."""
@@ -36,12 +36,7 @@ class DocumentTooLargeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """How a text is cut.
-
-    Attributes:
-        parent_tokens: Tokens of a parent at most.
-        child_tokens: Tokens of a child at most.
-    """
+    """How a text is cut: tokens of a parent and of a child at most."""
 
     parent_tokens: int = 1000
     child_tokens: int = 256
@@ -49,18 +44,14 @@ class ChunkSizes:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A parent or child of one text.
+    """A parent or child of one text, with what it holds of rich content.
 
     Attributes:
         index: Number among the chunks of its level.
-        start: Offset of its first character.
-        end: Offset behind its last one.
         first_token: Tokens of the text before it.
         path: Headings above it, outermost first.
         parent: Number of its parent among all chunks; a parent's own number.
-        flags: Kinds of rich content in it.
-        images: Images in it, as plain dictionaries.
-        image_text: What they say and the text does not.
+        image_text: What its images say and the text does not.
         html: The HTML it came from, when it is a parent that markdown flattens.
     """
 
@@ -72,10 +63,10 @@ class Chunk:
     tokens: int
     path: tuple[str, ...]
     parent: int
-    flags: dict[str, bool]
-    images: list[dict[str, Any]]
-    image_text: str
-    html: str | None
+    flags: dict[str, bool] = field(default_factory=dict)
+    images: list[dict[str, Any]] = field(default_factory=list)
+    image_text: str = ""
+    html: str | None = None
 
 
 def cut_chunks(
@@ -88,12 +79,7 @@ def cut_chunks(
 ) -> list[Chunk]:
     """All chunks of a markdown text in page order, a parent before its children.
 
-    Args:
-        text: The markdown.
-        sizes: What they may hold.
-        tokenizer: Text to tokens.
-        html: The main content the markdown was made from.
-        base_url: What relative image addresses in it are resolved against.
+    Relative image addresses of the `html` that it was made from are resolved against `base_url`.
 
     Raises:
         DocumentTooLargeError: The text has more than `MAX_TEXT_CHARS` characters, or would become
@@ -104,21 +90,6 @@ def cut_chunks(
             f"It has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} can be cut."
         )
     return _Cutter(text, sizes, tokenizer).chunks(html, base_url)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """A chunk before it is known what is in it; `after` is where the next one starts."""
-
-    level: _Level
-    index: int
-    start: int
-    end: int
-    after: int
-    first_token: int
-    tokens: int
-    path: tuple[str, ...]
-    parent: int
 
 
 class _Cutter:
@@ -134,7 +105,7 @@ class _Cutter:
         self._heading_starts = [heading.start for heading in self._outline.headings]
 
     def chunks(self, html: str | None, base_url: str) -> list[Chunk]:
-        cuts: list[_Cut] = []
+        cuts: list[tuple[Chunk, int]] = []
         for cut in self._cuts():
             if len(cuts) == MAX_NODES:
                 raise DocumentTooLargeError(
@@ -143,20 +114,26 @@ class _Cutter:
                 )
             cuts.append(cut)
         rich = RichContent(self._text, self._outline, html, base_url)
-        return [_filled(cut, rich) for cut in cuts]
+        return [
+            replace(
+                chunk, **rich.of(chunk.start, chunk.end, after, with_html=chunk.level == "parent")
+            )
+            for chunk, after in cuts
+        ]
 
-    def _cuts(self) -> Iterator[_Cut]:
-        pieces = self._pieces()
+    def _cuts(self) -> Iterator[tuple[Chunk, int]]:
+        """Chunks without what is in them, and where the next one starts."""
+        count = self._counter.count
+        pieces = [
+            replace(unit, tokens=count(self._text[unit.start : unit.end]))
+            for unit in self._outline.units
+        ]
         if not pieces:
             return
-        offset = self._counter.count(self._text[: pieces[0].start]) if pieces[0].start else 0
-        parents = _plan_parents(
-            pieces,
-            self._segmenter,
-            limit=self._sizes.parent_tokens,
-            # A quarter of a child introduces; more is a passage of its own.
-            lead=self._sizes.child_tokens // 4,
-        )
+        offset = count(self._text[: pieces[0].start]) if pieces[0].start else 0
+        # A quarter of a child introduces; more is a passage of its own.
+        lead = self._sizes.child_tokens // 4
+        parents = _Planner(pieces, self._segmenter, self._sizes.parent_tokens, lead).plan()
         number = child_index = 0
         for index, group in enumerate(parents):
             parent = number
@@ -171,20 +148,6 @@ class _Cutter:
                 number += 1
                 child_index += 1
 
-    def _pieces(self) -> list[Piece]:
-        count = self._counter.count
-        return [
-            Piece(
-                unit.start,
-                unit.end,
-                count(self._text[unit.start : unit.end]),
-                unit.cost,
-                unit.prose,
-                unit.level,
-            )
-            for unit in self._outline.units
-        ]
-
     def _cut(
         self,
         level: _Level,
@@ -193,35 +156,14 @@ class _Cutter:
         offset: int,
         path: tuple[str, ...],
         parent: int,
-    ) -> _Cut:
+    ) -> tuple[Chunk, int]:
         start, end = trim(self._text, pieces[0].start, pieces[-1].end)
         tokens = sum(piece.tokens for piece in pieces)
-        return _Cut(level, index, start, end, pieces[-1].end, offset, tokens, path, parent)
+        return Chunk(level, index, start, end, offset, tokens, path, parent), pieces[-1].end
 
     def _path_at(self, offset: int) -> tuple[str, ...]:
         number = bisect_right(self._heading_starts, offset)
         return self._paths[number - 1] if number else ()
-
-
-def _filled(cut: _Cut, rich: RichContent) -> Chunk:
-    stretch = rich.stretch(cut.start, cut.end, after=cut.after)
-    html = None
-    if cut.level == "parent" and stretch.is_lossy:
-        html = rich.html(cut.start, cut.end)
-    return Chunk(
-        level=cut.level,
-        index=cut.index,
-        start=cut.start,
-        end=cut.end,
-        first_token=cut.first_token,
-        tokens=cut.tokens,
-        path=cut.path,
-        parent=cut.parent,
-        flags=stretch.flags,
-        images=stretch.images,
-        image_text=stretch.image_text,
-        html=html,
-    )
 
 
 def _heading_paths(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
@@ -256,25 +198,15 @@ def _shortened_path(path: list[str]) -> list[str]:
     return path[first:]
 
 
-def _plan_parents(
-    pieces: Sequence[Piece], segmenter: Segmenter, *, limit: int, lead: int
-) -> list[list[Piece]]:
-    """Group a page's pieces into parents.
+class _Planner:
+    """Groups a page's pieces into parents.
 
     A section with all its subsections is one parent when it fits; otherwise its own text and its
     subsections are parents of their own. So no parent holds a heading of its own or a higher
-    level, and an edit changes the parents of the sections around it only.
-
-    Args:
-        pieces: The whole page.
-        segmenter: Cuts stretches that have no other boundaries into even groups.
-        limit: Tokens of a parent at most.
-        lead: Own text of a section up to this many tokens goes with its first subsection.
+    level, and an edit changes the parents of the sections around it only. Own text of a section
+    up to `lead` tokens goes with its first subsection.
     """
-    return list(_Planner(pieces, segmenter, limit, lead).plan())
 
-
-class _Planner:
     def __init__(
         self, pieces: Sequence[Piece], segmenter: Segmenter, limit: int, lead: int
     ) -> None:

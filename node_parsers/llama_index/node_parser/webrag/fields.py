@@ -31,12 +31,10 @@ _NAMESPACE: Final = uuid.UUID("6f1f2d0e-5f0b-5b8c-9a55-3d6f0b0b7a10")
 
 @dataclass(frozen=True, slots=True)
 class NodeSource:
-    """The document that nodes are of.
+    """The document that nodes are of, with metadata that every node takes over, the title first.
 
-    Attributes:
-        metadata: What every node takes over, the title first.
-        has_address: Nodes of a document without an address say in which line they begin.
-        not_embedded: Metadata keys that stay out of the embedding text.
+    Nodes of a document without an address say in which line they begin. Keys of `not_embedded`
+    stay out of the embedding text.
     """
 
     document_id: str
@@ -49,13 +47,7 @@ class NodeSource:
 
 @dataclass(slots=True)
 class NodeFields:
-    """The fields of a node.
-
-    Attributes:
-        start: Offset of its first character.
-        end: Offset behind its last one.
-        relationships: Ids of related nodes of the document, by the kind of relationship.
-    """
+    """The fields of a node; relationships are ids of related nodes, by the kind of relationship."""
 
     node_id: str
     text: str
@@ -86,11 +78,8 @@ def node_fields(
 ) -> list[NodeFields]:
     """Make the nodes of a document in page order, a parent before its children.
 
-    Args:
-        source: The document.
-        chunks: What `cut_chunks` made of its text.
-        ids: One for each chunk; None derives them from document id, headings and text.
-        links_rows: Nodes of one level get PREVIOUS and NEXT.
+    Without `ids` they derive from document id, headings and text; `links_rows` gives nodes of
+    one level PREVIOUS and NEXT.
     """
     if ids is None:
         ids = _ids(source, chunks)

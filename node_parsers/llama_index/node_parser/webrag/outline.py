@@ -42,19 +42,19 @@ class BreakCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """Whole lines that belong together; units partition the text from its first non-blank line.
+class Piece:
+    """Whole lines that belong together, or a part of them; pieces touch each other.
 
     Attributes:
-        start: Offset of the unit's first line.
-        end: Where the next unit starts; blank lines after the unit are its own.
+        tokens: Size, white space at its end included; 0 before it is counted.
         cost: Cost of cutting before it.
-        prose: False for code, table rows and raw HTML, which are cut by line.
+        prose: Whether it has sentences; code, table rows and raw HTML are cut by line.
         level: Heading level 1 to 6; 0 for everything else.
     """
 
     start: int
     end: int
+    tokens: int
     cost: float
     prose: bool
     level: int = 0
@@ -63,13 +63,9 @@ class Unit:
 class LineTable:
     """The page's lines and what is known about cutting before each.
 
-    Attributes:
-        starts: Offset of each line.
-        cost: Cost of cutting before a line; None where no block is known to start.
-        joined: Lines that continue the unit of the line before.
-        raw: Lines of code, tables and HTML.
-        level: Heading level of lines that start a heading, else 0.
-        paragraph: Lines that start a paragraph outside lists and quotes.
+    `cost` is None where no block is known to start; `joined` lines continue the unit of the line
+    before; `raw` ones are code, tables and HTML; `level` is of lines that start a heading, else 0;
+    `paragraph` lines start one outside lists and quotes.
     """
 
     def __init__(self, text: str) -> None:
@@ -94,9 +90,6 @@ class LineTable:
         content = self.content(line)
         return not content or content.isspace()
 
-    def _is_quote_gap(self, line: int) -> bool:
-        return not self.raw[line] and not self.content(line).strip("> \t\r\n")
-
     def content(self, line: int) -> str:
         """A line with its line break."""
         end = self.starts[line + 1] if line + 1 < len(self.starts) else len(self.text)
@@ -113,24 +106,25 @@ class LineTable:
         if count > 0:
             self.joined[first + 1 : first + 1 + count] = b"\x01" * count
 
-    def units(self) -> list[Unit]:
-        """Units of the whole text."""
+    def units(self) -> list[Piece]:
+        """Units of the whole text, which they partition from its first non-blank line on."""
         firsts: list[int] = []
         for line in range(len(self.starts)):
-            if self.is_blank(line) or (firsts and self._is_quote_gap(line)):
+            is_quote_gap = not self.raw[line] and not self.content(line).strip("> \t\r\n")
+            if self.is_blank(line) or (firsts and is_quote_gap):
                 continue
             # A heading always stands for itself, whatever inline ranges claim.
             if not firsts or not self.joined[line] or self.level[line]:
                 firsts.append(line)
-        units: list[Unit] = []
+        units: list[Piece] = []
         for number, line in enumerate(firsts):
             start = self.starts[line]
             end = self.starts[firsts[number + 1]] if number + 1 < len(firsts) else len(self.text)
             cost = self._cost(line, units[-1] if units else None)
-            units.append(Unit(start, end, cost, not self.raw[line], self.level[line]))
+            units.append(Piece(start, end, 0, cost, not self.raw[line], self.level[line]))
         return units
 
-    def _cost(self, line: int, previous: Unit | None) -> float:
+    def _cost(self, line: int, previous: Piece | None) -> float:
         own = self.cost[line]
         cost = BreakCost.BLOCK if own is None else own
         if previous is None:
@@ -151,10 +145,6 @@ class LineTable:
         if before.endswith((":", "\uff1a")):
             return cost + BreakCost.AFTER_INTRODUCTION
         return cost
-
-
-def _is_label(text: str) -> bool:
-    return len(text) < 200 and _LABEL.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +188,7 @@ class TextRun:
 class Outline:
     """What a page is made of, in page order."""
 
-    units: list[Unit] = field(default_factory=list)
+    units: list[Piece] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)

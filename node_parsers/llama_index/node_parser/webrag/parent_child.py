@@ -61,21 +61,13 @@ class ParentChildNodeParser(NodeParser):
             by default ids are UUIDs derived from document id, headings and text.
     """
 
-    parent_tokens: int = Field(
-        default=_SIZES.parent_tokens, gt=0, description="Tokens of a parent at most."
-    )
-    child_tokens: int = Field(
-        default=_SIZES.child_tokens, gt=0, description="Tokens of a child at most."
-    )
-    tokenizer: Callable[[str], Sequence[Any]] = Field(
-        default=_default_tokens, exclude=True, description="Text to tokens."
-    )
-    metadata_keys: list[str] | None = Field(
-        default=None, description="Document metadata that nodes take over; None for all."
-    )
-    title_key: str = Field(default="title", description="Metadata key of the title.")
-    html_key: str = Field(default="html", description="Metadata key of the page's HTML.")
-    source_url_key: str = Field(default="source_url", description="Metadata key of the address.")
+    parent_tokens: int = Field(default=_SIZES.parent_tokens, gt=0)
+    child_tokens: int = Field(default=_SIZES.child_tokens, gt=0)
+    tokenizer: Callable[[str], Sequence[Any]] = Field(default=_default_tokens, exclude=True)
+    metadata_keys: list[str] | None = None
+    title_key: str = "title"
+    html_key: str = "html"
+    source_url_key: str = "source_url"
 
     @model_validator(mode="after")
     def _check_sizes(self) -> "ParentChildNodeParser":

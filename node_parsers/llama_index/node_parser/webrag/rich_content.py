@@ -4,14 +4,19 @@ Combines the markdown's own structure with the HTML, compared by visible text in
 the two do not clearly agree, the HTML says nothing. Cuts nothing.
 """
 
+import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 from urllib.parse import urljoin
 
-from .html_page import HtmlImage, HtmlPage, text_key
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
 from .metadata import FLAG_KEYS, LOSSY_FLAGS, Flag
 from .outline import Image, Outline, TextRun
 
@@ -31,39 +36,21 @@ _MIN_FOUND: Final = 0.8
 _MAX_FOREIGN: Final = 0.1
 
 
-class Stretch:
-    """Rich content of one range of the markdown.
+class Stretch(TypedDict):
+    """Rich content of one range of the markdown, as fields of a chunk.
 
-    Attributes:
-        flags: Every flag with its value.
-        images: Images in page order, as plain dictionaries; those of a page of images, not all.
-        image_text: Alternative texts and captions that the markdown itself does not show.
+    `image_text` holds alternative texts and captions that the markdown itself does not show,
+    `html` what the range came from, where markdown loses structure that HTML keeps.
     """
 
-    def __init__(self, flags: dict[str, bool], images: list[Image], text: str) -> None:
-        self.flags = flags
-        self.images: list[dict[str, Any]] = list(_described(images))
-        words = dict.fromkeys(
-            word for each in self.images for word in (each["alt"], each["caption"])
-        )
-        unseen = (word for word in words if _is_telling(word) and word not in text)
-        self.image_text = ". ".join(_within(unseen, _MAX_IMAGE_TEXT_CHARS))
-
-    @property
-    def is_lossy(self) -> bool:
-        """Whether markdown loses structure that HTML keeps."""
-        return any(value and flag in LOSSY_FLAGS for flag, value in self.flags.items())
+    flags: dict[str, bool]
+    images: list[dict[str, Any]]
+    image_text: str
+    html: str | None
 
 
 class RichContent:
-    """Rich content of one page.
-
-    Args:
-        text: The markdown.
-        outline: Its structure.
-        html: The page's main content as HTML; None or empty when there is none.
-        base_url: What relative image addresses of the HTML are resolved against.
-    """
+    """Rich content of one page, by its markdown's outline and its main content as HTML, if any."""
 
     def __init__(self, text: str, outline: Outline, html: str | None, base_url: str = "") -> None:
         self._text = text
@@ -76,43 +63,35 @@ class RichContent:
         self._image_places = [image.position for image in self._images]
         self._html_left = _MOST_HTML * len(html or "") + _LEAST_HTML_CHARS
 
-    def stretch(self, start: int, end: int, *, after: int) -> Stretch:
-        """Rich content between two offsets.
-
-        Args:
-            start: First character.
-            end: End of the text.
-            after: Where the next stretch starts; images between `end` and it are this one's.
-        """
+    def of(self, start: int, end: int, after: int, *, with_html: bool) -> Stretch:
+        """Rich content between two offsets; images up to `after`, where the next starts, too."""
         flags = {flag for flag, places in self._marks.items() if places.touches(start, end)}
-        if self._aligned is not None:
-            place = self._aligned.locate(start, end)
-            flags |= self._aligned.flags(*place) if place else set()
+        html = None
+        if self._aligned is not None and (place := self._aligned.locate(start, end)):
+            flags |= self._aligned.flags(*place)
+            if with_html and flags & LOSSY_FLAGS and self._html_left > 0:
+                html = self._aligned.snippet(*place)
+                self._html_left -= len(html or "")
         first = bisect_left(self._image_places, start)
         last = bisect_left(self._image_places, after)
-        return Stretch(
-            {flag: flag in flags for flag in FLAG_KEYS},
-            self._images[first:last],
-            self._text[start:end],
-        )
-
-    def html(self, start: int, end: int) -> str | None:
-        """The HTML a stretch came from; None when that is unsure."""
-        if self._aligned is None or self._html_left <= 0:
-            return None
-        place = self._aligned.locate(start, end)
-        snippet = self._aligned.snippet(*place) if place else None
-        self._html_left -= len(snippet or "")
-        return snippet
+        images = list(_described(self._images[first:last]))
+        words = dict.fromkeys(word for each in images for word in (each["alt"], each["caption"]))
+        unseen = (word for word in words if _is_telling(word) and word not in self._text[start:end])
+        return {
+            "flags": {flag: flag in flags for flag in FLAG_KEYS},
+            "images": images,
+            "image_text": ". ".join(_within(unseen, _MAX_IMAGE_TEXT_CHARS)),
+            "html": html,
+        }
 
     def _all_images(self, outline: Outline, base_url: str) -> list[Image]:
         images = list(outline.images)
         known = {urljoin(base_url, image.url) for image in images}
         if self._aligned is not None:
-            for image, position in self._aligned.images():
-                url = urljoin(base_url, image.url)
-                if url not in known:
-                    images.append(Image(url, image.alt, image.caption, position))
+            found = (
+                replace(each, url=urljoin(base_url, each.url)) for each in self._aligned.images()
+            )
+            images += (each for each in found if each.url not in known)
         return sorted(images, key=lambda image: image.position)
 
 
@@ -139,12 +118,7 @@ def _is_telling(words: str) -> bool:
 
 
 class AlignedHtml:
-    """A page's HTML, laid beside the text runs of its markdown.
-
-    Args:
-        html: Main content of the page.
-        runs: Text runs of the markdown, in page order.
-    """
+    """A page's main content as HTML, laid beside the text runs of its markdown."""
 
     def __init__(self, html: str, runs: Sequence[TextRun]) -> None:
         self._page = HtmlPage(html)
@@ -181,14 +155,14 @@ class AlignedHtml:
         """Kinds of rich content within a range of runs."""
         return {flag for flag, places in self._marks.items() if places.touches(first, after)}
 
-    def images(self) -> Iterator[tuple[HtmlImage, int]]:
-        """Images with the markdown offset they stand at; left out when that is unsure."""
+    def images(self) -> Iterator[Image]:
+        """Images at the markdown offset they stand at; left out when that is unsure."""
         for image in self._page.images:
-            before, next_run = self._back.get(image.run - 1), self._back.get(image.run)
-            if before is not None:
-                yield image, self._runs[before].end
-            elif next_run is not None:
-                yield image, self._runs[next_run].start
+            run = image.position
+            if (before := self._back.get(run - 1)) is not None:
+                yield replace(image, position=self._runs[before].end)
+            elif (after := self._back.get(run)) is not None:
+                yield replace(image, position=self._runs[after].start)
 
 
 def _align(here: Sequence[str], there: Sequence[str]) -> dict[int, int]:
@@ -261,3 +235,248 @@ class Intervals:
         """Whether any number of `start` to `end - 1` lies in one of the ranges."""
         at = bisect_right(self._ends, start)
         return at < len(self._starts) and self._starts[at] < end
+
+
+_NOT_WORD: Final = re.compile(r"[\W_]+")
+_INLINE: Final = re.compile(
+    r"a|abbr|acronym|b|bd[io]|big|br|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"
+    r"|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr|math"
+)
+_SKIPPED: Final = frozenset(
+    {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "-comment"}
+)
+_ADMONITION: Final = re.compile(
+    r"(?:^|[\s_-])(?:admonition(?:block)?|alert|callout|note|tip|hint|important|warning|caution|"
+    r"danger)(?:$|[\s_-])",
+    re.I,
+)
+_MATH: Final = re.compile(r"(?:^|[\s_-])(?:math|katex|mathjax|latex)(?:$|[\s_-])", re.I)
+# A formula's other forms; pages show none of them.
+_ANNOTATIONS: Final = frozenset({"annotation", "annotation-xml"})
+# Deeper nesting is not a page's structure; serialising it would exhaust the stack.
+_MAX_DEPTH: Final = 200
+
+
+@dataclass(slots=True)
+class _Element:
+    node: LexborNode
+    tag: str
+    first: int
+    after: int = 0
+    children: list["_Element"] = field(default_factory=list)
+
+
+class HtmlPage:
+    """The element tree of a page: letters and digits of each text run, and what spans them.
+
+    `marks` are kinds of rich content with the range of runs they span; images are not inlined, and
+    their position is the number of runs that begin before them.
+    """
+
+    def __init__(self, html: str) -> None:
+        self.keys: list[str] = []
+        self.marks: list[tuple[Flag, int, int]] = []
+        self.images: list[Image] = []
+        self._root: _Element | None = None
+        self._text: list[str] = []
+        self._is_blank = True
+        self._captions: dict[int, str] = {}
+        self._tree = LexborHTMLParser(html)
+        body = self._tree.body
+        if body is not None:
+            self._read(body)
+
+    def _read(self, body: LexborNode) -> None:
+        self._root = _Element(body, "body", 0)
+        path = [self._root]
+        node = body.child
+        while node is not None:
+            tag = node.tag or ""
+            if tag == "-text":
+                self._add_text(node, path)
+            elif tag not in _SKIPPED:
+                element = self._enter(node, tag, path)
+                # A formula is one piece: its parts are no blocks, and it is never cut.
+                if tag == "math":
+                    for text in _formula_text(node):
+                        self._say(text)
+                elif node.child is not None:
+                    path.append(element)
+                    node = node.child
+                    continue
+                self._leave(element)
+            while node.next is None and len(path) > 1:
+                element = path.pop()
+                self._leave(element)
+                node = element.node
+            node = node.next
+        self._flush()
+        self._root.after = len(self.keys)
+
+    def _add_text(self, node: LexborNode, path: Sequence[_Element]) -> None:
+        text = node.text_content or ""
+        element = _Element(node, "-text", len(self.keys))
+        path[-1].children.append(element)
+        # Code may be wrapped in a few levels of highlighting.
+        if any(outer.tag == "pre" for outer in path[-6:]):
+            for line in text.splitlines(keepends=True):
+                self._say(line)
+                if line.endswith(("\n", "\r")):
+                    self._flush()
+        else:
+            self._say(text)
+        element.after = len(self.keys) + (not self._is_blank)
+
+    def _say(self, text: str) -> None:
+        self._text.append(text)
+        self._is_blank = self._is_blank and text.isspace()
+
+    def _enter(self, node: LexborNode, tag: str, path: Sequence[_Element]) -> _Element:
+        if not _INLINE.fullmatch(tag):
+            self._flush()
+        element = _Element(node, tag, len(self.keys))
+        path[-1].children.append(element)
+        if tag == "br":
+            self._say(" ")
+        elif tag == "img":
+            self._add_image(node)
+        return element
+
+    def _leave(self, element: _Element) -> None:
+        if not _INLINE.fullmatch(element.tag):
+            self._flush()
+        # Text of the run being collected belongs to an inline element's own run.
+        pending = _INLINE.fullmatch(element.tag) is not None and not self._is_blank
+        element.after = len(self.keys) + pending
+        flag = _flag(element)
+        if flag is not None:
+            self.marks.append((flag, element.first, element.after))
+
+    def _add_image(self, node: LexborNode) -> None:
+        attributes = node.attributes
+        url = attributes.get("src") or attributes.get("data-src") or ""
+        if url and not url.startswith("data:"):
+            alt = " ".join((attributes.get("alt") or "").split())
+            run = len(self.keys) + (not self._is_blank)
+            self.images.append(Image(url, alt, self._caption(node), run))
+
+    def _caption(self, image: LexborNode) -> str:
+        parent = image.parent
+        for _ in range(4):
+            if parent is None:
+                break
+            if parent.tag == "figure":
+                # Looked for once: a figure of many images is searched as a whole each time.
+                known = self._captions.get(parent.mem_id)
+                if known is None:
+                    caption = parent.css_first("figcaption", default=None)
+                    known = " ".join(caption.text().split()) if caption is not None else ""
+                    self._captions[parent.mem_id] = known
+                return known
+            parent = parent.parent
+        return " ".join((image.attributes.get("title") or "").split())
+
+    def _flush(self) -> None:
+        key = text_key("".join(self._text))
+        self._text = []
+        self._is_blank = True
+        if key:
+            self.keys.append(key)
+
+    def render(self, first: int, after: int) -> str | None:
+        """The HTML of a range of runs; None when it is nested too deeply to be a page's."""
+        if self._root is None:
+            return None
+        parts: list[str] = []
+        try:
+            for child in _overlapping(self._root.children, first, after):
+                _render(child, first, after, parts, _MAX_DEPTH)
+        except RecursionError:
+            return None
+        return "".join(parts)
+
+
+def _overlapping(children: Sequence[_Element], first: int, after: int) -> Iterator[_Element]:
+    begin = bisect_right(children, first, key=lambda child: child.after)
+    for child in children[begin:]:
+        if child.first >= after:
+            return
+        yield child
+
+
+def _render(element: _Element, first: int, after: int, parts: list[str], depth: int) -> None:
+    if depth == 0:
+        raise RecursionError
+    inside = first <= element.first and element.after <= after
+    if inside or not element.children:
+        whole = inside or element.tag != "-text"
+        parts.append((element.node.html or "") if whole else _some_lines(element, first, after))
+        return
+    parts.append(_open_tag(element))
+    for child in _overlapping(element.children, first, after):
+        _render(child, first, after, parts, depth - 1)
+    parts.append(f"</{element.tag}>")
+
+
+def _some_lines(element: _Element, first: int, after: int) -> str:
+    """Those lines of code that lie in a range of runs; each line with words is a run."""
+    run = element.first
+    lines: list[str] = []
+    for line in (element.node.text_content or "").splitlines(keepends=True):
+        if first <= run < after:
+            lines.append(line)
+        run += bool(text_key(line))
+    return escape("".join(lines), quote=False)
+
+
+def _open_tag(element: _Element) -> str:
+    attributes = "".join(
+        f' {name}="{escape(value or "")}"' for name, value in element.node.attributes.items()
+    )
+    return f"<{element.tag}{attributes}>"
+
+
+def _flag(element: _Element) -> Flag | None:
+    plain: dict[str, Flag] = {
+        "pre": "has_code",
+        "math": "has_math",
+        "dl": "has_definition_list",
+    }
+    if element.tag in plain:
+        return plain[element.tag]
+    if element.tag == "ol":
+        items = sum(child.tag == "li" for child in element.children)
+        return "has_steps" if items > 1 else None
+    attributes = element.node.attributes
+    if element.tag == "table":
+        return None if attributes.get("role") in ("presentation", "none") else "has_table"
+    names = attributes.get("class") or ""
+    if element.tag in ("div", "aside", "section", "blockquote") and _ADMONITION.search(names):
+        return "has_admonition"
+    return "has_math" if _MATH.search(names) else None
+
+
+def _formula_text(math: LexborNode) -> Iterator[str]:
+    """Visible text in the order it is read in: a root's degree stands before what is under it."""
+    waiting = [math]
+    while waiting:
+        node = waiting.pop()
+        tag = node.tag or ""
+        if tag == "-text":
+            yield node.text_content or ""
+        elif tag not in _ANNOTATIONS:
+            shown = [child for child in node.iter(include_text=True) if _shows(child)]
+            is_root = tag == "mroot" and len(shown) == 2
+            waiting.extend(shown if is_root else reversed(shown))
+
+
+def _shows(node: LexborNode) -> bool:
+    is_blank = node.is_text_node and (node.text_content or "").isspace()
+    return not is_blank and node.tag not in _SKIPPED
+
+
+def text_key(text: str) -> str:
+    """What a text is compared by: its letters and digits, in one case."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return _NOT_WORD.sub("", text.casefold())

@@ -6,11 +6,11 @@ Works on any pieces with sizes and break costs; knows nothing about nodes or hea
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from .outline import BreakCost
+from .outline import BreakCost, Piece
 
 Tokenizer = Callable[[str], Sequence[Any]]
 
@@ -31,27 +31,6 @@ _MAX_CANDIDATES: Final = 128
 _MAX_RUN: Final = 4096
 _WIDE_SPACE: Final = re.compile(r"\s{64,}+")
 _JOINERS: Final = "\u200d\ufe0f\ufe0e"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of the text that is not cut further unless it is too large by itself.
-
-    Attributes:
-        start: Offset of its first character; pieces touch each other.
-        end: Where the next piece starts.
-        tokens: Size, trailing white space included.
-        cost: Cost of cutting before it.
-        prose: Whether it has sentences; lines of code, tables and HTML have none.
-        level: Heading level when it is a heading, else 0.
-    """
-
-    start: int
-    end: int
-    tokens: int
-    cost: float
-    prose: bool
-    level: int = 0
 
 
 class TokenCounter:
@@ -76,14 +55,9 @@ class Segmenter:
         self._counter = counter
 
     def split(self, pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
-        """Group pieces, cutting those that are too large, into even groups of at most `limit`.
+        """Group touching pieces, cutting those that are too large, into even groups covering them.
 
-        Args:
-            pieces: Touching pieces in order.
-            limit: Tokens of a group's text at most; only a single character may exceed it.
-
-        Returns:
-            Groups of touching pieces that together cover the given ones.
+        Only a single character may have more tokens than `limit`.
         """
         fine = [part for piece in pieces for part in self._fit(piece, limit)]
         if limit <= 1:
@@ -174,16 +148,13 @@ def _sentence_ends(text: str) -> Iterator[int]:
     previous = 0
     for match in _SENTENCE_END.finditer(text, 0, last):
         end = match.end()
+        is_abbreviated = _ABBREVIATION.search(text[max(0, end - 8) : end])
         # A sentence that ends before a hard line break would leave a piece of its two spaces.
-        if end >= last or not text[previous:end].strip() or _is_abbreviated(text, end):
+        if end >= last or not text[previous:end].strip() or is_abbreviated:
             continue
         yield end
         previous = end
     yield len(text)
-
-
-def _is_abbreviated(text: str, end: int) -> bool:
-    return _ABBREVIATION.search(text[max(0, end - 8) : end]) is not None
 
 
 def _run_ends(text: str, max_chars: int, fits: Callable[[str], bool]) -> tuple[list[int], set[int]]:
