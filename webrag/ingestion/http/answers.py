@@ -1,7 +1,6 @@
 """What a complete HTTP answer means: a page, a redirect, a failure; it sends nothing."""
 
 import email.utils
-import html
 import re
 from datetime import UTC, datetime
 
@@ -15,8 +14,8 @@ from webrag.errors import (
     RefusedAddressError,
     UnusablePageError,
 )
-from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.html.tree import attribute
+from webrag.ingestion.addresses import canonical_url, link_target
+from webrag.ingestion.html.tree import ancestors, attribute
 from webrag.ingestion.http.client import Answer
 from webrag.ingestion.http.decode import (
     HTML_TYPES,
@@ -73,13 +72,6 @@ _REFRESH_SEARCHED_BYTES = 16_384
 
 _FRAMESET = re.compile(rb"<frameset[\s>]", re.IGNORECASE)
 _FRAMES_SEARCHED_BYTES = 100_000
-_IGNORED_MARKUP = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<(noscript|script|style|template)\b.*?(?:</\1|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-_META = re.compile(rb"<meta\s[^<>]{0,2000}+>", re.IGNORECASE)
-_IS_REFRESH = re.compile(rb"http-equiv\s*+=\s*+[\"']?\s*+refresh", re.IGNORECASE)
-_CONTENT = re.compile(r"\bcontent\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _REFRESH = re.compile(
     r"\s*+(\d{0,6}+(?:\.\d*+)?+)(?:\s++[;,]?|[;,])\s*+(?:url\s*+=\s*+)?[\"']?([^\"']+)", re.I
 )
@@ -90,10 +82,6 @@ _MAX_ALTERNATES = 50
 
 def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
     """Return where an answer sends its reader, by status, meta refresh or its only frame.
-
-    Args:
-        answer: The answer.
-        had_login: A login was sent for it.
 
     Raises:
         RefusedAddressError: To something that is not a web address.
@@ -123,14 +111,9 @@ def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
 def fetched_page(
     requested: str, answer: Answer, *, fetched_at: datetime, source: str, agent: str
 ) -> FetchedPage:
-    """Return the page an answer holds.
+    """Return the page an answer holds that neither redirects nor reports a failure.
 
-    Args:
-        requested: What was asked for.
-        answer: One that neither redirects nor reports a failure.
-        fetched_at: When it arrived (UTC).
-        source: Name of the page source.
-        agent: This reader's name, to which X-Robots-Tag may be addressed.
+    X-Robots-Tag may be addressed to this reader by its name, the `agent`.
 
     Raises:
         UnusablePageError: The content is no prose.
@@ -145,20 +128,17 @@ def fetched_page(
             status=answer.status,
             kind="not_text",
         ) from error
-    is_pdf = kind == "pdf"
+    text = ""
+    if kind != "pdf":
+        charset, host = charset_of_header(content_type), URL(answer.url).hostname
+        text = decode(answer.body, header_charset=charset, host=host)
     return FetchedPage(
         requested_url=requested,
         url=answer.url,
         status=answer.status,
         kind=kind,
-        text=""
-        if is_pdf
-        else decode(
-            answer.body,
-            header_charset=charset_of_header(content_type),
-            host=URL(answer.url).hostname,
-        ),
-        body=answer.body if is_pdf else b"",
+        text=text,
+        body=answer.body if kind == "pdf" else b"",
         etag=validator(answer, "etag"),
         last_modified=validator(answer, "last-modified"),
         fetched_at=fetched_at,
@@ -170,7 +150,7 @@ def fetched_page(
 
 
 def raise_for_status(answer: Answer) -> None:
-    """Do nothing for an answer with a page in it.
+    """Raise what the status of an answer without a page in it stands for.
 
     Raises:
         PageGoneError: 404 or 410.
@@ -208,14 +188,13 @@ def validator(answer: Answer, name: str) -> str | None:
 
 
 def _meta_refresh(answer: Answer) -> str | None:
-    if not _is_html_page(answer):
-        return None
     head = answer.body[:_REFRESH_SEARCHED_BYTES]
-    if b"efresh" not in head and b"EFRESH" not in head:
+    if not _is_html_page(answer) or b"refresh" not in head.lower():
         return None
-    for meta in _META.finditer(_IGNORED_MARKUP.sub(b"", head)):
-        if _IS_REFRESH.search(meta.group()):
-            return _refresh_target(meta.group().decode("utf-8", errors="replace"))
+    for meta in LexborHTMLParser(head).css("meta[http-equiv][content]"):
+        is_refresh = attribute(meta, "http-equiv").strip().lower() == "refresh"
+        if is_refresh and all(above.tag != "noscript" for above in ancestors(meta)):
+            return _refresh_target(attribute(meta, "content"))
     return None
 
 
@@ -232,12 +211,8 @@ def _only_frame(answer: Answer) -> str | None:
     return attribute(frames[0], "src").strip() or None if len(frames) == 1 else None
 
 
-def _refresh_target(meta: str) -> str | None:
-    content = _CONTENT.search(meta)
-    if content is None:
-        return None
-    value = next(text for text in content.groups() if text is not None)
-    refresh = _REFRESH.match(html.unescape(value))
+def _refresh_target(content: str) -> str | None:
+    refresh = _REFRESH.match(content)
     if refresh is None:
         return None
     delay = refresh.group(1)
@@ -266,10 +241,7 @@ def _linked_versions(answer: Answer) -> tuple[Alternate, ...]:
         values = {name.lower(): quoted or bare for name, quoted, bare in pairs}
         if "alternate" not in values.get("rel", "").lower().split():
             continue
-        try:
-            url = canonical_url(target, answer.url)
-        except InputError:
-            continue
-        language, media = values.get("hreflang", ""), values.get("type", "")
-        found.append(Alternate(url=url, language=language.lower(), media_type=media.lower()))
+        if url := link_target(target, answer.url):
+            language, media = values.get("hreflang", ""), values.get("type", "")
+            found.append(Alternate(url=url, language=language.lower(), media_type=media.lower()))
     return tuple(found[:_MAX_ALTERNATES])

@@ -11,7 +11,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpcore2
 import httpx2
 
-from webrag.errors import FetchError, RefusedAddressError, UnusablePageError
+from webrag.errors import FetchError, UnusablePageError
 from webrag.ingestion.fetch_context import received
 from webrag.ingestion.http.guard import (
     AddressRefused,
@@ -19,6 +19,7 @@ from webrag.ingestion.http.guard import (
     GuardedBackend,
     NameNotFound,
     Resolver,
+    refused,
     resolve,
 )
 
@@ -42,11 +43,9 @@ class BrokenConnectionError(FetchError):
 
 @dataclass(frozen=True)
 class Caps:
-    """How much of one answer is read.
+    """How many bytes of one answer are read, as sent and after decompression.
 
     Attributes:
-        wire_bytes: As sent, compressed.
-        decoded_bytes: After decompression.
         truncate: Keep what fits instead of failing.
         pdf_bytes: Both, for a body that is labelled as a PDF; 0 makes no difference for it.
     """
@@ -62,13 +61,9 @@ _REFUSAL_CAPS = Caps(wire_bytes=65_536, decoded_bytes=65_536, truncate=True)
 
 @dataclass(frozen=True)
 class Answer:
-    """A complete answer to one request.
+    """A complete answer to one request; names of headers are in lower case.
 
-    Attributes:
-        url: Address that was asked.
-        status: HTTP status.
-        headers: Names in lower case.
-        body: Decompressed; of a refusal only the beginning, of other failures nothing.
+    The body is decompressed; of a refusal there is only the beginning, of other failures nothing.
     """
 
     url: str
@@ -167,13 +162,7 @@ class WebClient:
         caps: Caps,
         cookies: httpx2.Cookies | None = None,
     ) -> Answer:
-        """Ask for `url` once.
-
-        Args:
-            url: Absolute http(s) address.
-            headers: Beside the client's own.
-            caps: How much of the answer is read.
-            cookies: Those of earlier answers, which are sent where they belong and added to.
+        """Ask for `url` once; `cookies` of earlier answers go with it, and are added to.
 
         Raises:
             RefusedAddressError: The host's address or port is not allowed; nothing was sent.
@@ -282,25 +271,13 @@ def _megabytes(count: int) -> str:
     return f"{count / 1_000_000:,.1f} MB" if count >= 100_000 else f"{count:,} bytes"
 
 
-def _place(url: str) -> str:
-    parts = httpx2.URL(url)
-    host = f"[{parts.host}]" if ":" in parts.host else parts.host
-    return f"{host}:{parts.port}" if parts.port else host
-
-
 @contextlib.contextmanager
 def _named_failures(url: str) -> Iterator[None]:
     host = httpx2.URL(url).host
     try:
         yield
     except AddressRefused as error:
-        raise RefusedAddressError(
-            # In the message, as reports of several pages keep only that.
-            f"'{host}' may not be contacted: {error}. If it is yours, allow it: "
-            f"set WEBRAG_ALLOW_HOSTS={_place(url)}.",
-            url=url,
-            host=_place(url),
-        ) from error
+        raise refused(url, error) from error
     except (httpcore2.TimeoutException, httpx2.TimeoutException) as error:
         raise FetchError(f"'{host}' did not answer in time.", url=url) from error
     except (httpcore2.ConnectError, httpx2.ConnectError) as error:

@@ -24,11 +24,7 @@ _REFUSED: Final = frozenset(
 
 
 def python_codec(label: str | None) -> str | None:
-    """Return the Python codec for a charset label, None when it is unknown or refused.
-
-    Args:
-        label: As sent or written, or a codec's own name.
-    """
+    """Return the Python codec for a charset label, None when it is unknown or refused."""
     name = (label or "").strip().lower()
     if not name:
         return None
@@ -53,29 +49,20 @@ _BOMS = (
 )
 
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
-
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
-
 _META_CHARSET = re.compile(
     rb"<meta[^>]{0,300}?charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]+)", re.IGNORECASE
 )
-
 _XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([^\"']+)", re.IGNORECASE)
-
 _META_SEARCHED_BYTES = 1_024
-
 _DETECTION_SAMPLE_BYTES = 65_536
 
 
 def decode(body: bytes, *, header_charset: str | None = None, host: str = "") -> str:
     """Return the page's text: byte order mark, then header, then meta tag, then detection.
 
-    Never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD.
-
-    Args:
-        body: Decompressed bytes.
-        header_charset: From the Content-Type header, as sent.
-        host: Where the page came from, whose country tells what its language may be.
+    Never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD. The country of
+    `host` tells what the page's language may be.
     """
     for bom, codec in _BOMS:
         if body.startswith(bom):
@@ -178,27 +165,19 @@ _HTML_START = re.compile(
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script|style|h[1-6]|p|div|table|article|main)\b",
     re.IGNORECASE | re.DOTALL,
 )
-
 _MARKDOWN_TYPES = frozenset(
     {"text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"}
 )
-
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 """Media types of pages that are read as HTML."""
-
 _UNKNOWN_TYPES = frozenset(
     {"", "application/octet-stream", "application/x-download", "unknown/unknown"}
 )
-
 _CODE_TYPES = frozenset({"text/css", "text/javascript", "text/xml", "text/event-stream"})
-
 _MARKDOWN_PATHS = (".md", ".markdown", ".mdown", "/llms.txt", "/llms-full.txt")
-
 # Readers accept a PDF's header after some stray bytes; text that mentions it has it mid-line.
 _PDF = re.compile(rb"\A(?:\xef\xbb\xbf)?[\s\x00]*+%PDF-\d")
-
 _PDF_SEARCHED_BYTES = 1_024
-
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -209,10 +188,7 @@ class UnreadableContent(ValueError):
 def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
     """Decide how a body is to be read, trusting its bytes over its label.
 
-    Args:
-        content_type: The Content-Type header, "" when there is none.
-        body: Decompressed body; its beginning is looked at.
-        path: The URL's path, for servers that send Markdown as plain text.
+    The URL's `path` is for servers that send Markdown as plain text.
 
     Raises:
         UnreadableContent: Binary data or a format that is not prose.
@@ -245,13 +221,7 @@ def _refuse_binary(head: bytes) -> None:
             raise UnreadableContent(name)
     if head[:4] == b"RIFF" or head[4:8] == b"ftyp":
         raise UnreadableContent("an image, sound or film")
-    is_wide_text = head.startswith(_BYTE_ORDER_MARKS) or _is_wide(head)
+    is_wide_text = head.startswith(_BYTE_ORDER_MARKS) or _wide_codec(head) is not None
     controls = sum(1 for byte in head if byte < 9 or 13 < byte < 27 or 27 < byte < 32)
     if not is_wide_text and controls > len(head) // 10:
         raise UnreadableContent("binary data")
-
-
-def _is_wide(head: bytes) -> bool:
-    """UTF-16 without a byte order mark: NUL in every other byte only."""
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    return max(even, odd) > len(head) // 5 and min(even, odd) <= len(head) // 40

@@ -17,7 +17,7 @@ from ada_url import URL
 
 from webrag.concurrency import in_background
 from webrag.errors import FetchError, RefusedAddressError, RobotsDisallowedError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import canonical_url, port_of
 from webrag.ingestion.fetch_context import is_patient
 from webrag.ingestion.http.answers import (
     BUSY,
@@ -72,13 +72,8 @@ class _Host:
 class HostGate:
     """Lets requests through host by host, at most so many at once and so often.
 
-    Waiting is fair per host and one slow host never holds up another. It belongs to one event loop.
-
-    Args:
-        concurrency: Requests at once to one host.
-        delay_s: Least time between two of them.
-        shared: Counts those of other processes, too; None for this process alone.
-        lease_s: Longest time of a request, for the other processes.
+    Waiting is fair per host and one slow host never holds up another. It belongs to one event
+    loop; `shared` counts the requests of other processes too, which last `lease_s` at most.
     """
 
     def __init__(
@@ -99,12 +94,9 @@ class HostGate:
     async def turn(
         self, host: str, *, crawl_delay_s: float | None = None, is_exempt: bool = False
     ) -> AsyncIterator[None]:
-        """Wait for a turn at `host` and hold it.
+        """Wait for a turn at `host` and hold it; at once for hosts the operator has opened.
 
-        Args:
-            host: Key under which requests are counted together.
-            crawl_delay_s: What the host asks for, honoured up to `MAX_CRAWL_DELAY_S`.
-            is_exempt: Go through at once; for hosts the operator has opened.
+        What the host asks for is honoured up to `MAX_CRAWL_DELAY_S`.
         """
         if is_exempt:
             yield
@@ -138,25 +130,19 @@ class HostGate:
         finally:
             await asyncio.shield(self._shared.end(host, token))
 
-    async def hold_everywhere(self, host: str, seconds: float) -> None:
-        """As `hold`, for the other processes, too; a host that is exempt is held nowhere."""
-        self.hold(host, seconds)
-        if self._shared is not None and host in self._hosts:
-            await self._shared.hold(host, min(seconds, MAX_CRAWL_DELAY_S))
+    async def hold(self, host: str, seconds: float) -> None:
+        """Begin no request to a busy host for a while, `MAX_CRAWL_DELAY_S` at most.
 
-    def hold(self, host: str, seconds: float) -> None:
-        """Begin no request to a host for a while: it says that it is busy.
-
-        Args:
-            host: As for `turn`; one that never had a turn is not held.
-            seconds: What the host asks for, honoured up to `MAX_CRAWL_DELAY_S`.
+        Other processes hold too; one that never had a turn, or is exempt, is held nowhere.
         """
         state = self._hosts.get(host)
         if state is None:
             return
-        until = time.monotonic() + min(seconds, MAX_CRAWL_DELAY_S)
-        state.held_until = max(state.held_until, until)
-        state.next_start = max(state.next_start, until)
+        wait_s = min(seconds, MAX_CRAWL_DELAY_S)
+        state.held_until = max(state.held_until, time.monotonic() + wait_s)
+        state.next_start = max(state.next_start, state.held_until)
+        if self._shared is not None:
+            await self._shared.hold(host, wait_s)
 
     async def _wait_for_start(self, state: _Host, delay: float) -> None:
         now = time.monotonic()
@@ -187,16 +173,11 @@ class HostGate:
 _log = logging.getLogger(__name__)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
-
 _ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
-
 _ROBOTS_TIMEOUT_S = 5.0
-
 # For a host that is busy and does not say for how long.
 _BUSY_WAIT_S = 1.0
-
 _LEASE_MARGIN_S = 10.0
-
 _FILE_CAPS = Caps(wire_bytes=10_000_000, decoded_bytes=20_000_000, truncate=True)
 
 
@@ -208,11 +189,10 @@ class _Budget:
         self.left = seconds
 
     @contextlib.asynccontextmanager
-    async def spend(self, at_most: float | None = None) -> AsyncIterator[None]:
+    async def spend(self) -> AsyncIterator[None]:
         started = time.monotonic()
-        limit = self.left if at_most is None else min(self.left, at_most)
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(self.left):
                 yield
         finally:
             self.left -= time.monotonic() - started
@@ -224,14 +204,13 @@ _UNWELCOME = frozenset({401, 403})
 
 @dataclass
 class _Way:
-    """From what was asked for to its answer.
+    """From what was asked for to its answer, with the cookies that were set on it.
 
     Attributes:
         takes_login: Whether hosts on it may get their login.
         is_part: It is a file of a page.
         login: Host of the login that the last request had; None when it had none.
         had_login: One of the requests had one.
-        cookies: What was set on it, for the rest of it; none outlives it.
     """
 
     requested: str
@@ -293,21 +272,7 @@ class HttpFetcher:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Get one page.
-
-        Args:
-            url: Absolute http(s) address.
-            validators: Ask only for a version other than this one.
-            fresh: Not used: no copies are kept here.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            RefusedAddressError: The address, or one it redirects to, is not public.
-            RobotsDisallowedError: The site's robots.txt forbids the page.
-            PageGoneError: The site answers 404 or 410.
-            UnusablePageError: Too large, binary or empty, a wall, or redirects without end.
-            FetchError: Any other status, no answer, or none within `timeout_s`.
-        """
+        """Get one page, as `PageSource` says; no copies are kept here."""
         del fresh
         requested = canonical_url(url)
         way = _Way(requested, takes_login=True)
@@ -324,15 +289,9 @@ class HttpFetcher:
         return page.model_copy(update={"with_login": way.had_login})
 
     async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
-        """Get a file as it is served, with the same guards and manners as a page.
+        """Get a file as it is served, decompressed, with the guards and manners of a page.
 
-        Args:
-            url: Absolute http(s) address.
-            at_most: Bytes, as sent and as decompressed, beyond which the file is refused; None to
-                get the beginning of any, 20 MB at most.
-
-        Returns:
-            The decompressed body.
+        One of more than `at_most` bytes is refused; without, the first 20 MB of any are given.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -344,17 +303,11 @@ class HttpFetcher:
         return answer.body
 
     async def fetch_part(self, url: str, *, page: str = "") -> Answer:
-        """Get a file that a page is made of, with the guards of a page.
+        """Get a file that a page is made of, with the guards of a page, whatever its status.
 
-        Files of one page are asked for together, as browsers do, so they wait for no turn.
-
-        Args:
-            url: Absolute http(s) address.
-            page: Address of the page, if that was read with a login, which only files of the very
-                same host get; another site's page could read what comes back.
-
-        Returns:
-            The answer, whatever its status; `url` is that after redirects.
+        Files of one page are asked for together, as browsers do, so they wait for no turn. `page`
+        is its address if that was read with a login, which only files of the very same host get;
+        another site's page could read what comes back.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -370,12 +323,7 @@ class HttpFetcher:
         return self._logins.host_of(url) is not None
 
     async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
-        """Give the addresses the robots.txt of a page's site names for its sitemaps.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: The robots.txt cannot be read.
-        """
+        """Give the addresses the robots.txt of a page's site names for its sitemaps."""
         address = canonical_url(url)
         budget = _Budget(self._config.timeout_s)
         try:
@@ -387,16 +335,10 @@ class HttpFetcher:
         """Close every connection; the fetcher cannot be used afterwards."""
         await self._client.aclose()
 
-    async def _final_answer(
-        self,
-        way: "_Way",
-        caps: Caps,
-        validators: Validators | None,
-    ) -> Answer:
+    async def _final_answer(self, way: "_Way", caps: Caps, validators: Validators | None) -> Answer:
         """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
-        requested = way.requested
-        url = requested
+        url = requested = way.requested
         seen = {way.place(url)}
         for _ in range(self._config.max_redirects + 1):
             headers = _request_headers(validators) | self._login_headers(way, url)
@@ -425,15 +367,10 @@ class HttpFetcher:
         return self._logins.headers_for(url)
 
     async def _ask_politely(
-        self,
-        url: str,
-        caps: Caps,
-        headers: dict[str, str],
-        budget: _Budget,
-        way: "_Way",
+        self, url: str, caps: Caps, headers: dict[str, str], budget: _Budget, way: "_Way"
     ) -> Answer:
         target = URL(url)
-        is_exempt = way.is_part or self._allowed.covers(target.hostname, _port(target))
+        is_exempt = way.is_part or self._allowed.covers(target.hostname, port_of(target))
         try:
             rules = await self._site_rules(url, budget)
             # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.
@@ -444,19 +381,14 @@ class HttpFetcher:
             delay = rules.crawl_delay_s
             turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
             async with turn, budget.spend():
-                return await self._ask(url, headers, caps, budget, way.cookies)
+                ask = partial(
+                    self._client.get, url, headers=headers, caps=caps, cookies=way.cookies
+                )
+                return await self._ask(ask, url, budget)
         except TimeoutError as error:
             raise _late(url, budget) from error
 
-    async def _ask(
-        self,
-        url: str,
-        headers: dict[str, str],
-        caps: Caps,
-        budget: _Budget,
-        cookies: httpx2.Cookies,
-    ) -> Answer:
-        ask = partial(self._client.get, url, headers=headers, caps=caps, cookies=cookies)
+    async def _ask(self, ask: Callable[[], Awaitable[Answer]], url: str, budget: _Budget) -> Answer:
         deadline = time.monotonic() + budget.left
         try:
             answer = await ask()
@@ -466,7 +398,7 @@ class HttpFetcher:
             return answer
         asked_s = retry_after_s(answer.headers.get("retry-after"))
         wait = _BUSY_WAIT_S if asked_s is None else asked_s
-        await self._gate.hold_everywhere(URL(url).host, wait)
+        await self._gate.hold(URL(url).host, wait)
         if time.monotonic() + wait >= deadline:
             return answer
         _log.info("%s answered HTTP %d; asking again in %.1f s", url, answer.status, wait)
@@ -488,7 +420,7 @@ class HttpFetcher:
 
     async def _fetch_robots(self, url: str) -> RobotsAnswer:
         target = URL(url)
-        if self._shared is None or self._allowed.covers(target.hostname, _port(target)):
+        if self._shared is None or self._allowed.covers(target.hostname, port_of(target)):
             return await self._ask_robots(url)
         return await self._shared.robots(target.origin, lambda: self._ask_robots(url))
 
@@ -511,10 +443,6 @@ class HttpFetcher:
         except FetchError as error:
             return RobotsAnswer(failure=str(error))
         return RobotsAnswer()
-
-
-def _port(url: URL) -> int:
-    return int(url.port) if url.port else (443 if url.protocol == "https:" else 80)
 
 
 def _request_headers(validators: Validators | None) -> dict[str, str]:

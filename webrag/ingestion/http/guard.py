@@ -11,6 +11,7 @@ import httpcore2
 from ada_url import URL
 
 from webrag.errors import ConfigurationError, FetchError, RefusedAddressError
+from webrag.ingestion.addresses import port_of
 from webrag.ingestion.http.hosts import host_and_port
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -21,40 +22,17 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 # IPv4 address, and cloud metadata services on public-looking addresses.
 _DENIED = tuple(
     ip_network(block)
-    for block in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "168.63.129.16/32",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",
-        "192.31.196.0/24",
-        "192.52.193.0/24",
-        "192.88.99.0/24",
-        "192.168.0.0/16",
-        "192.175.48.0/24",
-        "198.18.0.0/15",
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",
-        "240.0.0.0/4",
-        "2001::/23",
-        "2001:db8::/32",
-        "2620:4f:8000::/48",
-        "3fff::/20",
-        "5f00::/16",
-    )
+    for block in """
+        0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16
+        172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24
+        192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
+        240.0.0.0/4 2001::/23 2001:db8::/32 2620:4f:8000::/48 3fff::/20 5f00::/16
+        """.split()  # noqa: SIM905
 )
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
-
 _NAT64 = IPv6Network("64:ff9b::/96")
-
 _SIX_TO_FOUR = IPv6Network("2002::/16")
-
 _WEB_PORTS = frozenset({80, 443, 8080, 8443})
 
 
@@ -69,10 +47,8 @@ class NameNotFound(httpcore2.ConnectError):
 def is_public(address: str) -> bool:
     """Tell whether an IP address belongs to the public internet.
 
-    Addresses that carry another one (IPv4-mapped, NAT64, 6to4) are judged by the one inside.
-
-    Args:
-        address: Textual IPv4 or IPv6 address; a scoped one (`fe80::1%eth0`) is not public.
+    Addresses that carry another one (IPv4-mapped, NAT64, 6to4) are judged by the one inside; a
+    scoped one (`fe80::1%eth0`) is not public.
     """
     try:
         parsed: Address = ip_address(address)
@@ -106,11 +82,7 @@ class AllowList:
     """Hosts the operator has opened although they are private or use an unusual port."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        """Read the entries.
-
-        Raises:
-            ConfigurationError: One of them is neither `host` nor `host:port`.
-        """
+        """Read the entries; ConfigurationError where one is neither `host` nor `host:port`."""
         try:
             named = [host_and_port(entry.strip()) for entry in entries if entry.strip()]
         except ValueError as error:
@@ -149,11 +121,7 @@ def _refused_port(port: int) -> AddressRefused:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, in the order the system prefers them.
-
-    Raises:
-        OSError: The name does not exist or the resolver failed.
-    """
+    """Return the addresses of a host, in the order the system prefers them, or raise OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
@@ -189,8 +157,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
         Raises:
             AddressRefused: An address or the port is not allowed; nothing was dialled.
-            httpcore2.ConnectError: The name does not resolve or no address answers.
-            httpcore2.ConnectTimeout: Nothing answered within `timeout` seconds.
+            httpcore2.ConnectError: The name does not resolve, or no address answers in time.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -262,6 +229,18 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         raise failure
 
 
+def refused(url: str, error: AddressRefused) -> RefusedAddressError:
+    """The error that a page's address may not be contacted, with how to allow it."""
+    target = URL(url)
+    return RefusedAddressError(
+        # In the message, as reports of several pages keep only that.
+        f"'{target.hostname}' may not be contacted: {error}. If it is yours, allow it: "
+        f"set WEBRAG_ALLOW_HOSTS={target.host}.",
+        url=url,
+        host=target.host,
+    )
+
+
 _RESOLVE_TIMEOUT_S = 5.0
 
 
@@ -270,22 +249,13 @@ class AddressCheck:
 
     A service or a library that fetches by itself resolves the name once more, so this keeps
     private addresses from being handed over; it cannot bind what is dialled in the end.
-
-    Args:
-        allowed: `host` or `host:port` entries that may be handed over although private.
-        resolver: Gives the addresses of a host.
     """
 
     def __init__(self, allowed: Iterable[str], *, resolver: Resolver = resolve) -> None:
         self._guard = GuardedBackend(AllowList(allowed), resolver=resolver)
 
     async def check(self, url: str) -> None:
-        """Return when every address of a canonical URL's host may be contacted.
-
-        Raises:
-            RefusedAddressError: An address or the port is private, special or unusual.
-            FetchError: The name has no address, or the name service does not answer.
-        """
+        """Return when every address of a canonical URL's host may be contacted, as for `pinned`."""
         await self.pinned(url)
 
     async def pinned(self, url: str) -> str:
@@ -296,19 +266,13 @@ class AddressCheck:
             FetchError: The name has no address, or the name service does not answer.
         """
         target = URL(url)
-        port = int(target.port) if target.port else (443 if target.protocol == "https:" else 80)
+        port = port_of(target)
         host = target.hostname.strip("[]")
         try:
             async with asyncio.timeout(_RESOLVE_TIMEOUT_S):
                 addresses = await self._guard.checked_addresses(host, port)
         except AddressRefused as error:
-            raise RefusedAddressError(
-                # In the message, as reports of several pages keep only that.
-                f"'{target.hostname}' may not be contacted: {error}. If it is yours, allow it: "
-                f"set WEBRAG_ALLOW_HOSTS={target.host}.",
-                url=url,
-                host=target.host,
-            ) from error
+            raise refused(url, error) from error
         except NameNotFound as error:
             raise FetchError(
                 f"'{target.hostname}' could not be reached: {error}.", url=url

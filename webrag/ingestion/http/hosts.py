@@ -10,8 +10,7 @@ _MAX_PORT = 65_535
 def host_and_port(entry: str) -> tuple[str, int | None]:
     """The host, an IPv6 address without its brackets, and the port where one is named.
 
-    Args:
-        entry: An IPv6 address with a port needs brackets; without them, all of it is the host.
+    An IPv6 address with a port needs brackets; without them, all of it is the host.
 
     Raises:
         ValueError: It is neither `host` nor `host:port`.

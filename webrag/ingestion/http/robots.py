@@ -26,12 +26,7 @@ _DIRECTIVE = re.compile(r"\s*+([^\s:#]++)[\s:]*+(.*)")
 
 @dataclass(frozen=True)
 class RobotsAnswer:
-    """What came back for a robots.txt.
-
-    Attributes:
-        text: The file; "" when the site has none, which allows everything.
-        failure: Why it could not be read, None when it could.
-    """
+    """What came back for a robots.txt: "" allows everything, a `failure` says why it is unread."""
 
     text: str = ""
     failure: str | None = None
@@ -39,12 +34,9 @@ class RobotsAnswer:
 
 @dataclass(frozen=True)
 class RobotsRules:
-    """One site's rules for one crawler.
+    """One site's rules for one crawler; a `failure` says why they are unknown.
 
-    Attributes:
-        failure: Why the rules are unknown; then nothing may be fetched (RFC 9309, 2.3.1.4).
-        crawl_delay_s: Least time between two requests the site asks for.
-        sitemaps: Addresses of the site's sitemaps, as written.
+    Then nothing may be fetched (RFC 9309, 2.3.1.4). Sitemaps are addresses as written.
     """
 
     failure: str | None
@@ -77,11 +69,7 @@ class RobotsCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     async def rules(self, origin: str) -> RobotsRules:
-        """Return the rules of a site, asking for them when they are not known or too old.
-
-        Args:
-            origin: `https://host[:port]`.
-        """
+        """Return the rules of `https://host[:port]`, asking when they are not known or too old."""
         entry = self._entries.setdefault(origin, _Entry())
         self._entries.move_to_end(origin)
         while len(self._entries) > _REMEMBERED_SITES:

@@ -40,7 +40,7 @@ async def test_busy_host_holds_back_those_who_wait_already() -> None:
     async with gate.turn("a.test"):
         waiting = asyncio.create_task(visit())
         await asyncio.sleep(0)
-        gate.hold("a.test", 0.2)
+        await gate.hold("a.test", 0.2)
 
     assert await waiting > 0.19
 
