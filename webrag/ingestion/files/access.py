@@ -23,26 +23,16 @@ class FileAccess:
 
     Symbolic links are resolved first, and the way is then walked without following any, so that
     one put there in between leads nowhere. Names and contents of what lies outside are never
-    looked at.
-
-    Args:
-        allowed: Folders that may be read without being named.
-        takes_names: Whether naming a path makes it readable, as at a terminal; a server whose
-            callers are programs says no.
+    looked at. Naming a path makes it readable at a terminal, not where callers are programs.
     """
 
     def __init__(self, allowed: Iterable[Path] = (), *, takes_names: bool = True) -> None:
         self._roots = dict.fromkeys(each.resolve() for each in allowed)
-        self._takes_names = takes_names
-
-    @property
-    def takes_names(self) -> bool:
-        """Whether naming a path makes it readable."""
-        return self._takes_names
+        self.takes_names = takes_names
 
     def name(self, path: Path) -> None:
         """Note that the user named a file or folder: it may be read from now on."""
-        if self._takes_names:
+        if self.takes_names:
             self._roots[path.resolve()] = None
 
     def allows(self, path: Path) -> bool:
@@ -50,15 +40,11 @@ class FileAccess:
         return any(path == root or root in path.parents for root in self._roots)
 
     def resolve(self, url: str) -> Path:
-        """The file or folder an address stands for.
-
-        Raises:
-            RefusedAddressError: It may not be read.
-        """
+        """The file or folder an address stands for, or RefusedAddressError."""
         path = file_path(url)
         # Not even asked about when it is elsewhere: that would tell what there is.
         named = Path(os.path.normpath(path))
-        if not (self.allows(named) or self._takes_names):
+        if not (self.allows(named) or self.takes_names):
             raise self._refused(url)
         try:
             found = path.resolve()
@@ -96,7 +82,7 @@ class FileAccess:
             ) from error
 
     def _refused(self, url: str) -> RefusedAddressError:
-        if self._takes_names:
+        if self.takes_names:
             said = "it is not below a file or folder that was named"
             hint = None
         else:
@@ -109,15 +95,8 @@ class FileAccess:
 def opened_folder(path: Path, above: int | None = None) -> Iterator[int | None]:
     """Keep a folder open for what is opened in it, no link followed on the way.
 
-    Args:
-        path: Absolute.
-        above: The folder that it lies in, as this gave it; None to walk the whole path.
-
-    Yields:
-        Its descriptor; None where the system opens no folders, and paths have to do.
-
-    Raises:
-        OSError: There is no such folder, or a link in its place.
+    Gives its descriptor, None where the system opens no folders and paths have to do, or raises
+    OSError. `above` is the folder that it lies in, as this gave it; None to walk the whole path.
     """
     if not _HAS_DESCRIPTORS:
         yield None
@@ -130,15 +109,7 @@ def opened_folder(path: Path, above: int | None = None) -> Iterator[int | None]:
 
 
 def opened_file(path: Path, above: int | None) -> int:
-    """A regular file of an open folder, as a descriptor; neither link nor pipe is followed.
-
-    Args:
-        path: Absolute.
-        above: The folder that it lies in, as `opened_folder` gave it.
-
-    Raises:
-        OSError: There is no such file.
-    """
+    """A regular file of an open folder, as a descriptor; OSError for links, pipes and none."""
     file = _opened(path, 0, above)
     if stat.S_ISREG(os.fstat(file).st_mode):
         return file

@@ -20,15 +20,15 @@ _IGNORE_BYTES = 100_000
 
 @dataclass(frozen=True)
 class FolderListing:
-    """What a folder holds.
-
-    Attributes:
-        files: Absolute paths, folder by folder, in alphabetical order.
-        left_out: Files and folders that are not read, counted by reason.
-    """
+    """What a folder holds: absolute paths in order, and what is not read, counted by reason."""
 
     files: tuple[Path, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def why_none(self, where: str) -> str:
+        """A sentence for a folder without any file to read."""
+        counted = ", ".join(f"{count} {why}" for why, count in self.left_out.items())
+        return f"There is no file to read {where} ({counted or 'it is empty'})."
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,11 @@ class _Rules:
 
 
 def list_files(root: Path, *, max_bytes: int) -> FolderListing:
-    """List a folder with all below it.
+    """List a folder, symbolic links resolved, with all below it.
 
     Left out are hidden files and folders, what `.gitignore` names (those above the folder within
     its repository count as well), symbolic links, what is installed or generated, files of kinds
-    that are not read, and empty and oversized ones.
-
-    Args:
-        root: A folder, symbolic links resolved.
-        max_bytes: Of a file.
+    that are not read, and empty ones and those of more than `max_bytes`.
     """
     left_out: Counter[str] = Counter()
     files = list(_walk(root, _rules_above(root, left_out), max_bytes, left_out, 0))

@@ -55,27 +55,20 @@ class _Line(NamedTuple):
     steps: list[_Step]
     is_negated: bool
     of_folders: bool
+    end: int = 0
 
 
 class IgnoreRules:
-    """The lines of one `.gitignore`.
-
-    Args:
-        text: Of the file.
-    """
+    """The lines of one `.gitignore`."""
 
     def __init__(self, text: bytes) -> None:
         steps: list[_Step] = []
         starts: list[int] = []
-        ends: list[int] = []
-        folder_ends: list[int] = []
-        negated: list[int] = []
+        ends: list[_Line] = []
         for line in _lines(text):
             starts.append(len(steps))
             steps += line.steps
-            (folder_ends if line.of_folders else ends).append(len(steps))
-            if line.is_negated:
-                negated.append(len(steps))
+            ends.append(line._replace(end=len(steps)))
             steps.append(_END)
         self._size = len(steps)
         by_step: defaultdict[_Step, list[int]] = defaultdict(list)
@@ -87,9 +80,9 @@ class IgnoreRules:
         self._places_by_members = by_step
         self._moves: dict[int, int] = {}
         self._start = self._with_empty(self._states(starts))
-        self._ends = self._states(ends)
-        self._folder_ends = self._ends | self._states(folder_ends)
-        self._negated = self._states(negated)
+        self._ends = self._states(line.end for line in ends if not line.of_folders)
+        self._folder_ends = self._states(line.end for line in ends)
+        self._negated = self._states(line.end for line in ends if line.is_negated)
 
     def judge(self, name: bytes, *, is_folder: bool, states: int | None = None) -> bool | None:
         """Whether the last line that fits a name ignores it; None where no line fits.
@@ -104,12 +97,7 @@ class IgnoreRules:
         return not self._negated >> (fitting.bit_length() - 1) & 1 if fitting else None
 
     def after(self, beginning: bytes, states: int | None = None) -> int:
-        """How far each line matches the beginning of a path, so that it is matched only once.
-
-        Args:
-            beginning: Up to a slash, that included.
-            states: The same for what stands before it; None where nothing does.
-        """
+        """How far each line matches a path up to a slash, after `states` for what is before it."""
         states = self._start if states is None else states
         for byte in beginning:
             if not states:
@@ -167,12 +155,7 @@ def _without_end(line: bytes) -> bytes:
 
 
 def _steps(pattern: bytes, *, is_path: bool) -> list[_Step]:
-    """The steps of a pattern.
-
-    Args:
-        pattern: Without `!` and without a slash at either end.
-        is_path: It holds a slash, so that `**` may stand for folders.
-    """
+    """The steps of a pattern; in a path, which holds a slash, `**` may stand for folders."""
     # git compares what stands before the first of these by itself; `**` behind it is at a start.
     first = next((place for place, byte in enumerate(pattern) if byte in b"*?[\\"), 0)
     steps: list[_Step] = []

@@ -18,12 +18,12 @@ _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 
 @dataclass(frozen=True)
 class NamedSources:
-    """What was named, folders taken apart.
+    """What was named, folders taken apart, each address once.
 
     Attributes:
-        urls: Canonical addresses of the pages and files that were named themselves.
-        files: Those of the files below the folders that were named.
-        folders: The folders' addresses, each with a slash at its end.
+        urls: Of the pages and files that were named themselves.
+        files: Of the files below the folders that were named.
+        folders: Each with a slash at its end.
         left_out: What lies below them and is not read, counted by reason.
         empty: Folders without a file to read, each with the reason.
         notes: Sentences about what did not work on the way.
@@ -63,11 +63,7 @@ class NamedSources:
 
 
 def named_address(given: str | Path) -> str:
-    """The canonical address of what a user of this machine named: a URL, or the path of a file.
-
-    Raises:
-        InputError: It is neither.
-    """
+    """The canonical address of a URL or a path of this machine that a user named, or InputError."""
     text = os.fspath(given)
     if isinstance(given, str) and (not _is_path(text) or "\0" in text):
         try:
@@ -91,9 +87,7 @@ def named_urls(
 ) -> tuple[str, ...]:
     """The addresses of what was named, each once; nothing has to be there, nothing is read.
 
-    Args:
-        given: URLs, `file:` addresses and paths of this machine.
-        takes_names: Whether a text may be a path; else it is an address.
+    `takes_names` tells whether a text may be a path; else it is an address.
 
     Raises:
         InputError: One of them is neither a URL nor a path.
@@ -103,11 +97,7 @@ def named_urls(
 
 
 def check_named(given: str | Path) -> str:
-    """As `named_address`, for what has to be there to be of use.
-
-    Raises:
-        InputError: It is neither, or there is no such file or folder.
-    """
+    """As `named_address`, for what has to be there to be of use; InputError where it is not."""
     address = named_address(given)
     if is_file(address) and not file_path(address).exists():
         raise InputError(f"There is no file or folder {file_path(address)}.")
@@ -123,12 +113,9 @@ def _is_path(text: str) -> bool:
 async def expand_named(
     addresses: Sequence[str], access: FileAccess, *, max_bytes: int
 ) -> NamedSources:
-    """Take apart what was named; what is named may be read from now on, where names are taken.
+    """Take apart what `named_urls` gave, files in folders up to `max_bytes` each.
 
-    Args:
-        addresses: From `named_urls`.
-        access: What may be read.
-        max_bytes: Of a file in a folder.
+    What is named may be read from now on, where names are taken.
     """
     if not any(map(is_file, addresses)):
         return NamedSources(urls=tuple(addresses))
@@ -157,10 +144,7 @@ def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> N
         left_out.update(listing.left_out)
         files.update(dict.fromkeys(map(file_url, listing.files)))
         if not listing.files:
-            counted = ", ".join(f"{count} {why}" for why, count in listing.left_out.items())
-            empty[address] = (
-                f"There is no file to read below {folder} ({counted or 'it is empty'})."
-            )
+            empty[address] = listing.why_none(f"below {folder}")
     return NamedSources(tuple(urls), tuple(files), tuple(folders), dict(left_out), empty)
 
 

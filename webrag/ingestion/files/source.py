@@ -27,12 +27,7 @@ class FileSource:
     """Reads files that the user named, or that lie below a folder that may be read.
 
     A file that is as it was when it was stored, by its size and the time it was changed, is not
-    read again.
-
-    Args:
-        access: What may be read.
-        max_bytes: Of a file of text.
-        max_document_bytes: Of a PDF, an office document or a book.
+    read again. Limits are bytes: of a file of text, and of a PDF, an office document or a book.
     """
 
     name = "files"
@@ -53,18 +48,7 @@ class FileSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Read one file.
-
-        Args:
-            url: Its canonical address.
-            validators: Of the stored version.
-            fresh: Not used: nothing keeps copies of files.
-
-        Raises:
-            RefusedAddressError: It may not be read.
-            PageGoneError: There is no such file.
-            UnusablePageError: It is a folder, too large, or holds no text.
-        """
+        """Read one file, as `PageSource` says; nothing keeps copies of files."""
         del fresh
         return await _DISK.run(self._read, url, validators)
 
@@ -110,12 +94,7 @@ class FileSource:
         return None
 
     def _read_manifest(self, named: Path, target: Path, _etag: str) -> Manifest | None:
-        """One version of a package's metadata.
-
-        Args:
-            named: Its file, in the folder that it is about.
-            target: The same file, symbolic links resolved.
-        """
+        """One version of a package's metadata; `target` is its file, links resolved."""
         body, _ = self._access.read(file_url(named), target, at_most=MAX_MANIFEST_BYTES)
         return read_manifest(named.name, decode(body), file_url(named.parent).rstrip("/"))
 
@@ -137,10 +116,9 @@ def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> Fil
 
 
 def _version(path: Path, manifest: Manifest | None) -> str | None:
-    try:
+    with suppress(OSError):
         return _etag(path.stat(), manifest)
-    except OSError:
-        return None
+    return None
 
 
 def _etag(facts: os.stat_result, manifest: Manifest | None) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,10 +28,8 @@ async def changed_files(
 ) -> AsyncGenerator[tuple[Path, ...], None]:
     """Give files that were added, changed or removed, a batch whenever some were; without end.
 
-    Args:
-        roots: Files, and folders of which those files count that `list_files` lists.
-        max_bytes: Of a file in a folder.
-        before: What was there when the files were read last.
+    Of folders among the roots those files count that `list_files` lists; `before` is what was
+    there when the files were read last.
 
     Raises:
         InputError: They cannot be watched.
@@ -72,11 +70,9 @@ def states_of(roots: Sequence[Path], *, max_bytes: int) -> dict[Path, FileState]
     for root in roots:
         listed = list_files(root, max_bytes=max_bytes).files if root.is_dir() else (root,)
         for path in listed:
-            try:
+            with suppress(OSError):  # it went while the folder was listed
                 status = path.lstat()
-            except OSError:
-                continue  # it went while the folder was listed
-            files[path] = FileState(status.st_mtime_ns, status.st_size)
+                files[path] = FileState(status.st_mtime_ns, status.st_size)
     return files
 
 
