@@ -25,10 +25,8 @@ class GitFile:
 
     Attributes:
         scheme: `https`, or `http` where the host is allowed to be private.
-        host: With a port where one was given.
         path: Of the repository on its host, without `.git`.
         ref: A branch, tag or commit; `HEAD` for what the host shows first.
-        name: Path below the repository's root.
     """
 
     scheme: str

@@ -47,6 +47,9 @@ _ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
 _TOO_LONG_SIGNAL: Final = 25  # SIGXFSZ, which Windows does not know
 _TOO_LONG: Final = re.compile(rf"died of signal {_TOO_LONG_SIGNAL}\b|File too large")
 _NO_MEMORY: Final = re.compile(r"(?i)out of memory|cannot allocate memory|mmap failed")
+_MISSING: Final = re.compile(
+    "not found|couldn't find remote ref|could not read Username|not our ref"
+)
 # In the order in which git itself looks for what a short name stands for.
 _FULL_NAMES: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
 _SETTINGS: Final = {
@@ -85,22 +88,13 @@ class _Held:
 
 
 class GitClones:
-    """Keeps one shallow clone of each repository and ref that was asked for.
+    """Keeps one shallow clone of each repository and ref that was asked for, below a folder.
 
     Neither the user's nor the system's configuration of git counts, nor its credentials, proxies
     and hooks; filters, submodules and LFS are left alone. The host's addresses are checked as for
-    pages, and git is bound to those.
-
-    Args:
-        folder: Where the clones are.
-        allowed_hosts: `host` or `host:port` entries that may be asked although private, and by
-            plain http.
-        keep_s: Age from which a clone is checked with its host; None for never.
-        max_bytes: Of a clone, its history included.
-        max_files: Of a clone, its folders included.
-        max_memory: Bytes that one process of git may have.
-        timeout_s: For one.
-        resolver: Gives the addresses of a host; None for the system's.
+    pages, and git is bound to those. Allowed hosts may be asked although private, and by plain
+    http. A clone is checked with its host from the age `keep_s` on, None for never. Limits are of
+    one clone, its history and folders included, `max_memory` of one process of git.
     """
 
     def __init__(
@@ -115,7 +109,7 @@ class GitClones:
         timeout_s: float = 180.0,
         resolver: "Resolver | None" = None,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._allowed = frozenset(allowed_hosts)
         self._keep_s = keep_s
         self._max_bytes = max_bytes
@@ -132,15 +126,10 @@ class GitClones:
 
         return AddressCheck(self._allowed, resolver=self._resolver or resolve)
 
-    @property
-    def folder(self) -> Path:
-        """Below it are the clones and nothing else."""
-        return self._folder
-
     def of(self, file: GitFile) -> Path:
         """Where the clone is that holds a file, once there is one."""
         name = hashlib.sha256(f"{file.repository}@{file.ref}".encode()).hexdigest()[:32]
-        return self._folder / name
+        return self.folder / name
 
     def lock(self, file: GitFile) -> asyncio.Lock:
         """What is held while the clone that holds a file is checked or replaced."""
@@ -154,14 +143,10 @@ class GitClones:
     async def refresh(self, file: GitFile, *, forced: bool = False) -> Path:
         """Make sure that the repository of a file is cloned, as its host has it now.
 
-        A clone that the host confirmed less than `keep_s` ago is taken as it is, as is one of a
-        commit that was named itself. Of an older one the host is asked for the commit, and only
-        another commit is cloned, in the place of the older clone. When the host cannot be
-        asked, the older clone is used, and the caller is told so.
-
-        Args:
-            file: Any of its files.
-            forced: Ask whatever the clone's age, and fail when the host cannot be asked.
+        A clone that the host confirmed less than `keep_s` ago is taken as it is, unless `forced`,
+        as is one of a commit that was named itself. Of an older one the host is asked for the
+        commit, and only another commit is cloned, in the place of the older clone. When the host
+        cannot be asked, the older clone is used, and the caller is told so, unless `forced`.
 
         Raises:
             InputError: Plain http, to a host that is not allowed by its name.
@@ -213,9 +198,9 @@ class GitClones:
 
     @asynccontextmanager
     async def _scratch(self) -> AsyncIterator[Path]:
-        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True, mode=0o700)
-        await asyncio.to_thread(_sweep, self._folder)
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder, prefix="new-"))
+        await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(_sweep, self.folder)
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self.folder, prefix="new-"))
         try:
             yield folder
         finally:
@@ -271,7 +256,7 @@ class GitClones:
             file_bytes=self._max_bytes,
             seconds=self._timeout_s,
         )
-        with await asyncio.to_thread(_temporary_file, self._folder) as said:
+        with await asyncio.to_thread(_temporary_file, self.folder) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
             process = subprocess.Popen(  # noqa: ASYNC220, S603 - as quick as asyncio's
                 command,
@@ -322,7 +307,15 @@ class GitClones:
                 f" {self._max_memory:,} bytes of memory.",
                 url=file.url,
             )
-        return _failure(file, said or f"git ended with status {status}.")
+        text = " ".join((said or f"git ended with status {status}.").split())
+        if _MISSING.search(text):
+            return PageGoneError(
+                f"{file.repository} has no {file.ref!r}, or there is no such public repository.",
+                url=file.url,
+            )
+        return FetchError(
+            f"{file.repository} could not be cloned: {text[:_SAID_CHARS]}", url=file.url
+        )
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -371,11 +364,7 @@ def _end(said: IO[bytes]) -> str:
 
 
 def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[str]:
-    """What git lists, line by line.
-
-    Raises:
-        FetchError: There are too many, or one is too long.
-    """
+    """What git lists, line by line; FetchError where there are too many, or one is too long."""
     for count, line in enumerate(iter(partial(output.readline, _LINE_BYTES), b"")):
         said = f"more than {most:,} {what}" if count == most else ""
         if len(line) == _LINE_BYTES:
@@ -397,10 +386,8 @@ def _size(folder: Path) -> int:
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):
                 total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118 - many files
-            except OSError:
-                continue
     return total
 
 
@@ -438,12 +425,7 @@ def _swap(fresh: Path, place: Path) -> None:
 
 
 def listed_commit(listing: Iterable[str], ref: str) -> str | None:
-    """The commit that a ref stands for; None when there is no such ref.
-
-    Args:
-        listing: The lines that `git ls-remote` prints.
-        ref: A branch or tag, as short as users write it.
-    """
+    """The commit that a branch or tag stands for in the lines of `git ls-remote`; None for none."""
     names = {form.format(ref) + peeled for form in _FULL_NAMES for peeled in ("", "^{}")}
     commits: dict[str, str] = {}
     for line in listing:
@@ -456,14 +438,3 @@ def listed_commit(listing: Iterable[str], ref: str) -> str | None:
         if found := commits.get(f"{name}^{{}}") or commits.get(name):
             return found
     return None
-
-
-def _failure(file: GitFile, said: str) -> FetchError:
-    text = " ".join(said.split())
-    missing = ("not found", "couldn't find remote ref", "could not read Username", "not our ref")
-    if any(each in text for each in missing):
-        return PageGoneError(
-            f"{file.repository} has no {file.ref!r}, or there is no such public repository.",
-            url=file.url,
-        )
-    return FetchError(f"{file.repository} could not be cloned: {text[:_SAID_CHARS]}", url=file.url)

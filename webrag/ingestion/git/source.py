@@ -20,12 +20,9 @@ from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
 @dataclass(frozen=True)
 class RepositoryFiles:
-    """What is worth reading of a repository, or of a folder in it.
+    """What is worth reading of a repository, or of a folder in it, by canonical addresses.
 
-    Attributes:
-        urls: The files' canonical addresses, in alphabetical order.
-        left_out: Files and folders that are not read, counted by reason.
-        why_none: A sentence for when there are no files.
+    `left_out` counts what is not read by reason, `why_none` is for when there are no files.
     """
 
     urls: tuple[str, ...] = ()
@@ -37,12 +34,7 @@ class GitSource:
     """Reads what `GitClones` holds; the host is asked only by `files_of`.
 
     A page's `last_modified` is the commit it was read at; a page read at the commit of the clone
-    is not read again.
-
-    Args:
-        clones: Where the repositories are.
-        max_bytes: Of a file of text.
-        max_document_bytes: Of a PDF, an office document or a book.
+    is not read again. Limits are as of `FileSource`.
     """
 
     name = "git"
@@ -59,9 +51,8 @@ class GitSource:
     async def files_of(self, address: str, *, refresh: bool = False) -> RepositoryFiles:
         """Make sure that a repository is cloned, and give the files worth reading.
 
-        Args:
-            address: Of the repository, a folder in it, or one of its files.
-            refresh: Ask its host whatever the clone's age.
+        The address is of the repository, a folder in it, or one of its files; with `refresh` its
+        host is asked whatever the clone's age.
 
         Raises:
             InputError: It is no address of a repository.
@@ -74,13 +65,7 @@ class GitSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage | NotModified:
-        """Read one file of the clone that is there.
-
-        Raises:
-            PageGoneError: The repository has no such file.
-            FetchError: It was never cloned here.
-            UnusablePageError: The file is too large, or holds no text.
-        """
+        """Read one file of the clone that is there, as `PageSource` says."""
         del fresh
         asked = parse_git(url)
         commit = await self._clones.commit(asked)
@@ -143,12 +128,8 @@ def _listed(asked: GitFile, clone: Path, max_bytes: int) -> RepositoryFiles:
     if not named.is_dir():
         return RepositoryFiles(why_none=str(_not_there(asked)))
     listing = list_files(named, max_bytes=max_bytes)
-    counted = ", ".join(f"{count} {why}" for why, count in listing.left_out.items())
-    return RepositoryFiles(
-        tuple(_within(asked, clone, path) for path in listing.files),
-        listing.left_out,
-        f"There is no file to read in {asked.url} ({counted or 'it is empty'}).",
-    )
+    urls = tuple(_within(asked, clone, path) for path in listing.files)
+    return RepositoryFiles(urls, listing.left_out, listing.why_none(f"in {asked.url}"))
 
 
 def _within(asked: GitFile, clone: Path, path: Path) -> str:
