@@ -483,8 +483,10 @@ def _begins_paragraph(above: Line, below: Line, usual: float, widest: float) -> 
     step = above.bottom - below.base
     if above.breaks_word:
         return False
-    if step < 0 or (usual and step > usual * _PARAGRAPH_STEP):
-        return not _goes_on(above, below) if step < 0 else True
+    if step < 0:  # at the top of the next column, where a sentence may continue
+        return above.text.endswith(_SENTENCE_END) or not below.text[:1].islower()
+    if usual and step > usual * _PARAGRAPH_STEP:
+        return True
     sizes = sorted((above.height, below.height))
     if sizes[0] > 0 and sizes[1] / sizes[0] > _OTHER_SIZE:
         return True
@@ -492,11 +494,6 @@ def _begins_paragraph(above: Line, below: Line, usual: float, widest: float) -> 
         return True
     is_short = above.right < widest * _SHORT_LINE
     return is_short and (above.text.endswith(_SENTENCE_END) or not below.text[:1].islower())
-
-
-def _goes_on(above: Line, below: Line) -> bool:
-    """A sentence that continues at the top of the next column."""
-    return not above.text.endswith(_SENTENCE_END) and below.text[:1].islower()
 
 
 def largest_lines(lines: Sequence[Line]) -> str:

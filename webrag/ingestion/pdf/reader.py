@@ -4,14 +4,15 @@ import ctypes
 import html
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.addresses import BARE_URL, canonical_url
+from webrag.errors import UnusablePageError
+from webrag.ingestion.addresses import BARE_URL, link_target
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.markdown import fenced
@@ -27,7 +28,6 @@ from webrag.ingestion.pdf.layout import (
 )
 
 _MAX_LINKS = 5_000
-
 _MAX_ANCHOR_CHARS = 300
 
 
@@ -40,7 +40,7 @@ def annotated_links(
         page = document[index]
         try:
             for address, box in _page_links(document, page):
-                url = _target(address, base_url)
+                url = link_target(address, base_url)
                 if url is not None and url not in seen:
                     seen.add(url)
                     anchor = _text_in(page, box)
@@ -80,42 +80,24 @@ def _text_in(page: pdfium.PdfPage, box: pdfium_c.FS_RECTF) -> str:
     return collapse(normalize_characters(strip_private_use(text)))[:_MAX_ANCHOR_CHARS]
 
 
-def _target(address: str, base_url: str) -> str | None:
-    try:
-        return canonical_url(address, base_url) if address.strip() else None
-    except InputError:
-        return None
-
-
 # 3 to 5 ms each (November 2026), so that the longest stay within the usual deadline.
 _MAX_PAGES = 1_500
-
 _MAX_CHARS = 5_000_000
-
 _MAX_HEADING_CHARS = 200
-
 _LEAST_LETTERS_PER_PAGE = 5
-
 _PDF_DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
-
 _FILE_TITLE = re.compile(
     r"\.(?:docx?|dvi|indd|pdf|tex|pptx?|odt)\Z|^(?:microsoft word|untitled)", re.I
 )
-
 _HEADING_NUMBER = re.compile(r"(?:chapter|appendix|section|part|[a-z])?[\divxlc]*")
-
 _BLOCK_SYNTAX = re.compile(r"(#{1,6} |>|```|~~~|\| )")
 
 
 @dataclass(frozen=True)
 class PdfText:
-    """What a PDF says.
+    """What a PDF says; headings where the outline names them, else one per page.
 
-    Attributes:
-        markdown: Text; headings where the outline names them, else one per page.
-        html: The same, one section per page with the id `page=N`.
-        anchors: Where each page begins in `markdown`.
-        language: As the file declares it, "" when it does not.
+    The HTML has one section per page with the id `page=N`; anchors are where each page begins.
     """
 
     markdown: str
@@ -124,7 +106,6 @@ class PdfText:
     links: tuple[OutgoingLink, ...]
     title: str | None
     description: str | None = None
-    language: str = ""
     created_at: datetime | None = None
     modified_at: datetime | None = None
 
@@ -138,40 +119,42 @@ class _Writer:
     anchors: list[Anchor] = field(default_factory=list)
     length: int = 0
 
-    def begin_page(self, number: int) -> None:
+    @contextmanager
+    def page(self, number: int, heading: str) -> Iterator[None]:
         self.anchors.append(Anchor(char_start=self.length, fragment=f"page={number}"))
         self.sections.append(f'<section id="page={number}">')
-
-    def end_page(self) -> None:
+        if heading:
+            self.add_heading(heading, 2)
+        yield
         self.sections.append("</section>")
 
     def add_heading(self, text: str, level: int) -> None:
-        self._add(f"{'#' * level} {text}", f"h{level}", text)
+        self._add(f"{'#' * level} {text}", f"h{level}", html.escape(text, quote=False))
 
     def add_lines(self, lines: Sequence[Line]) -> None:
         for text, is_code, rows in blocks_of(lines):
+            shown = html.escape(text, quote=False)
             if rows:
                 self._add_table(rows)
             elif is_code:
-                self._add(fenced(text), "pre", text)
+                self._add(fenced(text), "pre", shown)
             else:
-                self._add(_as_paragraph(text), "p", text)
+                # What would read as a heading, quotation or fence is no such thing in a PDF.
+                is_syntax = _BLOCK_SYNTAX.match(text)
+                self._add(f"\\{text}" if is_syntax else text, "p", shown)
 
     def _add_table(self, rows: Sequence[Sequence[str]]) -> None:
         escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
         first, *others = [f"| {' | '.join(row)} |" for row in escaped]
         rule = "| --- " * len(rows[0]) + "|"
-        lines = (
+        cells = (
             "".join(f"<td>{html.escape(cell, quote=False)}</td>" for cell in row) for row in rows
         )
-        self.sections.append(f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>")
-        self._append("\n".join([first, rule, *others]))
+        shown = "".join(f"<tr>{row}</tr>" for row in cells)
+        self._add("\n".join([first, rule, *others]), "table", shown)
 
-    def _add(self, markdown: str, tag: str, text: str) -> None:
-        self.sections.append(f"<{tag}>{html.escape(text, quote=False)}</{tag}>")
-        self._append(markdown)
-
-    def _append(self, markdown: str) -> None:
+    def _add(self, markdown: str, tag: str, shown: str) -> None:
+        self.sections.append(f"<{tag}>{shown}</{tag}>")
         self.blocks.append(markdown)
         self.length += len(markdown) + 2
 
@@ -226,7 +209,8 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
         wanted = [mark for mark in bookmarks if mark.page == number - 1]
         is_named = bool(lines) and not bookmarks and len(pages) > 1
         kept = without_leaders(lines, has_outline=bool(bookmarks))
-        _write_page(writer, number, kept, wanted, is_named=is_named)
+        with writer.page(number, f"Page {number}" if is_named else ""):
+            _write_lines(writer, kept, wanted)
     markdown = "\n\n".join(writer.blocks)
     # Headings made of page numbers are no text of the file.
     letters = sum(char.isalnum() for block in writer.blocks if block[:1] != "#" for char in block)
@@ -266,16 +250,6 @@ def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
         total += sum(len(line.text) for line in lines)
         if total > _MAX_CHARS:
             return
-
-
-def _write_page(
-    writer: _Writer, number: int, lines: list[Line], wanted: list[_Bookmark], *, is_named: bool
-) -> None:
-    writer.begin_page(number)
-    if is_named:
-        writer.add_heading(f"Page {number}", 2)
-    _write_lines(writer, lines, wanted)
-    writer.end_page()
 
 
 def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) -> None:
@@ -334,11 +308,8 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
 def _written_links(markdown: str, url: str) -> Iterator[OutgoingLink]:
     """Addresses written in the text, which its readers make into links."""
     for match in BARE_URL.finditer(markdown):
-        try:
-            target = canonical_url(match.group())
-        except InputError:
-            continue
-        if target != url:
+        target = link_target(match.group())
+        if target is not None and target != url:
             yield OutgoingLink(
                 url=target,
                 anchor_text=match.group(),
@@ -367,15 +338,10 @@ def _date(text: str) -> datetime | None:
     match = _PDF_DATE.match(text.strip())
     if match is None:
         return None
-    year, month, day, hour, minute, second = (part or "" for part in match.groups())
+    year, month, day, *time = match.groups()
     date = f"{year}-{month or '01'}-{day or '01'}"
-    return parse_date(f"{date}T{hour}:{minute}:{second}" if second else date)
+    return parse_date(f"{date}T{':'.join(time)}" if time[-1] else date)
 
 
 def _clean(text: str) -> str:
     return collapse(normalize_characters(strip_private_use(text)))
-
-
-def _as_paragraph(text: str) -> str:
-    """Text that would read as a heading, quotation or fence is no such thing in a PDF."""
-    return f"\\{text}" if _BLOCK_SYNTAX.match(text) else text
