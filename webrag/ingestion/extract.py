@@ -420,10 +420,11 @@ def _from_code(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.kinds import code_language
 
     path = unquote(page.url).split("/")
-    code = read_code(normalize_characters(strip_private_use(page.text)), code_language(path[-1]))
+    source = normalize_characters(strip_private_use(page.text))
+    markdown, anchors = read_code(source, code_language(path[-1]))
     own = page_address(page.url)
     meta = PageMetadata(base_url=page.url, url=own, title="/".join(path[-2:]))
-    return _Content(meta, code.markdown, "", (), anchors=code.anchors)
+    return _Content(meta, markdown, "", (), anchors=anchors)
 
 
 def _from_mail(page: FetchedPage) -> _Content:
@@ -444,13 +445,13 @@ _BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
 def _from_office(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.office import read_office
 
-    document = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
-    if document.is_html:
-        content = _from_html(page, f"<body><main>{document.text}</main></body>")
+    text, is_html = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
+    if is_html:
+        content = _from_html(page, f"<body><main>{text}</main></body>")
         title = content.meta.title or _first_words(content.markdown)
         return replace(content, meta=replace(content.meta, title=title, published_at=None))
-    named = _BOOK_TITLE.match(document.text)
-    return _described(page, document.text, {"title": named[1]} if named else None, has_tags=False)
+    named = _BOOK_TITLE.match(text)
+    return _described(page, text, {"title": named[1]} if named else None, has_tags=False)
 
 
 def _from_pdf(page: FetchedPage) -> _Content:
@@ -463,7 +464,6 @@ def _from_pdf(page: FetchedPage) -> _Content:
         url=page_address(page.url),
         title=pdf.title,
         description=pdf.description,
-        languages=(pdf.language,),
         published_at=pdf.created_at,
         modified_at=pdf.modified_at,
     )

@@ -5,7 +5,7 @@ What it does not know stays as it is written. Includes are never opened, conditi
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webrag.ingestion.formats.markdown import fenced
 
@@ -44,15 +44,8 @@ _CALLOUT = re.compile(
 _CODE_STYLES = frozenset({"source", "listing", "literal", "console", "subs"})
 
 
-@dataclass(frozen=True)
-class AsciiDoc:
-    """A document as it is stored.
-
-    Attributes:
-        markdown: Its text.
-        title: Of its first heading; empty when it has none.
-        attributes: What its header says, such as `revdate` and `description`.
-    """
+class AsciiDoc(NamedTuple):
+    """A document's text, its first heading, and attributes of its header, such as `revdate`."""
 
     markdown: str
     title: str

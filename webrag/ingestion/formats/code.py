@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from webrag.ingestion.formats.markdown import fenced
 from webrag.ingestion.models import Anchor
@@ -12,34 +11,16 @@ _LONG_LINES = 60
 # Shorter ones join the next: a heading for every import would tell nothing apart.
 _SHORT_LINES = 4
 _CLOSING = re.compile(r"[\s)\]}>;,]{0,100}+(?:end\b.*|fi|done|esac)?[\s)\]}>;,]{0,100}+\Z")
-_MARGIN = re.compile(r"[ \t]*")
 _COMMENT = re.compile(r"\s*(?:#(?!\[)|//|/\*|\*|--|;|%|\"\"\"|''')")
 _DECORATOR = re.compile(r"\s*(?:@|#\[|\[[A-Z])")
 _HEADING_CHARS = 120
 
 
-@dataclass(frozen=True)
-class CodeText:
-    """Code as it is stored.
-
-    Attributes:
-        markdown: The fenced blocks.
-        anchors: The line of the file that each of them begins with.
-    """
-
-    markdown: str
-    anchors: tuple[Anchor, ...]
-
-
-def read_code(source: str, language: str) -> CodeText:
-    """Lay code out in blocks; every line of it is in the result, as it is, but blank margins.
+def read_code(source: str, language: str) -> tuple[str, tuple[Anchor, ...]]:
+    """Lay code out in fences marked with its language, anchored at the lines they begin with.
 
     Blocks are found by blank lines and margins, which tells declarations apart in every language
-    that is written with them; no grammar is needed.
-
-    Args:
-        source: Of one file.
-        language: What fences are marked with.
+    that is written with them; no grammar is needed. Every line is in them, but blank margins.
     """
     lines = source.expandtabs(4).split("\n") if "\t" in source else source.split("\n")
     parts: list[str] = []
@@ -56,7 +37,7 @@ def read_code(source: str, language: str) -> CodeText:
         anchors.append(Anchor(char_start=first_line, fragment=f"L{start + 1}"))
         parts.append(f"{head}{block}")
         length += len(parts[-1]) + 2
-    return CodeText("\n\n".join(parts), tuple(anchors))
+    return "\n\n".join(parts), tuple(anchors)
 
 
 def blocks_of(lines: Sequence[str]) -> list[tuple[int, int]]:
@@ -136,5 +117,4 @@ def _trimmed(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
 
 
 def _margin(line: str) -> int:
-    match = _MARGIN.match(line)
-    return len(match.group()) if match else 0
+    return len(line) - len(line.lstrip(" \t"))

@@ -23,16 +23,12 @@ _LEAST, _MISSES = 4, 3
 
 
 def line_anchors(source: str, text: str) -> tuple[Anchor, ...]:
-    """Anchors `L<number>` for the lines of a text whose source is laid out differently.
+    """Anchors `L<number>` for the lines of a text that is stored in its source's order.
 
     A place without one of its own counts on from the last anchor before it, one for each line end
     between them, so text that was taken over as it is needs a single anchor; a paragraph that was
     wrapped has one for each line that it was wrapped in. What is not found in the source, such as
     a heading made of a title, gets none.
-
-    Args:
-        source: The file, with its markup.
-        text: What is stored of it, in the same order.
     """
     lines = _Lines([_words(_UNSEEN.sub("]", line)) for line in source.splitlines()])
     anchors: list[Anchor] = []

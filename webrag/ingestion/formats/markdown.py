@@ -25,17 +25,13 @@ def without_components(source: str) -> str:
                 fence = ""
             text.append(part)
         else:
-            text.append(part if fence else _plain(part))
+            plain = _COMMENT.sub("", _MODULE.sub("", part))
+            text.append(part if fence else _TAG.sub(_title, plain))
     return "".join(text)
 
 
-def _plain(text: str) -> str:
-    text = _COMMENT.sub("", _MODULE.sub("", text))
-    return _TAG.sub(lambda tag: _title(tag[0]), text)
-
-
-def _title(tag: str) -> str:
-    found = _TITLED.search(tag)
+def _title(tag: re.Match[str]) -> str:
+    found = _TITLED.search(tag[0])
     return f"\n**{found[1]}**\n" if found else "\n"
 
 

@@ -26,10 +26,9 @@ def markdown_from_notebook(source: str) -> str:
     if not isinstance(notebook, dict):
         raise ValueError("it is no notebook")  # noqa: TRY004 - as what is no JSON
     cells = notebook.get("cells")
-    if not isinstance(cells, list):
-        match notebook.get("worksheets"):
-            case [{"cells": cells}, *_]:
-                pass
+    match notebook.get("worksheets"):
+        case [{"cells": older}, *_] if not isinstance(cells, list):
+            cells = older
     if not isinstance(cells, list):
         raise ValueError("it has no cells")  # noqa: TRY004 - as what is no JSON
     language = _language(notebook)

@@ -4,10 +4,9 @@ import email
 import email.policy
 import io
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage, MIMEPart
-from typing import Any
+from typing import Any, NamedTuple
 
 from webrag.errors import UnusablePageError
 from webrag.extras import how_to_install
@@ -19,31 +18,20 @@ _LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")
 _HEADERS = ("From", "To", "Cc", "Date")
 
 
-@dataclass(frozen=True)
-class OfficeText:
-    """What a document holds, as Markdown or, where it has rows and columns, as HTML."""
+def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool]:
+    """Read a document by the ending of its name, as `docx`; nothing else is opened.
 
-    text: str
-    is_html: bool
-
-
-def read_office(body: bytes, ending: str, url: str) -> OfficeText:
-    """Read a document; no other file and no address is opened.
-
-    Args:
-        body: The file.
-        ending: What its name ends with, such as `docx`.
-        url: Named in messages.
+    What has rows and columns comes as HTML, which the second value tells, other text as Markdown.
 
     Raises:
         UnusablePageError: The extra is not installed, or the file is damaged.
     """
     try:
         if ending == "xlsx":
-            return OfficeText(html_from_workbook(body), is_html=True)
+            return html_from_workbook(body), True
         if ending == "docx":
-            return OfficeText(_html_from_letter(body), is_html=True)
-        return OfficeText(_converted(body, ending), is_html=False)
+            return _html_from_letter(body), True
+        return _converted(body, ending), False
     except ImportError as error:
         raise UnusablePageError(
             f"{url} is a .{ending} file, and what reads it is not installed.",
@@ -82,23 +70,15 @@ def _converted(body: bytes, ending: str) -> str:
     }
     info = StreamInfo(extension=f".{ending}")
     markdown = str(converters[ending]().convert(io.BytesIO(body), info).markdown)
-    return _lines_of_slides(markdown) if ending == "pptx" else markdown
+    if ending == "pptx":  # each point of a slide is a line, which Markdown would join
+        markdown = _SLIDE.sub("", _LINE_END.sub("  \n", markdown))
+    return markdown
 
 
-def _lines_of_slides(markdown: str) -> str:
-    """Each point of a slide is a line, which Markdown would join."""
-    return _SLIDE.sub("", _LINE_END.sub("  \n", markdown))
+class Mail(NamedTuple):
+    """A message under its subject: who wrote it to whom and when, what it says, and attachments.
 
-
-@dataclass(frozen=True)
-class Mail:
-    """A message.
-
-    Attributes:
-        title: Its subject.
-        text: Who wrote it to whom and when, what it says, and the names of what is attached.
-        is_plain: It says so in plain text, not in HTML.
-        sent_at: ISO 8601; empty when it does not say.
+    `is_plain` where it says so in plain text, not in HTML; `sent_at` is ISO 8601 or empty.
     """
 
     title: str

@@ -2,9 +2,8 @@
 
 import io
 import re
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from docutils import nodes
 from docutils.core import publish_doctree, publish_from_doctree
@@ -74,15 +73,8 @@ class _Unknown(Directive):
         return [*heading, *held.children]
 
 
-@dataclass(frozen=True)
-class RstDocument:
-    """A document as docutils reads it.
-
-    Attributes:
-        html: The whole page.
-        title: Of its only top heading; empty when there is none.
-        date: What its field list says, in any form.
-    """
+class RstDocument(NamedTuple):
+    """The whole page, its only top heading, and the date of its field list in any form."""
 
     html: str
     title: str

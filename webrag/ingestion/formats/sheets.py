@@ -16,10 +16,7 @@ _MOST_CELLS: Final = 2_000_000
 
 
 def html_from_workbook(body: bytes) -> str:
-    """A heading and a table for each sheet that is not hidden.
-
-    Args:
-        body: An xlsx file; of formulas the results are read that it was saved with.
+    """A heading and a table for each sheet that is not hidden; formulas show their results.
 
     Raises:
         ImportError: openpyxl is not installed.
@@ -53,14 +50,13 @@ def _table(sheet: Any) -> str:
         (place + 1 for row in kept for place, (text, _) in enumerate(row) if text), default=0
     )
     lines = (
-        "".join(f"<{tag}{span}>{_lines(text)}</{tag}>" for text, span in row[:used])
+        "".join(
+            f"<{tag}{span}>{html.escape(text).replace(chr(10), '<br>')}</{tag}>"
+            for text, span in row[:used]
+        )
         for tag, row in zip(["th", *["td"] * len(kept)], kept, strict=False)
     )
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _lines(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
 
 
 def _is_row(sheet: Any, cells: tuple[Any, ...]) -> bool:
@@ -81,23 +77,15 @@ def _row(
 
 
 def shown_value(value: Any, number_format: str = "General") -> str:
-    """A cell's value as its sheet shows it, dates in ISO 8601.
-
-    Args:
-        value: As openpyxl gives it; None for an empty cell.
-        number_format: In the notation of Excel.
-    """
+    """A cell's value as its sheet shows it by a format in Excel's notation, dates in ISO 8601."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
-        has_time = value.time() != time() or "h" in number_format.lower()
-        return (
-            value.isoformat(" ", "minutes" if not value.second else "seconds")
-            if has_time
-            else (value.date().isoformat())
-        )
+        if value.time() == time() and "h" not in number_format.lower():
+            return value.date().isoformat()
+        return value.isoformat(" ", "seconds" if value.second else "minutes")
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
