@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,7 +14,6 @@ from ada_url import URL
 
 from webrag.concurrency import ended
 from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
-from webrag.ingestion.browser.driver import start_driver
 from webrag.ingestion.fetch_context import current_meter
 from webrag.ingestion.models import FetchedPage, Rendering
 from webrag.ingestion.process_limits import end_process, memory_of_group
@@ -41,15 +40,32 @@ _UNREAD: Final = frozenset(
 )
 
 
+async def start_driver(url: str) -> "Playwright":
+    """Start playwright's driver, a program of its own that the caller stops, for a page.
+
+    Raises:
+        SourceUnavailableError: It does not start.
+    """
+    from playwright.async_api import async_playwright
+
+    try:
+        return await async_playwright().start()
+    # A bare Exception where the program ends at once, as it does without a library.
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise SourceUnavailableError(
+            f"Playwright, which drives the browser, cannot be started: {reason}.",
+            url=url,
+            hint="Its message on standard error names what is missing: on Debian most often the"
+            " package libatomic1.",
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a page asks its browser for.
+    """What a page asks its browser for; `kind` is the browser's word for its use, as `script`.
 
-    Attributes:
-        url: Absolute address.
-        kind: The browser's word for its use, such as `script`.
-        method: HTTP method.
-        is_main: It is for the page itself, not for a frame in it.
+    `is_main` tells what is for the page itself from what is for a frame in it.
     """
 
     url: str
@@ -59,13 +75,7 @@ class Request:
 
 
 def refusal(request: Request, page: str, *, other_sites: bool, count: int) -> str:
-    """Why a request is not answered; "" when it is.
-
-    Args:
-        request: What is asked for.
-        page: Address of the page that is drawn.
-        other_sites: Whether files of other sites may be had.
-        count: Requests answered before.
+    """Why a request of a page is not answered, `count` having been before it; "" when it is.
 
     Returns:
         `kind` for what adds no text, `method` for what might change something, `count` for one
@@ -77,14 +87,10 @@ def refusal(request: Request, page: str, *, other_sites: bool, count: int) -> st
         return "method"
     if count >= MAX_REQUESTS:
         return "count"
-    if not other_sites and not _are_related(URL(request.url).hostname, URL(page).hostname):
+    asked, own = f".{URL(request.url).hostname}", f".{URL(page).hostname}"
+    if not other_sites and not (asked.endswith(own) or own.endswith(asked)):
         return "site"
     return ""
-
-
-def _are_related(host: str, page_host: str) -> bool:
-    """The same host, or one below the other."""
-    return host == page_host or host.endswith("." + page_host) or page_host.endswith("." + host)
 
 
 _log = logging.getLogger(__name__)
@@ -108,7 +114,7 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 _MEMORY_POLL_S: Final = 0.1
 # Of the drawn page, which the browser would hand over at any length.
 _MAX_CHARS: Final = 20_000_000
-_DROPPED_HEADERS: Final = frozenset(
+_DROPPED: Final = frozenset(
     {"content-encoding", "content-length", "set-cookie", "transfer-encoding"}
 )
 _SEEN_CHARS = "() => document.body ? document.body.innerText.length : 0"
@@ -139,32 +145,17 @@ class PartSource(Protocol):
     """
 
     async def fetch_part(self, url: str, *, page: str = "") -> "Answer":
-        """One file, redirects followed.
-
-        Args:
-            url: Absolute address.
-            page: Address of the page it is for, where that was read with a login.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: There is no answer, or the file may not be had.
-        """
+        """One file, redirects followed; `page` is what it is for, where that has a login."""
 
 
 class BrowserRenderer:
     """Draws pages in one Chromium, started at the first page; `aclose` ends it.
 
     The browser reaches no network: each of its requests is handed to `parts`, which checks
-    addresses and robots.txt, or is refused (`requests.refusal`). Every page has a profile of its
-    own that is gone afterwards. It belongs to one event loop.
-
-    Args:
-        parts: Fetches what pages ask for.
-        executable: The browser; kept as an attribute.
-        timeout_s: Drawing one page.
-        max_bytes: Of all files of one page.
-        max_memory: Bytes of memory of all processes of the browser; the largest process is ended
-            when there are more, and the page in it fails.
+    addresses and robots.txt, or is refused (`refusal`). Every page has a profile of its own that
+    is gone afterwards. It belongs to one event loop. `timeout_s` and `max_bytes`, of all files,
+    are for one page, `max_memory` for all processes of the browser: the largest is ended when
+    there is more, and the page in it fails.
     """
 
     def __init__(
@@ -191,11 +182,7 @@ class BrowserRenderer:
         self._ended_processes = 0
 
     async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
-        """Draw a page that was fetched.
-
-        Args:
-            page: HTML; its text is what the browser is given.
-            other_sites: Whether files of other sites may be had for it.
+        """Draw a page of HTML, whose text is what the browser is given.
 
         Returns:
             The page as drawn, without validators: they would be those of the empty frame.
@@ -346,7 +333,7 @@ class _Drawing:
 
     async def _drawn(self, context: "BrowserContext", until: float) -> str:
         await context.route("**/*", self._handle)
-        await context.route_web_socket("**/*", _refuse_socket)
+        await context.route_web_socket("**/*", _close)
         tab = await context.new_page()
         context.on("page", _close)
         left_ms = max(1.0, (until - time.monotonic()) * 1000)
@@ -420,18 +407,9 @@ class _Drawing:
         if self._left_bytes < 0:
             await route.abort("failed")
             return
-        await route.fulfill(
-            status=answer.status, headers=_passed_on(answer.headers), body=answer.body
-        )
+        headers = {name: told for name, told in answer.headers.items() if name not in _DROPPED}
+        await route.fulfill(status=answer.status, headers=headers, body=answer.body)
 
 
-def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name not in _DROPPED_HEADERS}
-
-
-async def _close(tab: "Page") -> None:
+async def _close(tab: "Page | WebSocketRoute") -> None:
     await tab.close()
-
-
-async def _refuse_socket(socket: "WebSocketRoute") -> None:
-    await socket.close()

@@ -1,14 +1,13 @@
 """What a login sends, and to whom; it reads no file and asks nobody."""
 
-import http.cookiejar
 import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.request import Request
 
 from ada_url import URL
 from typing_extensions import override
@@ -29,8 +28,6 @@ _NOT_GIVEN: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "te", "trailer"}
     | {"transfer-encoding", "upgrade"}
 )
-
-
 _SECONDS: Final = re.compile("[0-9]+")
 # The last day that the calendar can say.
 _LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -40,9 +37,8 @@ _LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 class Cookie:
     """A cookie as a browser keeps it; its `repr` shows no value.
 
-    Attributes:
-        domain: With a dot in front where hosts below it get the cookie, too.
-        expires: Seconds since 1970; None for the end of the browser's session.
+    Hosts below its domain get it too where that begins with a dot. It expires so many seconds
+    after 1970, or with the browser's session.
     """
 
     name: str
@@ -56,15 +52,17 @@ class Cookie:
     def __repr__(self) -> str:
         return f"<Cookie {self.name} of {self.domain}>"
 
+    def goes_to(self, path: str) -> bool:
+        """Whether a browser sends it with a request for a path of its host now."""
+        is_below = path.startswith(self.path.removesuffix("/") + "/") or path == self.path
+        return is_below and (self.expires is None or self.expires > time.time())
+
 
 @dataclass(frozen=True)
 class Login:
-    """What one host is sent; its `repr` shows no value.
+    """What one host, with a port where it is not 443, is sent; its `repr` shows no value.
 
-    Attributes:
-        host: `host`, or `host:port` where the port is not 443.
-        headers: Sent with every request.
-        saved_at: When the user brought it; None for one of the settings.
+    It was saved by the user at some time, or is one of the settings.
     """
 
     host: str
@@ -102,13 +100,14 @@ class Logins:
     """
 
     def __init__(self, logins: Iterable[Login] = ()) -> None:
-        self._jars: dict[str, http.cookiejar.CookieJar] = {}
+        self._cookies: dict[str, dict[tuple[str, str, str], Cookie]] = {}
         self._headers: dict[str, dict[str, str]] = {}
         for login in logins:
             headers = self._headers.setdefault(login.host, {})
             headers.update(login.headers)
             if login.cookies:
-                self._jars[login.host] = _jar(login.cookies)
+                cookies = cookies_for(login.host, login.cookies)
+                self._cookies[login.host] = {(c.domain, c.path, c.name): c for c in cookies}
 
     @override
     def __repr__(self) -> str:
@@ -134,12 +133,11 @@ class Logins:
         if host is None:
             return {}
         headers = dict(self._headers[host])
-        if host in self._jars:
-            request = Request(url)  # noqa: S310 - only asked which cookies go with it
-            self._jars[host].add_cookie_header(request)
-            cookies = request.get_header("Cookie")
-            if cookies:
-                headers["Cookie"] = cookies
+        path = URL(url).pathname
+        sent = [each for each in self._cookies.get(host, {}).values() if each.goes_to(path)]
+        if sent:
+            sent.sort(key=lambda each: len(each.path), reverse=True)
+            headers["Cookie"] = "; ".join(f"{each.name}={each.value}" for each in sent)
         return headers
 
 
@@ -157,11 +155,7 @@ def login_expired(url: str, host: str, status: int | None) -> UnusablePageError:
 
 
 def checked_host(text: str) -> str:
-    """A host as logins are kept under, of a name, `host:port` or an https address.
-
-    Raises:
-        InputError: It is none of these.
-    """
+    """A host as logins are kept under, of a name, `host:port` or an https address."""
     given = text.strip()
     try:
         url = URL(given if "://" in given else f"https://{given}")
@@ -177,11 +171,7 @@ def checked_host(text: str) -> str:
 
 
 def checked_header(name: str, value: str) -> tuple[str, str]:
-    """A header that may be sent.
-
-    Raises:
-        ValueError: It may not; the message does not hold the value.
-    """
+    """A header that may be sent, or ValueError; the message does not hold the value."""
     if not _HEADER_NAME.match(name) or name.lower() in _NOT_GIVEN:
         raise ValueError(f"{name[:50]!r} is not a header that can be given")
     if not _PRINTABLE.match(value):
@@ -208,11 +198,7 @@ def _is_sendable(cookie: Cookie) -> bool:
 
 
 def read_cookie_file(path: Path) -> tuple[Cookie, ...]:
-    """Read a cookies.txt as browsers' extensions and curl write it.
-
-    Raises:
-        InputError: It cannot be read or is none; the message holds nothing of the file.
-    """
+    """Read a cookies.txt as browsers' extensions and curl write it; errors show nothing of it."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -245,59 +231,21 @@ def _cookie(fields: Sequence[str]) -> Cookie:
 
 
 def read_headers(text: str) -> tuple[Login, ...]:
-    """Read the headers of hosts, a JSON object of objects.
-
-    Raises:
-        ValueError: It is none, or names what is no host or header; the message holds no value.
-    """
+    """Read the headers of hosts, a JSON object of objects; ValueError holds no value of one."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise ValueError("is not a JSON object of hosts")  # noqa: TRY004 - settings catch it
-    return tuple(Login(_host_named(host), headers=_headers(each)) for host, each in given.items())
-
-
-def _host_named(host: str) -> str:
     try:
-        return checked_host(host)
+        hosts = [checked_host(host) for host in given]
     except InputError as error:
         raise ValueError(str(error).rstrip(".")) from None
+    return tuple(map(_login_of, hosts, given.values()))
 
 
-def _headers(given: Any) -> tuple[tuple[str, str], ...]:
-    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+def _login_of(host: str, headers: Any) -> Login:
+    if not isinstance(headers, dict) or not all(isinstance(each, str) for each in headers.values()):
         raise ValueError("the headers of a host are not a JSON object of texts")
-    return tuple(checked_header(name, value) for name, value in given.items())
-
-
-def _jar(cookies: Iterable[Cookie]) -> http.cookiejar.CookieJar:
-    jar = http.cookiejar.CookieJar()
-    for each in cookies:
-        jar.set_cookie(_as_jar_keeps_it(each))
-    return jar
-
-
-def _as_jar_keeps_it(cookie: Cookie) -> http.cookiejar.Cookie:
-    below = cookie.domain.startswith(".")
-    # A name without a dot is one of the local network, which the jar marks so.
-    local = "" if "." in cookie.domain else ".local"
-    return http.cookiejar.Cookie(
-        version=0,
-        name=cookie.name,
-        value=cookie.value,
-        port=None,
-        port_specified=False,
-        domain=f"{cookie.domain}{local}",
-        domain_specified=below,
-        domain_initial_dot=below,
-        path=cookie.path,
-        path_specified=True,
-        secure=cookie.is_secure,
-        expires=None if cookie.expires is None else int(cookie.expires),
-        discard=cookie.expires is None,
-        comment=None,
-        comment_url=None,
-        rest={},
-    )
+    return Login(host, headers=tuple(checked_header(*each) for each in headers.items()))

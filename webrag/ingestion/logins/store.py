@@ -8,8 +8,10 @@ import re
 import secrets
 from dataclasses import asdict
 from datetime import datetime
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -33,13 +35,10 @@ class _Key(NamedTuple):
 
 
 class LoginStore:
-    """One encrypted file for each host, readable by its owner alone.
+    """One encrypted file for each host, readable by its owner alone, in a folder made at the first.
 
     The key is in the keyring of the user's system where the package `keyring` finds one, else in a
     file beside. Its calls block: they read files and may ask the user to open the keyring.
-
-    Args:
-        folder: Made at the first login.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,14 +69,7 @@ class LoginStore:
         return logins
 
     def save(self, login: Login) -> KeyPlace:
-        """Keep a login in place of the one that the host had.
-
-        Returns:
-            Where its key is.
-
-        Raises:
-            StorageError: It cannot be written, or the keyring cannot be opened.
-        """
+        """Keep a login in place of the host's older one, and say where its key is."""
         values = {
             "cookies": [asdict(each) for each in login.cookies],
             "saved_at": login.saved_at.isoformat() if login.saved_at else None,
@@ -156,43 +148,41 @@ def _write(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _of_keyring(entry: str) -> str | None:
-    if not find_spec("keyring"):
-        return None
-    import keyring
-    from keyring.errors import KeyringError, NoKeyringError
+def _keyring() -> ModuleType | None:
+    return import_module("keyring") if find_spec("keyring") else None
 
-    try:
-        return keyring.get_password(_SERVICE, entry)
-    except NoKeyringError:
+
+def _of_keyring(entry: str) -> str | None:
+    keyring = _keyring()
+    if keyring is None:
         return None
-    except KeyringError as error:
+    try:
+        kept: str | None = keyring.get_password(_SERVICE, entry)
+    except keyring.errors.NoKeyringError:
+        return None
+    except keyring.errors.KeyringError as error:
         raise StorageError(
             "The keyring with the key of the logins cannot be opened.",
             hint="Unlock it and run the command again.",
         ) from error
+    return kept
 
 
 def _put_in_keyring(entry: str, key: str) -> bool:
-    if not find_spec("keyring"):
+    keyring = _keyring()
+    if keyring is None:
         return False
-    import keyring
-    from keyring.errors import KeyringError
-
     try:
         keyring.set_password(_SERVICE, entry, key)
-        return keyring.get_password(_SERVICE, entry) == key
-    except KeyringError as error:
+        return bool(keyring.get_password(_SERVICE, entry) == key)
+    except keyring.errors.KeyringError as error:
         _log.info("No keyring keeps the key of the logins (%s).", type(error).__name__)
         return False
 
 
 def _forget_in_keyring(entry: str) -> None:
-    if not find_spec("keyring"):
-        return
-    import keyring
-    from keyring.errors import KeyringError
-
-    # There may be no keyring, or no such entry.
-    with contextlib.suppress(KeyringError):
-        keyring.delete_password(_SERVICE, entry)
+    keyring = _keyring()
+    if keyring is not None:
+        # There may be no keyring, or no such entry.
+        with contextlib.suppress(keyring.errors.KeyringError):
+            keyring.delete_password(_SERVICE, entry)

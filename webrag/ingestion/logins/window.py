@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webrag.concurrency import ended
 from webrag.errors import ConfigurationError
-from webrag.ingestion.browser.driver import start_driver
+from webrag.ingestion.browser.renderer import start_driver
 from webrag.ingestion.logins.session import Cookie, cookies_for
 
 if TYPE_CHECKING:
@@ -24,14 +24,10 @@ async def sign_in(
     endpoint: str | None,
     finished: Callable[[], bool],
 ) -> tuple[Cookie, ...]:
-    """Open a site and give its cookies once the user is done or has closed the window.
+    """Open a site and give its cookies once the user is `finished` or has closed the window.
 
-    Args:
-        host: `host` or `host:port`.
-        executable: The browser that shows a window; its profile is gone afterwards.
-        endpoint: Address at which a running Chromium takes orders, in place of `executable`; a tab
-            is opened in it and closed again, and nothing else in it changed.
-        finished: Tells whether the user said so.
+    The window is of a browser whose profile is gone afterwards, or a tab in a running Chromium
+    that takes orders at an endpoint; nothing else in it is changed.
 
     Raises:
         ConfigurationError: The browser cannot be started or reached.
