@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -16,10 +16,10 @@ from llama_index.postprocessor.webrag.service_calls import (
     limited_client,
 )
 
-from webrag.errors import FetchError, InputError, ProviderError
-from webrag.ingestion.addresses import canonical_url
+from webrag.errors import FetchError, ProviderError
+from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.firecrawl.errors import Failure, clean_text, failure_of, silence
+from webrag.ingestion.firecrawl.errors import Failure, clean_text, failure_of
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
 from webrag.ingestion.models import MappedLink
 from webrag.redaction import Redactor, remember_secrets
@@ -28,11 +28,7 @@ _MAX_FIELD_CHARS = 1_000
 
 
 def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:
-    """Read one document.
-
-    Args:
-        document: What the SDK made of the answer.
-        redactor: Hides the key, should the service repeat it in what becomes a stored page.
+    """Read what the SDK made of an answer, hiding the key should the service repeat it.
 
     Raises:
         ValueError: It has neither content nor anything said about the page.
@@ -65,20 +61,11 @@ def mapped_links(answer: Any, redactor: Redactor) -> list[MappedLink]:
     """Read a list of a site's pages; what is no web address is left out."""
     text, line = partial(_plain, redactor), partial(_one_line, redactor)
     found: dict[str, MappedLink] = {}
-    for item in _items(answer.links):
-        try:
-            url = canonical_url(text(item.url))
-        except InputError:
-            continue
-        found.setdefault(
-            url,
-            MappedLink(url=url, title=line(item.title), description=line(item.description)),
-        )
+    for item in answer.links if isinstance(answer.links, list) else ():
+        if url := link_target(text(item.url)):
+            link = MappedLink(url=url, title=line(item.title), description=line(item.description))
+            found.setdefault(url, link)
     return list(found.values())
-
-
-def _items(links: Any) -> Iterable[Any]:
-    return links if isinstance(links, list) else ()
 
 
 def _plain(redactor: Redactor, value: Any) -> str:
@@ -92,9 +79,7 @@ def _one_line(redactor: Redactor, value: Any) -> str:
 _log = logging.getLogger(__name__)
 
 _ENDED = frozenset({"completed", "failed", "cancelled"})
-
 _REQUEST_TIMEOUT_S = 30.0
-
 _CANCEL_TIMEOUT_S = 5.0
 
 
@@ -146,7 +131,7 @@ class BatchRun:
 
         started = await self._call(ask, deadline)
         for url in started.invalid_urls or ():
-            self._reasons[_canonical(url)] = "Firecrawl takes it for an invalid address"
+            self._reasons[link_target(url) or url] = "Firecrawl takes it for an invalid address"
         return str(started.id)
 
     async def _watch(self, job: str, deadline: float) -> bool:
@@ -181,7 +166,8 @@ class BatchRun:
                 page = scraped_page(document, self._client.redactor)
             except ValueError:
                 continue
-            url = _canonical(page.requested_url or page.url)
+            named = page.requested_url or page.url
+            url = link_target(named) or named
             if url in self._urls:
                 self._pages[url] = page
 
@@ -197,9 +183,9 @@ class BatchRun:
         for item in _listed(answer, "errors"):
             if isinstance(item, dict):
                 reason = clean_text(str(item.get("error") or ""))
-                self._reasons[_canonical(str(item.get("url") or ""))] = reason or "it failed"
+                self._reasons[link_target(str(item.get("url") or "")) or ""] = reason or "it failed"
         for url in _listed(answer, "robotsBlocked"):
-            self._reasons[_canonical(str(url))] = "the site's robots.txt forbids it"
+            self._reasons[link_target(str(url)) or str(url)] = "the site's robots.txt forbids it"
 
     async def _cancel(self, job: str) -> None:
         deadline = time.monotonic() + _CANCEL_TIMEOUT_S
@@ -217,13 +203,6 @@ class BatchRun:
         return FetchError(f"{url} could not be fetched by Firecrawl: {reason}.", url=url)
 
 
-def _canonical(url: str) -> str:
-    try:
-        return canonical_url(url)
-    except InputError:
-        return url
-
-
 def _listed(answer: Any, name: str) -> list[Any]:
     found = answer.get(name) if isinstance(answer, dict) else getattr(answer, name, None)
     return found if isinstance(found, list) else []
@@ -231,24 +210,11 @@ def _listed(answer: Any, name: str) -> list[Any]:
 
 _T = TypeVar("_T")
 
-_PROVIDER = "Firecrawl"
-
 # What the SDK raises, and what its code stumbles over when an answer is not what it expects.
-_SDK_FAILURES = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    ValueError,
-    TypeError,
-    AttributeError,
-    KeyError,
-)
-
+_SDK_FAILURES = (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, AttributeError, KeyError)
 _CACHE_KEPT_S = 172_800.0
-
 _LEAST_TIMEOUT_S = 1.0
-
 _MOST_TIMEOUT_S = 300.0
-
 _MOST_PAUSE_S = 600.0
 
 
@@ -277,11 +243,7 @@ class FirecrawlClient:
         self._quiet_until = 0.0
 
     async def scrape(self, url: str, *, fresh: bool = False) -> ScrapedPage:
-        """Get one page.
-
-        Args:
-            url: A canonical URL, judged already.
-            fresh: Take no copy from the service's cache.
+        """Get one page by a canonical URL that was judged already.
 
         Raises:
             FetchError: The page cannot be had, also by asking somebody else.
@@ -297,11 +259,6 @@ class FirecrawlClient:
     async def map(self, url: str, *, search: str | None = None, limit: int) -> list[MappedLink]:
         """List pages of a site, in the service's order, each once.
 
-        Args:
-            url: A canonical URL of the site, judged already.
-            search: Words to order the list by.
-            limit: Pages at most.
-
         Raises:
             FetchError: The site cannot be listed.
             ProviderError: Firecrawl failed or refused.
@@ -315,28 +272,8 @@ class FirecrawlClient:
 
         return await self.call(ask, url=url, timeout_s=self.config.map_timeout_s)
 
-    async def batch(self, urls: Sequence[str]) -> dict[str, ScrapedPage | FetchError]:
-        """Get many pages as one job, as many as arrive in time.
-
-        Args:
-            urls: Canonical URLs, judged already, each once.
-
-        Returns:
-            For every URL its page, or why it is not there.
-
-        Raises:
-            ProviderError: Firecrawl failed or refused before any page was there.
-        """
-        return await BatchRun(self, urls).run()
-
     def scrape_options(self, left_s: float, *, fresh: bool = False) -> dict[str, Any]:
-        """The options of every scrape, single or in a batch.
-
-        Args:
-            left_s: Time the caller will wait; the service is told to give up a little earlier,
-                so that it can say why.
-            fresh: Take no copy from the service's cache.
-        """
+        """The options of every scrape, for a caller who waits `left_s`."""
         age_s = _CACHE_KEPT_S if self.config.max_age_s is None else self.config.max_age_s
         kinds = ("markdown", "html", "rawHtml", "links")
         return {
@@ -351,16 +288,10 @@ class FirecrawlClient:
     async def call(
         self, ask: Callable[[Any, float], Awaitable[_T]], *, url: str, timeout_s: float
     ) -> _T:
-        """Ask until there is an answer, the attempts are used up or the time is over.
+        """Ask until there is an answer, the attempts are used up or `timeout_s` is over.
 
-        Args:
-            ask: Makes one request with the SDK, knowing the seconds that are left.
-            url: Named in errors about the page.
-            timeout_s: For everything, without the wait for a free place.
-
-        Raises:
-            FetchError: The page cannot be had.
-            ProviderError: Firecrawl failed or refused.
+        `ask` makes one request with the SDK, knowing the seconds that are left. The wait for a free
+        place does not count. The URL is named in errors about the page.
         """
         sdk = await self._opened()
         async with self._slots:
@@ -386,7 +317,7 @@ class FirecrawlClient:
         deadline: float,
         timeout_s: float,
     ) -> _T | Failure:
-        last = silence(timeout_s)
+        last = Failure("service", f"Firecrawl did not answer within {timeout_s:.0f} seconds.")
 
         async def attempt() -> _T:
             nonlocal last
@@ -400,7 +331,10 @@ class FirecrawlClient:
                     return await ask(sdk, deadline - time.monotonic())
             except self._sdk_errors as error:
                 last = failure_of(error)
-                self._note_limit(last)
+                if last.wait_s is not None:
+                    # The limit is the account's: everybody waits, not only this call.
+                    self._limit = last
+                    self._quiet_until = max(self._quiet_until, time.monotonic() + last.wait_s)
                 raise _FailedError(last) from None
 
         policy = RetryPolicy(
@@ -420,22 +354,15 @@ class FirecrawlClient:
         except (_FailedError, TimeoutError):
             return last
 
-    def _note_limit(self, failure: Failure) -> None:
-        # The limit is the account's: everybody waits, not only this call.
-        if failure.wait_s is not None:
-            self._limit = failure
-            self._quiet_until = max(self._quiet_until, time.monotonic() + failure.wait_s)
-
     def _noted(self, failure: Failure, url: str) -> FetchError | ProviderError:
         """Count a failure, and give the error to raise."""
-        if failure.kind == "page":
-            self._breaker.succeeded()
-            return FetchError(f"{url} could not be fetched. {failure.sentence}", url=url)
         if failure.kind == "service":
             pause_s = None if failure.pause_s is None else min(failure.pause_s, _MOST_PAUSE_S)
             self._breaker.failed(failure, pause_s=pause_s)
         else:
             self._breaker.succeeded()  # it answers, if only with a refusal
+        if failure.kind == "page":
+            return FetchError(f"{url} could not be fetched. {failure.sentence}", url=url)
         return _provider_error(failure)
 
     async def _opened(self) -> Any:
@@ -476,7 +403,7 @@ class _FailedError(Exception):
 
 def _provider_error(failure: Failure) -> ProviderError:
     return ProviderError(
-        failure.sentence, provider=_PROVIDER, status=failure.status, hint=failure.hint
+        failure.sentence, provider="Firecrawl", status=failure.status, hint=failure.hint
     )
 
 

@@ -10,11 +10,12 @@ from webrag.ingestion.characters import collapse, normalize_characters
 from webrag.ingestion.http.answers import retry_after_s
 from webrag.redaction import redacted_failure
 
-_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_PASSING = frozenset({500, 502, 503, 504})
 _MAX_SAID = 200
 _REFUSED_KEY_PAUSE_S = 300.0
 _CHECK_URL = "Check FIRECRAWL_API_URL: it must lead to a Firecrawl server of version 2."
 _CHECK_KEY = "Check FIRECRAWL_API_KEY, or take it out to use the built-in fetcher."
+_TOP_UP = "Top up the account or raise its plan at firecrawl.dev."
 _RATES = "Wait a minute, or raise the plan's limits with Firecrawl."
 
 
@@ -42,18 +43,31 @@ class Failure:
     pause_s: float | None = None
 
 
-def silence(seconds: float) -> Failure:
-    """The failure of a service that did not answer in time."""
-    return Failure("service", f"Firecrawl did not answer within {seconds:.0f} seconds.")
+_PAGE_FAILURES = {
+    "SCRAPE_DNS_RESOLUTION_ERROR": "Firecrawl found no address for the page's host.",
+    "SCRAPE_SSL_ERROR": "The page's host has no valid TLS certificate, so it was not trusted.",
+}
+_REFUSALS = {
+    401: Failure(
+        "service",
+        "Firecrawl refused the API key (HTTP 401).",
+        _CHECK_KEY,
+        401,
+        pause_s=_REFUSED_KEY_PAUSE_S,
+    ),
+    402: Failure(
+        "service",
+        "The Firecrawl account has no credits left (HTTP 402).",
+        _TOP_UP,
+        402,
+        pause_s=_REFUSED_KEY_PAUSE_S,
+    ),
+    404: Failure("service", "Firecrawl does not know this request (HTTP 404).", _CHECK_URL, 404),
+}
 
 
 def failure_of(error: Exception) -> Failure:
-    """Explain an exception of the SDK.
-
-    Args:
-        error: One of Firecrawl's, of its HTTP client, or what its code stumbles over when an
-            answer is not what it expects.
-    """
+    """Explain an exception of the SDK, of its HTTP client, or of code that misread an answer."""
     if large := size_failure(error):
         return Failure("page", f"Firecrawl answered with {large}, which is more than is read.")
     if isinstance(error, httpx.HTTPError):
@@ -64,70 +78,35 @@ def failure_of(error: Exception) -> Failure:
             may_retry=True,
         )
     status = getattr(error, "status_code", None)
-    if not isinstance(status, int) or status < 400:
-        return _unexpected_answer(error, status)
     code = str(getattr(error, "code", None) or "")
-    if code.startswith("SCRAPE_") and code != "SCRAPE_TIMEOUT":
-        return _page_failure(code, _said(error), status)
-    return _by_status(status, error)
+    is_refusal = isinstance(status, int) and status >= 400
+    if code.startswith("SCRAPE_") and not (is_refusal and code == "SCRAPE_TIMEOUT"):
+        unread = f"Firecrawl could not read the page ({code}){_said(error)}."
+        return Failure("page", _PAGE_FAILURES.get(code, unread), None, status or 200)
+    if isinstance(status, int) and status >= 400:
+        return _by_status(status, error)
+    sentence = f"Firecrawl's answer could not be understood ({_nature(error)})."
+    return Failure("service", sentence, _CHECK_URL, status, may_retry=True)
 
 
 def _by_status(status: int, error: Exception) -> Failure:
     said = _said(error)
-    if status == 401:
-        return Failure(
-            "service",
-            "Firecrawl refused the API key (HTTP 401).",
-            hint=_CHECK_KEY,
-            status=status,
-            pause_s=_REFUSED_KEY_PAUSE_S,
-        )
-    if status == 402:
-        return Failure(
-            "service",
-            "The Firecrawl account has no credits left (HTTP 402).",
-            hint="Top up the account or raise its plan at firecrawl.dev.",
-            status=status,
-            pause_s=_REFUSED_KEY_PAUSE_S,
-        )
-    if status == 404:
-        sentence = "Firecrawl does not know this request (HTTP 404)."
-        return Failure("service", sentence, hint=_CHECK_URL, status=status)
+    if status in _REFUSALS:
+        return _REFUSALS[status]
     if status == 408:
         sentence = f"Firecrawl could not load the page in time (HTTP 408){said}."
         return Failure("page", sentence, status=status, may_retry=True)
     if status == 429:
         sentence = f"Firecrawl's limit of requests is reached (HTTP 429){said}."
-        wait_s = _wait_s(error)
+        response = getattr(error, "response", None)
+        wait_s = None if response is None else retry_after_s(response.headers.get("retry-after"))
         return Failure(
             "service", sentence, _RATES, status, may_retry=True, wait_s=wait_s, pause_s=wait_s
         )
-    if status in _TRANSIENT or status >= 500:
+    if status >= 500:
         sentence = f"Firecrawl failed (HTTP {status}){said}."
-        return Failure("service", sentence, status=status, may_retry=status in _TRANSIENT)
+        return Failure("service", sentence, status=status, may_retry=status in _PASSING)
     return Failure("request", f"Firecrawl refused the request (HTTP {status}){said}.", None, status)
-
-
-def _page_failure(code: str, said: str, status: int) -> Failure:
-    if code == "SCRAPE_DNS_RESOLUTION_ERROR":
-        return Failure("page", "Firecrawl found no address for the page's host.", None, status)
-    if code == "SCRAPE_SSL_ERROR":
-        sentence = "The page's host has no valid TLS certificate, so it was not trusted."
-        return Failure("page", sentence, None, status)
-    return Failure("page", f"Firecrawl could not read the page ({code}){said}.", None, status)
-
-
-def _unexpected_answer(error: Exception, status: int | None) -> Failure:
-    refusal = str(getattr(error, "code", None) or "")
-    if refusal.startswith("SCRAPE_"):
-        return _page_failure(refusal, _said(error), status or 200)
-    return Failure(
-        "service",
-        f"Firecrawl's answer could not be understood ({_nature(error)}).",
-        hint=_CHECK_URL,
-        status=status,
-        may_retry=True,
-    )
 
 
 def _nature(error: Exception) -> str:
@@ -162,8 +141,3 @@ def _network_reason(error: httpx.HTTPError) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "it did not answer in time"
     return clean_text(str(error)) or type(error).__name__
-
-
-def _wait_s(error: Exception) -> float | None:
-    response = getattr(error, "response", None)
-    return None if response is None else retry_after_s(response.headers.get("retry-after"))

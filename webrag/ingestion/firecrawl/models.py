@@ -1,35 +1,33 @@
 """How Firecrawl is used and what it answers, without its own types. No I/O here."""
 
+from dataclasses import dataclass
+
 from ada_url import URL
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import Field, SecretStr
 
 from webrag.frozen import FrozenModel
+from webrag.ingestion.html.markdown import PageFacts
 from webrag.ingestion.models import FetchConfig
 
 FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
 
 
 class FirecrawlConfig(FrozenModel):
-    """Which Firecrawl is asked, and how patiently.
+    """Which Firecrawl is asked, and how patiently; times of pages and lists include retries.
 
     Attributes:
-        api_url: The service, or a server of the user's own.
         api_key: Sent with each request; a server of one's own may need none.
         proxy: Address of a proxy, or `environment` for those that variables name; None asks the
             service directly.
         allowed_hosts: `host` or `host:port` entries that a server of one's own may be sent to
             although their address is private; the public service never is.
-        timeout_s: One page, retries included.
-        map_timeout_s: One list of a site's pages, retries included.
         batch_timeout_s: One batch of pages; what is there by then counts.
         max_age_s: Oldest copy that may be answered from the service's cache; None for any age
             the service keeps copies for.
         max_chars: Longest HTML or Markdown of one page that is taken.
-        attempts: Requests at most for one answer.
         backoff_s: Wait before the second request; doubles for each further one.
         concurrency: Requests under way at once; others wait.
         failures: Failed calls in a row after which the service is left alone for `pause_s`.
-        pause_s: Length of that pause.
         poll_s: Time between two questions after a batch's progress.
     """
 
@@ -56,28 +54,17 @@ class FirecrawlConfig(FrozenModel):
         return host == "firecrawl.dev" or host.endswith(".firecrawl.dev")
 
 
-class ScrapedPage(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ScrapedPage(PageFacts):
     """One page as Firecrawl answered; "" and None where it says nothing.
 
-    Attributes:
-        requested_url: What Firecrawl says it was asked for.
-        url: Address after redirects.
-        status: HTTP status of the page's own site.
-        error: What went wrong with the page.
-        warning: A remark of the service.
+    `requested_url` is what it says it was asked for, `url` where redirects led; the status is of
+    the page's own site, the error what went wrong there, the warning a remark of the service.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     markdown: str = ""
     html: str = ""
     raw_html: str = ""
-    links: tuple[str, ...] = ()
-    title: str = ""
-    description: str = ""
-    language: str = ""
-    published_at: str = ""
-    modified_at: str = ""
     requested_url: str = ""
     url: str = ""
     status: int | None = None

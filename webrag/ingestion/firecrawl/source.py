@@ -13,18 +13,17 @@ from pydantic import SecretStr
 from webrag.concurrency import in_background, run_blocking
 from webrag.errors import (
     FetchError,
-    InputError,
     ProviderError,
     SourceUnavailableError,
     UnusablePageError,
 )
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import canonical_url, link_target
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetch_context import note, rate_limited, received
-from webrag.ingestion.firecrawl.client import FirecrawlClient
+from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient
 from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
-from webrag.ingestion.html.markdown import PageFacts, html_from_markdown, page_html
+from webrag.ingestion.html.markdown import html_from_markdown, page_html
 from webrag.ingestion.http.answers import status_failure
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
 from webrag.ingestion.models import (
@@ -50,23 +49,15 @@ def page_content(page: ScrapedPage) -> str:
     else that cleaning loses. It is passed over when it shows much less than what Firecrawl read.
     Cleaned HTML and Markdown get a page around them that says what Firecrawl knows of theirs.
     """
-    facts = PageFacts(
-        title=page.title,
-        description=page.description,
-        language=page.language,
-        published_at=page.published_at,
-        modified_at=page.modified_at,
-        links=page.links,
-    )
     markdown = html_from_markdown(page.markdown) if page.markdown.strip() else ""
     if not _is_html(page.content_type) and markdown:
-        return page_html(markdown, facts)
+        return page_html(markdown, page)
     enough = _shown_chars(markdown) * _LEAST_SHARE
     if page.raw_html.strip() and _shown_chars(page.raw_html) >= enough:
         return page.raw_html
     if page.html.strip() and _shown_chars(page.html) >= enough:
-        return page_html(page.html, facts)
-    return page_html(markdown, facts) if markdown else ""
+        return page_html(page.html, page)
+    return page_html(markdown, page) if markdown else ""
 
 
 def _is_html(content_type: str) -> bool:
@@ -91,8 +82,6 @@ def _shown_chars(html: str) -> int:
 
 _log = logging.getLogger(__name__)
 
-_TOO_MANY_REQUESTS = 429
-
 
 class FirecrawlSource:
     """Fetches pages through Firecrawl, following `models.PageSource` and `models.SiteMapper`.
@@ -101,10 +90,6 @@ class FirecrawlSource:
     made here, as for any other source; Firecrawl's own Markdown stands in where a page has no
     HTML, as PDFs have none. Private addresses are refused before anything is sent, and so is a
     page that turns out to come from one.
-
-    Args:
-        config: Which Firecrawl, and how patiently.
-        resolver: Gives the addresses of a host.
     """
 
     name = "firecrawl"
@@ -119,34 +104,20 @@ class FirecrawlSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage:
-        """Get one page.
-
-        Args:
-            url: Absolute http(s) address.
-            validators: Not used: Firecrawl offers no conditional requests.
-            fresh: Have Firecrawl read the page anew, whatever copy it keeps.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            RefusedAddressError: Its address, or the one it leads to, is not public.
-            PageGoneError: The site answers 404 or 410.
-            UnusablePageError: There is nothing in it, or too much.
-            SourceUnavailableError: Firecrawl itself failed or refused.
-            FetchError: The page could not be obtained for another reason.
-        """
+        """Get one page, as `PageSource` says; Firecrawl offers no conditional requests."""
         del validators
         requested = canonical_url(url)
         await self._addresses.check(requested)
         try:
             scraped = await self._client.scrape(requested, fresh=fresh)
         except ProviderError as error:
-            if error.status == _TOO_MANY_REQUESTS:
+            if error.status == 429:
                 rate_limited()
             raise SourceUnavailableError(str(error), url=requested, hint=error.hint) from error
         return await self._page(requested, scraped)
 
     async def fetch_many(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
-        """Get many pages as one batch; the pages that failed do not cost the others.
+        """Get many pages, several as one batch; those that failed do not cost the others.
 
         Returns:
             Canonical URL to page or error, in the order asked for.
@@ -158,6 +129,8 @@ class FirecrawlSource:
         outcomes: dict[str, FetchedPage | FetchError] = {}
         for url in wanted:
             try:
+                if len(wanted) == 1:
+                    return {url: await self.fetch(url)}
                 await self._addresses.check(url)
             except FetchError as error:
                 outcomes[url] = error
@@ -168,18 +141,7 @@ class FirecrawlSource:
     async def map(
         self, url: str, *, search: str | None = None, limit: int = 100
     ) -> list[MappedLink]:
-        """List pages of the site a URL belongs to, each once.
-
-        Args:
-            url: Absolute http(s) address to start from.
-            search: Words that pages near the front should be about.
-            limit: Pages at most.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: The site may not be contacted or cannot be listed.
-            ProviderError: Firecrawl failed or refused.
-        """
+        """List pages of the site a URL belongs to, as `SiteMapper` says."""
         start = canonical_url(url)
         await self._addresses.check(start)
         return await self._client.map(start, search=search, limit=limit)
@@ -191,11 +153,10 @@ class FirecrawlSource:
     async def _batch(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
         outcomes: dict[str, FetchedPage | FetchError] = {}
         try:
-            scraped = await self._client.batch(urls)
+            scraped = await BatchRun(self._client, urls).run()
         except (ProviderError, FetchError) as error:
-            return {
-                url: SourceUnavailableError(str(error), url=url, hint=error.hint) for url in urls
-            }
+            hint = error.hint
+            return {url: SourceUnavailableError(str(error), url=url, hint=hint) for url in urls}
         for url, answer in scraped.items():
             try:
                 outcomes[url] = (
@@ -206,7 +167,7 @@ class FirecrawlSource:
         return outcomes
 
     async def _page(self, requested: str, scraped: ScrapedPage) -> FetchedPage:
-        final = _final_url(requested, scraped)
+        final = link_target(scraped.url, keep_tracking=True) or requested
         if final != requested:
             await self._addresses.check(final)
         if scraped.status is not None and scraped.status >= 400:
@@ -215,7 +176,14 @@ class FirecrawlSource:
             sentence = f"Firecrawl remarks on {requested}: {scraped.warning}."
             _log.info("%s", sentence)
             note(sentence)
-        self._refuse_oversize(requested, scraped)
+        longest = max(len(scraped.raw_html), len(scraped.html), len(scraped.markdown))
+        if longest > self._config.max_chars:
+            raise UnusablePageError(
+                f"The page {requested} has {longest:,} characters; at most"
+                f" {self._config.max_chars:,} are read.",
+                url=requested,
+                status=scraped.status,
+            )
         text = await in_background(page_content, scraped)
         if not text:
             said = scraped.error or scraped.warning
@@ -235,23 +203,6 @@ class FirecrawlSource:
             fetched_at=datetime.now(UTC),
             source=self.name,
         )
-
-    def _refuse_oversize(self, url: str, scraped: ScrapedPage) -> None:
-        longest = max(len(scraped.raw_html), len(scraped.html), len(scraped.markdown))
-        if longest > self._config.max_chars:
-            raise UnusablePageError(
-                f"The page {url} has {longest:,} characters; at most {self._config.max_chars:,}"
-                " are read.",
-                url=url,
-                status=scraped.status,
-            )
-
-
-def _final_url(requested: str, scraped: ScrapedPage) -> str:
-    try:
-        return canonical_url(scraped.url, keep_tracking=True) if scraped.url else requested
-    except InputError:
-        return requested
 
 
 _DEFAULTS = FirecrawlConfig()
@@ -311,13 +262,7 @@ class FirecrawlPageReader(BaseReader):
         self.failed: dict[str, FetchError] = {}
 
     async def aload_data(self, urls: str | Sequence[str], **_: Any) -> list[Document]:
-        """Read pages, several as one batch.
-
-        Args:
-            urls: One address or several.
-
-        Returns:
-            One document per page, in the order asked for.
+        """Read pages, several as one batch, into one document per page, in the order asked for.
 
         Raises:
             InputError: An address cannot be fetched; nothing was asked.
@@ -326,16 +271,22 @@ class FirecrawlPageReader(BaseReader):
         wanted = [urls] if isinstance(urls, str) else list(urls)
         source = FirecrawlSource(self._config, resolver=self._resolver)
         pool = ExtractionPool(1, FetchConfig().extraction_timeout_s)
+        read: list[NormalizedDocument] = []
+        self.failed = {}
         try:
-            outcomes = await _fetched(source, wanted)
-            read = {url: await _extracted(pool, outcome) for url, outcome in outcomes.items()}
+            for url, outcome in (await source.fetch_many(wanted)).items():
+                try:
+                    if isinstance(outcome, FetchError):
+                        raise outcome
+                    read.append(await pool.extract(outcome))
+                except FetchError as error:
+                    self.failed[url] = error
         finally:
             await source.aclose()
             await pool.aclose()
-        self.failed = {url: each for url, each in read.items() if isinstance(each, FetchError)}
         if self._raise_on_error and self.failed:
             raise next(iter(self.failed.values()))
-        return [_document(each) for each in read.values() if isinstance(each, NormalizedDocument)]
+        return [_document(each) for each in read]
 
     def load_data(self, urls: str | Sequence[str], **_: Any) -> list[Document]:
         """Read pages, as `aload_data` does; also where an event loop is running."""
@@ -347,38 +298,16 @@ class FirecrawlPageReader(BaseReader):
             yield from self.load_data(url)
 
 
-async def _fetched(
-    source: FirecrawlSource, urls: Sequence[str]
-) -> dict[str, FetchedPage | FetchError]:
-    if len(urls) != 1:
-        return await source.fetch_many(urls)
-    try:
-        return {urls[0]: await source.fetch(urls[0])}
-    except FetchError as error:
-        return {urls[0]: error}
-
-
-async def _extracted(
-    pool: ExtractionPool, outcome: FetchedPage | FetchError
-) -> NormalizedDocument | FetchError:
-    if isinstance(outcome, FetchError):
-        return outcome
-    try:
-        return await pool.extract(outcome)
-    except FetchError as error:
-        return error
+def _shown(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _document(page: NormalizedDocument) -> Document:
+    names = ("html", "description", "language", "published_at", "modified_at", "fetched_at")
     known = {
         "title": page.title,
         "source_url": page.url,
-        "html": page.html,
-        "description": page.description,
-        "language": page.language,
-        "published_at": page.published_at and page.published_at.isoformat(),
-        "modified_at": page.modified_at and page.modified_at.isoformat(),
-        "fetched_at": page.fetched_at.isoformat(),
+        **{name: _shown(getattr(page, name)) for name in names},
         "links": [link.url for link in page.links],
         "status": page.status,
         "source": page.source,
