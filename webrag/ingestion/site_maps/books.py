@@ -1,4 +1,8 @@
-"""Search indexes that hold texts: MkDocs and its kin, mdBook, Docusaurus, VitePress, JSON lists."""
+"""Search indexes that hold texts: MkDocs and its kin, mdBook, Docusaurus, VitePress, JSON lists.
+
+Each reader takes a file's text and the address that it is relative to, and raises
+MapRefusedError where the file is none of its kind.
+"""
 
 import itertools
 import re
@@ -36,26 +40,15 @@ _ROOT: Final = "./"
 
 
 def read_mkdocs(text: str, root: str) -> SiteListing:
-    """Read a `search_index.json` of MkDocs or Material, or a `search.json` of Zensical.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """Read a `search_index.json` of MkDocs or Material, or a `search.json` of Zensical."""
     data = table_of(read_json(text), "content")
     rows = list_of(data.get("docs", data.get("items")), "list of pages")
-    return _sections(root, map(_mkdocs_row, _tables(rows)), content="texts")
-
-
-def _mkdocs_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    return row.get("location") or _ROOT, row.get("title"), row.get("text")
+    told = ((r.get("location") or _ROOT, r.get("title"), r.get("text")) for r in _tables(rows))
+    return _sections(root, told, content="texts")
 
 
 def read_mdbook(text: str, root: str) -> SiteListing:
-    """Read a `searchindex.js` of mdBook: a section in each entry.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """Read a `searchindex.js` of mdBook: a section in each entry."""
     data = table_of(read_data(text), "content")
     addresses = list_of(data.get("doc_urls"), "list of addresses")
     index = table_of(data.get("index"), "index")
@@ -69,11 +62,7 @@ def read_mdbook(text: str, root: str) -> SiteListing:
 
 
 def read_docusaurus(text: str, root: str) -> SiteListing:
-    """Read a `search-index.json` or `search-doc.json` of the local searches of Docusaurus.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """Read a `search-index.json` or `search-doc.json` of the local searches of Docusaurus."""
     data = read_json(text)
     parts = _tables(data if isinstance(data, list) else [data])
     found = (part.get("documents", part.get("searchDocs")) for part in parts)
@@ -100,11 +89,7 @@ def vitepress_next(text: str) -> str | None:
 
 
 def read_vitepress(text: str, root: str) -> SiteListing:
-    """Read an `@localSearchIndex` of VitePress.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """Read an `@localSearchIndex` of VitePress."""
     data = table_of(read_data(text, literal_of=_VITEPRESS_DATA), "content")
     addresses = table_of(data.get("documentIds"), "table of pages")
     stored = data.get("storedFields")
@@ -131,11 +116,7 @@ def _words_by_entry(index: Any) -> dict[str, list[str]]:
 
 
 def read_json_list(text: str, root: str) -> SiteListing:
-    """Read a JSON file of pages with titles and texts, as search scripts of Hugo and Jekyll do.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """Read a JSON file of pages with titles and texts, as search scripts of Hugo and Jekyll do."""
     data = read_json(text)
     if isinstance(data, dict):
         lists = [value for value in data.values() if isinstance(value, list)]
@@ -155,11 +136,7 @@ def _json_row(row: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def read_llms(text: str, root: str) -> SiteListing:
-    """Read an `llms.txt`: links with titles and what is said of them.
-
-    Raises:
-        MapRefusedError: It names no page.
-    """
+    """Read an `llms.txt`: links with titles and what is said of them."""
     links = itertools.islice(_LLMS_LINK.finditer(text), _MAX_ENTRIES)
     return _sections(root, ((link[2], link[1], link[3].lstrip(" :-")) for link in links))
 
@@ -198,13 +175,8 @@ _MAX_ABOVE: Final = 3
 def read_index_page(html: str, url: str, *, at_least: int = 1) -> SiteListing:
     """Read the links of a page, each with the entry that it stands in and the one above.
 
-    Args:
-        html: The page.
-        url: Where it came from.
-        at_least: Pages that it must list.
-
     Raises:
-        MapRefusedError: It cannot be parsed safely, or lists fewer pages.
+        MapRefusedError: It cannot be parsed safely, or lists fewer pages than `at_least`.
     """
     tree = parsed_page(html)
     listing = Listing(url)
@@ -225,11 +197,7 @@ def read_index_page(html: str, url: str, *, at_least: int = 1) -> SiteListing:
 
 
 def parsed_page(html: str) -> LexborHTMLParser:
-    """A page as a tree.
-
-    Raises:
-        MapRefusedError: It cannot be parsed safely.
-    """
+    """A page as a tree; raises MapRefusedError where it cannot be parsed safely."""
     try:
         check_markup(html)
     except MarkupBomb as error:

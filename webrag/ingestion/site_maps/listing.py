@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.addresses import link_target, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, storable
 
 MapContent: TypeAlias = Literal["names", "words", "texts"]
@@ -25,7 +24,7 @@ _MAX_TOTAL_CHARS: Final = 20_000_000
 
 
 class MapRefusedError(ValueError):
-    """A file is no map that can be used; the message says why, as the end of a sentence."""
+    """A file is no map that can be used, as readers find; the message ends a sentence."""
 
 
 class Section(NamedTuple):
@@ -37,14 +36,10 @@ class Section(NamedTuple):
 
 @dataclass(slots=True)
 class ListedPage:
-    """One page of a site as its map knows it.
+    """One page of a site as its map knows it, by its canonical address without fragment.
 
-    Attributes:
-        url: Canonical, without fragment.
-        title: May be empty.
-        names: Its headings and the names that it explains, in order.
-        sections: What the map holds of its text; may be empty.
-        modified_at: When it was last changed (UTC), None where the map does not say.
+    `names` are its headings and the names that it explains, `sections` what the map holds of its
+    text; title and both may be empty. `modified_at` is in UTC, None where the map does not say.
     """
 
     url: str
@@ -56,10 +51,9 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class SiteListing:
-    """Everything one map says.
+    """Everything one map says of pages, each once.
 
     Attributes:
-        pages: Each once.
         occurrences: Stems, as Porter's algorithm makes them, to the positions of the pages that
             hold them; for maps that give these in place of texts.
         content: What it has of the pages beside their titles: names, such as headings and
@@ -74,8 +68,7 @@ class SiteListing:
 class Listing:
     """Collects the pages of one site, under the caps on all that is kept.
 
-    Args:
-        base: Address that the map's own are relative to.
+    `base` is the address that the map's own are relative to.
     """
 
     def __init__(self, base: str) -> None:
@@ -117,16 +110,10 @@ class Listing:
         return self._pages.values()
 
     def done(self, content: MapContent = "names") -> SiteListing:
-        """What was collected.
-
-        Args:
-            content: Of the sections, where any page has one.
-
-        Raises:
-            MapRefusedError: Nothing was.
-        """
-        told = (page for page in self._pages.values() if page.title or page.names or page.sections)
-        found = tuple(told)
+        """What was collected, with `content` of the sections where any page has one."""
+        found = tuple(
+            page for page in self._pages.values() if page.title or page.names or page.sections
+        )
         if not found:
             raise MapRefusedError("it names no page of the site")
         has_sections = any(page.sections for page in found)
@@ -144,11 +131,8 @@ class Listing:
         # Resolving 50,000 addresses takes seconds; most need none.
         if href.endswith(".html") and _PLAIN_PATH.fullmatch(href):
             return self._folder + href
-        try:
-            url = canonical_url(href.partition("#")[0] or self._base, self._base)
-        except InputError:
-            return None
-        return url if site_of(url) == self._site else None
+        url = link_target(href.partition("#")[0] or self._base, self._base)
+        return url if url and site_of(url) == self._site else None
 
 
 def line(text: str) -> str:
@@ -173,22 +157,14 @@ def plain(text: str) -> str:
 
 
 def table_of(value: Any, what: str) -> Mapping[str, Any]:
-    """A value that must be a table.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """A value that must be a table; raises MapRefusedError where it is none."""
     if not isinstance(value, dict):
         raise MapRefusedError(f"its {what} is no table")
     return value
 
 
 def list_of(value: Any, what: str) -> list[Any]:
-    """A value that must be a list.
-
-    Raises:
-        MapRefusedError: It is none.
-    """
+    """A value that must be a list; raises MapRefusedError where it is none."""
     if not isinstance(value, list):
         raise MapRefusedError(f"its {what} is no list")
     return value
@@ -217,11 +193,7 @@ _PARSE_CALL: Final = "JSON.parse("
 
 
 def read_json(text: str) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        MapRefusedError: It is none, or is nested too deeply.
-    """
+    """Read a JSON file; raises MapRefusedError where it is none, or is nested too deeply."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -231,13 +203,8 @@ def read_json(text: str) -> Any:
 def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
     """Read the first table or list of a JavaScript file, as a literal or inside `JSON.parse`.
 
-    Args:
-        text: The file.
-        after: What stands before the data; it begins behind the first occurrence.
-        literal_of: The data is JSON inside a text that holds this near its beginning.
-
-    Raises:
-        MapRefusedError: There is no data, or it is nested too deeply.
+    It begins `after` what stands before the data. Where the data is JSON inside a text,
+    `literal_of` stands near its beginning.
     """
     if literal_of:
         return _read_quoted(text, literal_of)

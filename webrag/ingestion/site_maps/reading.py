@@ -2,14 +2,12 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
-from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, site_of
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.books import (
@@ -29,17 +27,18 @@ from webrag.ingestion.site_maps.listing import (
     MapRefusedError,
     SiteListing,
 )
-from webrag.ingestion.site_maps.marks import find_marks
+from webrag.ingestion.site_maps.marks import find_marks, same_site
 from webrag.ingestion.site_maps.programs import (
     doxygen_files,
     doxygen_trees,
     read_doxygen_search,
     read_doxygen_tree,
+    read_inventory,
     read_javadoc,
     read_rustdoc,
+    read_search_index,
 )
 from webrag.ingestion.site_maps.sitemap import read_sitemap
-from webrag.ingestion.site_maps.sphinx import read_inventory, read_search_index
 
 Files = Mapping[str, bytes]
 # Each is a request; beyond these the further branches are found by links.
@@ -70,19 +69,14 @@ Reading: TypeAlias = SiteListing | Wanted | NamedMaps
 def read_map(mark: MapMark, page_url: str, files: Files) -> Reading:
     """Read a map, or tell what more is needed for it.
 
-    Args:
-        mark: What the page said of it.
-        page_url: That page.
-        files: What was obtained so far, by address, in the order asked for; at least one.
-
-    Raises:
-        MapRefusedError: It is none that can be used.
+    `mark` is what the page at `page_url` said of it, `files` what was obtained so far, at least
+    one, in the order asked for.
     """
-    if mark.kind in _BY_PAGE:
-        return _BY_PAGE[mark.kind](mark, page_url, files)
-    if mark.kind in _ONE_FILE:
-        return _ONE_FILE[mark.kind](_text(next(iter(files.values()))), mark.root)
-    return _SEVERAL[mark.kind](mark, files)
+    return _READERS[mark.kind](mark, page_url, files)
+
+
+def _one_file(read: Callable[[str, str], SiteListing]) -> "_Read":
+    return lambda mark, _, files: read(_first(files), mark.root)
 
 
 def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
@@ -92,18 +86,14 @@ def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
     return read_search_index(_text(body), mark.root, page_url)
 
 
-def _rustdoc(mark: MapMark, page_url: str, files: Files) -> SiteListing:
-    return read_rustdoc(_text(next(iter(files.values()))), mark.root, page_url)
-
-
-def _javadoc(mark: MapMark, files: Files) -> Reading:
+def _javadoc(mark: MapMark, _: str, files: Files) -> Reading:
     missing = [url for url in mark.urls[1:] if url not in files]
     if missing and len(files) == 1:
         return Wanted(tuple(missing))
     return read_javadoc([_text(body) for body in files.values() if body], mark.root)
 
 
-def _doxygen(mark: MapMark, files: Files) -> Reading:
+def _doxygen(mark: MapMark, _: str, files: Files) -> Reading:
     (url, body), *others = files.items()
     is_tree = url.endswith("navtreedata.js")
     if not others:
@@ -116,7 +106,7 @@ def _doxygen(mark: MapMark, files: Files) -> Reading:
     return read_doxygen_search([_text(body) for _, body in others if body], mark.root)
 
 
-def _vitepress(mark: MapMark, files: Files) -> Reading:
+def _vitepress(mark: MapMark, _: str, files: Files) -> Reading:
     url, body = list(files.items())[-1]
     if "@localSearchIndex" in url:
         return read_vitepress(_text(body), mark.root)
@@ -136,7 +126,7 @@ def _sitemap(_mark: MapMark, page_url: str, files: Files) -> Reading:
         wanted = _on_site(url, _nearest(found, page_url))
         if wanted:
             return Wanted(wanted)
-    return _joined(_listings(others))
+    return _joined(others)
 
 
 def _nearest(sitemaps: Sequence[str], page_url: str) -> list[str]:
@@ -149,35 +139,29 @@ def _path_words(url: str) -> set[str]:
     return set(_WORD.findall(urlsplit(url).path.casefold()))
 
 
-def _listings(files: Iterable[tuple[str, bytes]]) -> Iterator[SiteListing]:
+def _joined(files: Iterable[tuple[str, bytes]]) -> SiteListing:
     """What the sitemaps of an index say; one that is an index itself or damaged says nothing."""
-    for url, body in files:
-        try:
-            found = read_sitemap(body, url)
-        except MapRefusedError:
-            continue
-        if isinstance(found, SiteListing):
-            yield found
-
-
-def _joined(listings: Iterable[SiteListing]) -> SiteListing:
     pages: dict[str, ListedPage] = {}
-    for page in chain.from_iterable(listing.pages for listing in listings):
-        pages.setdefault(page.url, page)
+    for url, body in files:
+        with suppress(MapRefusedError):
+            found = read_sitemap(body, url)
+            if isinstance(found, SiteListing):
+                for page in found.pages:
+                    pages.setdefault(page.url, page)
     if not pages:
         raise MapRefusedError("it names no page of the site")
     return SiteListing(tuple(pages.values())[:MAX_PAGES])
 
 
-def _index_page(mark: MapMark, files: Files) -> SiteListing:
-    return read_index_page(decode(next(iter(files.values()))), mark.urls[0])
-
-
-def _home(_mark: MapMark, files: Files) -> Reading:
+def _home(_mark: MapMark, _: str, files: Files) -> Reading:
     url, body = next(iter(files.items()))
     html = decode(body)
     marks = [mark for mark in find_marks(parsed_page(html), url) if mark.kind != "home"]
     return NamedMaps(tuple(marks)) if marks else read_index_page(html, url, at_least=_LEAST_LINKS)
+
+
+def _first(files: Files) -> str:
+    return _text(next(iter(files.values())))
 
 
 def _text(body: bytes) -> str:
@@ -185,34 +169,25 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8-sig", "replace")
 
 
-def _on_site(base: str, names: list[str]) -> tuple[str, ...]:
-    found = []
-    for name in names:
-        try:
-            url = canonical_url(urljoin(base, name))
-        except (InputError, ValueError):
-            continue
-        if site_of(url) == site_of(base):
-            found.append(url)
-    return tuple(found)
+def _on_site(base: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(url for name in names if (url := same_site(name, base)))
 
 
-_BY_PAGE: Final[Mapping[str, Callable[[MapMark, str, Files], Reading]]] = {
-    "sphinx": _sphinx,
-    "rustdoc": _rustdoc,
-    "sitemap": _sitemap,
-}
-_ONE_FILE: Final[Mapping[str, Callable[[str, str], SiteListing]]] = {
-    "mkdocs": read_mkdocs,
-    "mdbook": read_mdbook,
-    "docusaurus": read_docusaurus,
-    "json": read_json_list,
-    "llms": read_llms,
-}
-_SEVERAL: Final[Mapping[str, Callable[[MapMark, Files], Reading]]] = {
-    "javadoc": _javadoc,
+_Read: TypeAlias = Callable[[MapMark, str, Files], Reading]
+_READERS: Final[Mapping[str, _Read]] = {
+    "docusaurus": _one_file(read_docusaurus),
     "doxygen": _doxygen,
-    "vitepress": _vitepress,
-    "index_page": _index_page,
     "home": _home,
+    "index_page": lambda mark, _, files: read_index_page(
+        decode(next(iter(files.values()))), mark.urls[0]
+    ),
+    "javadoc": _javadoc,
+    "json": _one_file(read_json_list),
+    "llms": _one_file(read_llms),
+    "mdbook": _one_file(read_mdbook),
+    "mkdocs": _one_file(read_mkdocs),
+    "rustdoc": lambda mark, page_url, files: read_rustdoc(_first(files), mark.root, page_url),
+    "sitemap": _sitemap,
+    "sphinx": _sphinx,
+    "vitepress": _vitepress,
 }

@@ -6,8 +6,7 @@ import logging
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from webrag.ingestion.dates import parse_date
@@ -28,27 +27,18 @@ _ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNOREC
 _CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
 
 
-@dataclass(frozen=True)
-class Sitemap:
-    """One sitemap file as written.
-
-    Attributes:
-        pages: Addresses and their `lastmod`, as written.
-        sitemaps: Addresses of further sitemaps, as written.
-    """
+class Sitemap(NamedTuple):
+    """One sitemap file: addresses with their `lastmod`, and further sitemaps, all as written."""
 
     pages: tuple[tuple[str, str], ...] = ()
     sitemaps: tuple[str, ...] = ()
 
 
 def parse_sitemap(body: bytes) -> Sitemap:
-    """Read a sitemap: XML or one address per line, also compressed.
+    """Read a sitemap: XML or one address per line, also compressed; at most 20 MB of its text.
 
     Tolerant: what is cut off, unknown or malformed is passed over. Nothing is expanded or loaded,
     so that entities and document types cannot do harm.
-
-    Args:
-        body: As served; at most 20 MB of its text are read.
     """
     text = decode(_unpacked(body)[:MAX_TEXT_BYTES])
     root = _ROOT.search(text[:10_000])
@@ -108,11 +98,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def read_sitemap(body: bytes, url: str) -> SiteListing | tuple[str, ...]:
-    """The pages of a sitemap with their dates, their words from their addresses; or its sitemaps.
-
-    Raises:
-        MapRefusedError: It names neither.
-    """
+    """The pages of a sitemap with dates, and words from their addresses; or its sitemaps."""
     found = parse_sitemap(body)
     if found.sitemaps:
         return found.sitemaps

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
-from webrag.ingestion.site_maps.sphinx import read_inventory, read_search_index
+from webrag.ingestion.site_maps.programs import read_inventory, read_search_index
 
 ROOT = "https://docs.test/en/"
 # As Sphinx 3 and Sphinx 8 write it.
