@@ -182,3 +182,19 @@ def test_cutting_needs_no_llama_index() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
     assert result.stdout.split() == [b"False", b"False"]
+
+
+@pytest.mark.parametrize("lead", ["", "> ", "1. item\n\n   "])
+def test_rows_far_down_a_table_stand_below_the_names_of_its_columns(lead: str) -> None:
+    margin = "> " if lead == "> " else " " * 3 if lead else ""
+    rows = "".join(f"{margin}| KX{number} | {number} W |\n" for number in range(200))
+    table = f"{lead}| Model | Idle **draw** |\n{margin}| --- | --- |\n{rows}"
+    text = f"# Motors\n\nAll motors.\n\n{table}\nA paragraph behind it all.\n\n# Pumps\n\nNone."
+
+    chunks = cut_chunks(text, ChunkSizes(100, 40), str.split)
+
+    paths = {text[chunk.start : chunk.end]: chunk.path for chunk in chunks}
+    last = next(path for held, path in paths.items() if "KX199 " in held)
+    first = next(path for held, path in paths.items() if "Model" in held)
+    assert (first, last) == (("Motors",), ("Motors", "Model | Idle draw"))
+    assert next(path for held, path in paths.items() if "None." in held) == ("Pumps",)

@@ -12,7 +12,7 @@ import numpy as np
 import pyromark
 from pyromark import Options
 
-from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TextRun
+from .outline import BreakCost, Heading, Image, LineTable, Mark, Outline, TableBody, TextRun
 
 PAGE_OPTIONS: Final = (
     Options.ENABLE_TABLES
@@ -207,6 +207,7 @@ class _EventReader:
         self._heading: list[str] | None = None
         self._alt: list[str] | None = None
         self._row = 0
+        self._table = (0, 0)  # the end of the one that is open, and the runs before it
         self._items: list[int] = []
         self._terms_before_definition = False
 
@@ -265,6 +266,7 @@ class _EventReader:
             self._raw_lines(line, self.lines.last(start, end), BreakCost.RAW_LINE)
         elif tag == "Table":
             self._row = 0
+            self._table = (end, len(self.outline.runs))
             self._raw_lines(line, self.lines.last(start, end), BreakCost.KEEP)
             self.outline.marks.append(Mark(start, end, "has_table"))
         elif tag == "TableRow":
@@ -355,6 +357,10 @@ class _EventReader:
         self._leave()
         if tag == "List" and self._items.pop() > 1 and data:
             self.outline.marks.append(Mark(start, end, "has_steps"))
+        if tag == "TableHead":
+            table_end, first = self._table
+            cells = [cell for run in self.outline.runs[first:] if (cell := run.text.strip())]
+            self.outline.tables.append(TableBody(end, table_end, " | ".join(cells)))
         if tag == "Heading" and self._heading is not None:
             heading = self.outline.headings[-1]
             title = " ".join("".join(self._heading).rstrip("\u00b6 ").split())

@@ -49,7 +49,7 @@ class Chunk:
     Attributes:
         index: Number among the chunks of its level.
         first_token: Tokens of the text before it.
-        path: Headings above it, outermost first.
+        path: Headings above it, outermost first; last the columns of a table that it goes on with.
         parent: Number of its parent among all chunks; a parent's own number.
         image_text: What its images say and the text does not.
         html: The HTML it came from, when it is a parent that markdown flattens.
@@ -103,6 +103,7 @@ class _Cutter:
         self._outline = parse_outline(text)
         self._paths = _heading_paths(self._outline.headings)
         self._heading_starts = [heading.start for heading in self._outline.headings]
+        self._table_starts = [table.start for table in self._outline.tables]
 
     def chunks(self, html: str | None, base_url: str) -> list[Chunk]:
         cuts: list[tuple[Chunk, int]] = []
@@ -162,8 +163,14 @@ class _Cutter:
         return Chunk(level, index, start, end, offset, tokens, path, parent), pieces[-1].end
 
     def _path_at(self, offset: int) -> tuple[str, ...]:
+        """The headings above a place; the columns of a table whose rows go on there come last."""
         number = bisect_right(self._heading_starts, offset)
-        return self._paths[number - 1] if number else ()
+        path = self._paths[number - 1] if number else ()
+        at = bisect_right(self._table_starts, offset)
+        table = self._outline.tables[at - 1] if at else None
+        if table is None or not table.columns or offset >= table.end:
+            return path
+        return tuple(_shortened_path([*path, _shortened(table.columns)]))
 
 
 def _heading_paths(headings: Sequence[Heading]) -> list[tuple[str, ...]]:

@@ -157,6 +157,15 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class TableBody:
+    """The rows of a table below its header, whose cells are its columns."""
+
+    start: int
+    end: int
+    columns: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A stretch of the page that has one kind of rich content."""
 
@@ -190,6 +199,7 @@ class Outline:
 
     units: list[Piece] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
+    tables: list[TableBody] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     runs: list[TextRun] = field(default_factory=list)

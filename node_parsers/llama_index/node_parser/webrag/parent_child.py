@@ -43,9 +43,10 @@ class ParentChildNodeParser(NodeParser):
     one level. Nodes of a document without an address say in which line of it they begin (`line`).
 
     The embedding text is title, headings and text; all other modes give the text alone. Of a
-    heading, nodes are told 500 characters, and of all headings above them the innermost 1,500. A
-    document of more than 10,000,000 characters, or one that would become more than 20,000 nodes,
-    raises `DocumentTooLargeError` before a node is built.
+    heading, nodes are told 500 characters, and of all headings above them the innermost 1,500;
+    where a table goes on, its columns are the last of them. A document of more than 10,000,000
+    characters, or one that would become more than 20,000 nodes, raises `DocumentTooLargeError`
+    before a node is built.
 
     Attributes:
         parent_tokens: Tokens of a parent at most.
