@@ -11,7 +11,12 @@ from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
-from webrag.orchestration.models import OrchestrationConfig, OrchestrationResult, ProgressCallback
+from webrag.orchestration.models import (
+    ExpansionDecision,
+    OrchestrationConfig,
+    OrchestrationResult,
+    ProgressCallback,
+)
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
 from webrag.orchestration.state import RunState
@@ -19,7 +24,6 @@ from webrag.orchestration.steps.judgement import is_contents_page, judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 from webrag.question import Question, check_question
-from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
@@ -35,39 +39,26 @@ if TYPE_CHECKING:
 async def run_once(
     components: RunComponents, state: RunState, report: Report
 ) -> OrchestrationResult:
-    """The result that the workflow would give.
-
-    Args:
-        components: What the run works with.
-        state: Of a question that no rounds are allowed for; changed.
-        report: Told what is being done.
-    """
+    """The result that the workflow would give, for a question that no rounds are allowed for."""
     assert not state.rounds, "rounds need the workflow"
     run = ResearchRun(components, state)
     await run.prepare(report)
     await run.analyse(report)
-    await _search(run, report)
+    await searched(run, report)
+    return await build_result(run, report)
+
+
+async def searched(run: ResearchRun, report: Report) -> ExpansionDecision:
+    """Search and judge; a fast run looks through named pages that only list links as well."""
+    await run.search(report)
+    decision = await judge(run)
     if await is_contents_page(run):
         from webrag.orchestration.steps.actions import look_through
 
         if await look_through(run, report):
-            await _search(run, report)
-    return await build_result(run, report)
-
-
-async def _search(run: ResearchRun, report: Report) -> None:
-    run.announce_search(report)
-    with run.state.clock.timed("retrieval_ms"):
-        found = await _retrieved(run)
-    await run.rank_found(found, report)
-    await judge(run)
-
-
-async def _retrieved(run: ResearchRun) -> list[tuple[str, RetrievalResult | None, str]]:
-    async def part(query: str) -> tuple[str, RetrievalResult | None, str]:
-        return query, *await run.retrieve(query)
-
-    return await all_of(part(query) for query in run.state.queries)
+            await run.search(report)
+            decision = await judge(run)
+    return decision
 
 
 _log = logging.getLogger(__name__)

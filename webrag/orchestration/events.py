@@ -6,7 +6,6 @@ from workflows.events import Event, StartEvent
 
 from webrag.orchestration.models import ExpansionDecision
 from webrag.question import Question
-from webrag.retrieval.models import RetrievalResult
 
 
 class RunStarted(StartEvent):
@@ -21,44 +20,8 @@ class RunStarted(StartEvent):
     state: Any = None
 
 
-class Prepared(Event):
-    """The named pages are in the corpus."""
-
-
 class SearchWanted(Event):
-    """The question, its wordings or the pages to search are new: retrieve everything."""
-
-
-class SubQueryWanted(Event):
-    """Retrieve for one part of the question.
-
-    Attributes:
-        position: Of the part among the others.
-        begun: When the search began, in seconds of the epoch.
-    """
-
-    position: int
-    sub_query: str
-    begun: float
-
-
-class SubQueryRetrieved(Event):
-    """One part's retrieval; the rest is as in the event that asked for it.
-
-    Attributes:
-        result: None when the part could not be embedded.
-        failure: Why, a sentence.
-    """
-
-    position: int
-    sub_query: str
-    begun: float
-    result: RetrievalResult | None
-    failure: str = ""
-
-
-class JudgementWanted(Event):
-    """There is a ranking to judge, or the last action had nothing to work on."""
+    """The question, its wordings or the pages to search are new."""
 
 
 class ExpansionWanted(Event):

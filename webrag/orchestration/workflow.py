@@ -1,7 +1,6 @@
 """The order of a run's steps as a LlamaIndex workflow; the steps' work is in `research`."""
 
 import asyncio
-import time
 from typing import Any
 from weakref import ref
 
@@ -15,18 +14,16 @@ from workflows.runtime.types.plugin import WaitForNextTaskResult
 
 from webrag.concurrency import ended, settled
 from webrag.errors import InputError
+from webrag.orchestration.engine import searched
 from webrag.orchestration.events import (
     AssembleWanted,
     DecisionEvent,
     ExpansionWanted,
-    JudgementWanted,
-    Prepared,
     ProgressEvent,
     RunStarted,
     SearchWanted,
-    SubQueryRetrieved,
-    SubQueryWanted,
 )
+from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.actions import act
 from webrag.orchestration.steps.judgement import judge
@@ -35,7 +32,6 @@ from webrag.orchestration.steps.result import build_result
 from webrag.question import check_question
 
 _RUN = "run"
-_PARALLEL_SEARCHES = 4
 
 
 class _WholeCancellation(InternalAsyncioAdapter):
@@ -69,7 +65,7 @@ class _Runtime(BasicRuntime):
 
 
 class WebRAGWorkflow(Workflow):
-    """prepare, analyse, retrieve each part, rank, judge, and expand or assemble.
+    """prepare, search and judge, and expand or assemble.
 
     Start it with `run(question=Question.of(...))`; it streams `ProgressEvent` and `DecisionEvent`
     and results in an `OrchestrationResult`. One instance serves any number of concurrent runs.
@@ -131,70 +127,30 @@ class WebRAGWorkflow(Workflow):
         await settled(tuple(self._endings))
 
     @step
-    async def prepare(self, ctx: Context, ev: RunStarted) -> Prepared:
-        """Get the named pages."""
+    async def prepare(self, ctx: Context, ev: RunStarted) -> SearchWanted:
+        """Get the named pages and find out what the question asks for."""
         run = ResearchRun(self._components, ev.state)
         await ctx.store.set(_RUN, run)
-        await run.prepare(_reporter(ctx, run))
-        return Prepared()
-
-    @step
-    async def analyse(self, ctx: Context, _ev: Prepared) -> SearchWanted:
-        """Find out what the question asks for."""
-        run = await _run(ctx)
-        await run.analyse(_reporter(ctx, run))
+        report = _reporter(ctx, run)
+        await run.prepare(report)
+        await run.analyse(report)
         return SearchWanted()
 
     @step
-    async def search(self, ctx: Context, _ev: SearchWanted) -> SubQueryWanted | None:
-        """Send every part of the question to `retrieve`."""
+    async def search(self, ctx: Context, _ev: SearchWanted) -> ExpansionWanted | AssembleWanted:
+        """Find and rank passages for every part, and decide whether the evidence is enough."""
         run = await _run(ctx)
-        run.announce_search(_reporter(ctx, run))
-        begun = time.time()
-        for position, query in enumerate(run.state.queries):
-            ctx.send_event(SubQueryWanted(position=position, sub_query=query, begun=begun))
-        return None
-
-    @step(num_workers=_PARALLEL_SEARCHES)
-    async def retrieve(self, ctx: Context, ev: SubQueryWanted) -> SubQueryRetrieved:
-        """Find candidates for one part."""
-        run = await _run(ctx)
-        result, failure = await run.retrieve(ev.sub_query)
-        return SubQueryRetrieved(
-            position=ev.position,
-            sub_query=ev.sub_query,
-            begun=ev.begun,
-            result=result,
-            failure=failure,
-        )
+        return _next(ctx, run, await searched(run, _reporter(ctx, run)))
 
     @step
-    async def rank(self, ctx: Context, ev: SubQueryRetrieved) -> JudgementWanted | None:
-        """Wait for every part, then rank and merge them."""
+    async def expand(
+        self, ctx: Context, ev: ExpansionWanted
+    ) -> SearchWanted | ExpansionWanted | AssembleWanted:
+        """Follow links, rephrase or retrieve more; when there was nothing to do, decide again."""
         run = await _run(ctx)
-        parts = ctx.collect_events(ev, [SubQueryRetrieved] * len(run.state.queries))
-        if parts is None:
-            return None
-        run.state.clock.add("retrieval_ms", max(time.time() - ev.begun, 0.0))
-        ordered = sorted(parts, key=lambda part: part.position)
-        found = [(part.sub_query, part.result, part.failure) for part in ordered]
-        await run.rank_found(found, _reporter(ctx, run))
-        return JudgementWanted()
-
-    @step
-    async def judge(self, ctx: Context, _ev: JudgementWanted) -> ExpansionWanted | AssembleWanted:
-        """Decide whether the evidence is enough."""
-        run = await _run(ctx)
-        decision = await judge(run)
-        ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=run.state.iteration))
-        return AssembleWanted() if decision.action == "stop" else ExpansionWanted(decision=decision)
-
-    @step
-    async def expand(self, ctx: Context, ev: ExpansionWanted) -> SearchWanted | JudgementWanted:
-        """Follow links, rephrase or retrieve more; when there was nothing to do, judge again."""
-        run = await _run(ctx)
-        acted = await act(run, ev.decision, _reporter(ctx, run, in_loop=True))
-        return SearchWanted() if acted else JudgementWanted()
+        if await act(run, ev.decision, _reporter(ctx, run, in_loop=True)):
+            return SearchWanted()
+        return _next(ctx, run, await judge(run))
 
     @step
     async def assemble(self, ctx: Context, _ev: AssembleWanted) -> StopEvent:
@@ -206,6 +162,13 @@ class WebRAGWorkflow(Workflow):
 async def _run(ctx: Context) -> ResearchRun:
     run: ResearchRun = await ctx.store.get(_RUN)
     return run
+
+
+def _next(
+    ctx: Context, run: ResearchRun, decision: ExpansionDecision
+) -> ExpansionWanted | AssembleWanted:
+    ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=run.state.iteration))
+    return AssembleWanted() if decision.action == "stop" else ExpansionWanted(decision=decision)
 
 
 def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Report:

@@ -175,11 +175,7 @@ class RunComponents:
 
 
 class ResearchRun:
-    """One run: its parts, its state and the steps that fill it.
-
-    One step is called at a time, except `retrieve`, which runs in parallel for the parts of a
-    question.
-    """
+    """One run: its parts, its state and the steps that fill it, called one at a time."""
 
     def __init__(self, components: RunComponents, state: RunState) -> None:
         self.components = components
@@ -257,64 +253,44 @@ class ResearchRun:
         parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
         report("analysis", f"Analyzing query: {parts}")
 
-    def announce_search(self, report: Report) -> None:
-        """Tell what is searched now."""
-        urls, sites = self.state.searched_urls, self.state.searched_sites
-        where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
-        where = where if urls is None else f"{len(urls)} documents"
-        report("retrieval", f"Searching {where}...")
-
-    async def retrieve(self, query: str) -> tuple[RetrievalResult | None, str]:
-        """Candidates for one part of the question, from every page searched now.
-
-        Returns:
-            None and a sentence when the part could not be embedded and the run can do without.
+    async def search(self, report: Report) -> None:
+        """Rank what is found for every part, or do without when a part cannot be embedded.
 
         Raises:
             ProviderError: A search of stored pages could not be embedded.
             StorageError: The database failed.
         """
-        state, config = self.state, self.components.config
-        floor = config.similarity_floor - _FLOOR_STEP
+        state = self.state
+        urls, sites = state.searched_urls, state.searched_sites
+        where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
+        report("retrieval", f"Searching {where if urls is None else f'{len(urls)} documents'}...")
         try:
-            found = await self.components.searcher.retrieve(
-                query,
-                wordings=state.wordings_of(query),
-                filters=state.filters,
-                context_budget=config.context_budget * self.scale,
-                children_limit=config.children_limit * self.scale,
-                similarity_floor=floor if state.wants_recall else config.similarity_floor,
-            )
+            with state.clock.timed("retrieval_ms"):
+                found = await all_of(self._retrieved(query) for query in state.queries)
         except ProviderError as error:
             if state.question.is_search:
                 raise
-            return None, str(error)
-        return found, ""
-
-    async def rank_found(
-        self, found: Sequence[tuple[str, RetrievalResult | None, str]], report: Report
-    ) -> None:
-        """Rank what `retrieve` gave for every part, or do without when a part has failed.
-
-        Args:
-            found: Each part in its order, with its candidates and its failure.
-            report: Told what is being done.
-        """
-        failures = [failure for _, _, failure in found if failure]
-        if failures:
-            await self.do_without_search(failures[0])
+            await self._do_without_search(str(error))
             return
-        retrieved = [(query, result) for query, result, _ in found if result]
-        count = sum(len(result.chunks) for _, result in retrieved)
+        count = sum(len(result.chunks) for _, result in found)
         report("reranking", f"Reranking {count} chunks...")
-        await self.rank(retrieved)
+        await self.rank(found)
 
-    async def do_without_search(self, failure: str) -> None:
-        """Stay with the last ranking, else take the named pages whole; nothing more is tried.
+    async def _retrieved(self, query: str) -> tuple[str, RetrievalResult]:
+        """One part of the question with its candidates, from every page searched now."""
+        state, config = self.state, self.components.config
+        floor = config.similarity_floor - (_FLOOR_STEP if state.wants_recall else 0)
+        return query, await self.components.searcher.retrieve(
+            query,
+            wordings=state.wordings_of(query),
+            filters=state.filters,
+            context_budget=config.context_budget * self.scale,
+            children_limit=config.children_limit * self.scale,
+            similarity_floor=floor,
+        )
 
-        Args:
-            failure: Why questions cannot be embedded, a sentence.
-        """
+    async def _do_without_search(self, failure: str) -> None:
+        """Stay with the last ranking, else take the named pages whole; nothing more is tried."""
         state, config = self.state, self.components.config
         state.blocked, state.partial = failure, True
         if state.merged.chunks:
