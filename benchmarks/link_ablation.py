@@ -1,36 +1,39 @@
-"""What the site's own map, the links of pages and each signal of a link find.
+"""What the site's own map and the links of pages find, and how recall grows with pages.
 
 Usage: python benchmarks/link_ablation.py QUESTIONS SITE_ROOT [--wordings FILE] [--limit N]
-       [--variants neither,map,links,both]
+       [--variants neither,links,both] [--delay SECONDS]
 
 Every question starts from its seed page and an empty corpus, over HTTP, as `webrag eval --setting
-seed --deep` does. `neither` reads the seed page alone; `map` follows what the site's own map finds
-and no link that it says nothing of; `links` reads no map; `pages_N`, for 2, 5, 10, 15 and 25,
-fetches so many pages at most; `without_SIGNAL` does all but counts one of the signals of a link for
-nothing. Printed are the recall of evidence in the first ten passages, overall, by site and by the
-distance of the farthest evidence from the seed in clicks (where the questions say it, `hops`), the
-pages obtained, the share of them that hold no evidence, the time, and how often each action of the
-loop raised the best score by 0.02 or more.
+seed --deep` does. `neither` reads the seed page alone; `links` reads no map; `pages_N`, for 2, 5,
+10, 15 and 25, fetches so many pages at most. With `--delay` the sites take so long for each answer.
+Printed are the recall of evidence in the first ten passages, overall, by site and by the distance
+of the farthest evidence from the seed in clicks (where the questions say it, `hops`), the pages
+obtained, the share of them that hold no evidence, the time, and how often each action of the loop
+raised the best score by 0.02 or more.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import fmean, median
+from threading import Thread
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
+from urllib.request import urlopen
 
 from webrag.app import WebRAG
 from webrag.evaluation.metrics import QuestionScore, score_question
 from webrag.evaluation.questions import Question, load_questions, with_wordings
 from webrag.evaluation.runs import ResultRecord, RunRecord
 from webrag.orchestration.models import (
-    LINK_SIGNALS,
     ExpansionConfig,
     OrchestrationConfig,
     OrchestrationResult,
@@ -40,16 +43,47 @@ from webrag.settings import Settings, load_settings
 from webrag.static_site import serve_static_site
 
 RISE = 0.02
-ONLY_MAP = {name: float(name == "site_map") for name in LINK_SIGNALS}
 VARIANTS: Mapping[str, dict[str, Any]] = {
     "neither": {},
-    "map": {"signal_weights": ONLY_MAP, "min_candidate_score": 0.001},
     "links": {"site_map": SiteMapConfig(enabled=False)},
     "both": {},
     **{f"pages_{most}": {"max_pages_per_run": most} for most in (2, 5, 10, 15, 25)},
-    **{f"without_{name}": {"signal_weights": {**LINK_SIGNALS, name: 0.0}} for name in LINK_SIGNALS},
 }
 Run = list[tuple[Question, QuestionScore, OrchestrationResult]]
+
+
+@contextmanager
+def served(directory: Path, delay_s: float) -> Iterator[str]:
+    """Serve a site that takes its time, by a proxy before the static server."""
+    with serve_static_site(directory) as base:
+        if not delay_s:
+            yield base
+            return
+
+        class Slow(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                time.sleep(delay_s)
+                try:
+                    with urlopen(urljoin(base, self.path)) as found:
+                        status, kind, body = 200, found.headers["Content-Type"], found.read()
+                except HTTPError as error:
+                    status, kind, body = error.code, "text/plain", b""
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Keep the terminal for the table."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            server.server_close()
 
 
 async def run(
@@ -154,7 +188,8 @@ async def main() -> None:
     parser.add_argument("site_root", type=Path)
     parser.add_argument("--wordings", type=Path)
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--variants", default="neither,map,links,both")
+    parser.add_argument("--variants", default="neither,links,both")
+    parser.add_argument("--delay", type=float, default=0.0)
     arguments = parser.parse_args()
     questions = load_questions(arguments.questions, limit=arguments.limit)
     # A site root may hold some of the sites only; without an answer there is nothing to find.
@@ -173,7 +208,7 @@ async def main() -> None:
     actions: list[str] = []
     with ExitStack() as stack:
         bases = {
-            name: stack.enter_context(serve_static_site(arguments.site_root / name))
+            name: stack.enter_context(served(arguments.site_root / name, arguments.delay))
             for name in dict.fromkeys(question.site for question in questions)
         }
         for name in variants:

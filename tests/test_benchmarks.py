@@ -34,6 +34,10 @@ RUNS = {
         "sites --questions units --part fit",
         [r"^alone +n +first +three +product 1", r"^all +3 +\d\.\d\d +1\.00 +\d\.\d\d"],
     ),
+    "fit_links.py": (
+        "questions.jsonl sites --limit 3",
+        [r"^all signals +question alone", r'^\{"weights": \{"title": \d'],
+    ),
     "fit_local_rerank.py": ("--questions questions.jsonl --site-root sites", [r"^mean +\d", "@10"]),
     "full_text_maps.py": ("sites copy", [r"^rivers: 4 pages", r"^towns: 4 pages"]),
     "hostile_inputs.py": ("--case ordinary", [r"^ordinary +\d.* (?:indexed|unchanged)"]),
@@ -41,8 +45,8 @@ RUNS = {
     "ingest_speed.py": ("sites/towns --runs 1", [r"^WebRAG, into Postgres +\d", r"^stock .*\d"]),
     "kill_ingest.py": ("--kills 1", [r"^1 kills,.* 0 with a lost or half page$"]),
     "link_ablation.py": (
-        "questions.jsonl sites --limit 1 --variants both,without_similarity",
-        [r"^\| both \|", r"^\| without_similarity \|"],
+        "questions.jsonl sites --limit 1 --variants links,pages_2 --delay 0.01",
+        [r"^\| links \|", r"^\| pages_2 \|"],
     ),
     "mcp_load.py": ("2 4", [r"^errors: 0, mixed-up answers: 0$", r"Python \d.* HTTP \d"]),
     "page_content.py": (

@@ -43,12 +43,12 @@ def test_scoring_page_states_the_curve_that_is_used() -> None:
     assert f"{curve['slope']}\\,(x - {curve['centre']})" in page("scoring.md")
 
 
-def test_links_page_states_the_weights_that_are_used() -> None:
-    from webrag.orchestration.models import ExpansionConfig
+def test_links_page_names_the_signals_that_are_used() -> None:
+    from webrag.orchestration.links.scoring import fitted
 
-    stated = [float(weight) for weight in re.findall(r"\| (\d\.\d\d) \|", page("concepts/loop.md"))]
+    table = page("concepts/loop.md").partition("| Signal | Name |")[2].partition("\n\n")[0]
 
-    assert stated == list(ExpansionConfig().signal_weights.values())
+    assert re.findall(r"\| `(\w+)` \|", table) == list(fitted().weights)
 
 
 def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:

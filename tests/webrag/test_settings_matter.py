@@ -599,8 +599,6 @@ INTROSPECTING = {"mcp_oauth_issuer": ISSUER, "mcp_oauth_introspection_url": f"{I
 TOKEN_FILES = tuple(Path(__file__).parent / "data" / f"tokens_{name}.txt" for name in "ab")
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
-ONE_LINK = {"max_candidates_per_iteration": 1, "max_expansion_depth": 1, "max_pages_per_run": 1}
-ONLY = dict.fromkeys(("title_share", "similarity", "seed_path", "site_map"), 0.0)
 
 
 def signal(name: str) -> Observe:
@@ -693,8 +691,6 @@ ROWS = (
     Row("expansion_min_candidate_score", (0.0, 1.0),
         explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
-    Row("orchestration.expansion.signal_weights", (ONLY | {"title_share": 1.0}, ONLY),
-        explored(obtained), ONE_LINK),
     Row("expansion_scope", ("same_site", "any"), explored(obtained)),
     Row("expansion_allowed_domains", (("links.example",), ("other.example",)), explored(obtained),
         {"expansion_scope": "allow_list"}),

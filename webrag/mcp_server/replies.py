@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -196,7 +196,7 @@ def _brief_data(
             for quote, block in quoted
         ],
         "parts": [part.model_dump(mode="json") for part in result.parts],
-        "next_links": [link.model_dump(mode="json") for link in result.next_links],
+        "next_links": [asdict(link) for link in result.next_links],
         "stats": {
             "mode": result.mode,
             "documents": result.corpus_stats.total_documents,

@@ -1,13 +1,13 @@
-"""The entry point of orchestration: one call, one result; `steps` and the workflow do the work."""
+"""The entry point of orchestration: one call, one result; the modules of `steps` do the work."""
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import cache, cached_property
+from collections.abc import Awaitable, Callable
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, ended
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
@@ -36,19 +36,37 @@ if TYPE_CHECKING:
     from webrag.orchestration.workflow import WebRAGWorkflow
 
 
-async def run_once(
-    components: RunComponents, state: RunState, report: Report
+async def research(
+    components: RunComponents,
+    state: RunState,
+    report: Report,
+    on_decision: Callable[[ExpansionDecision], None] = lambda _: None,
 ) -> OrchestrationResult:
-    """The result that the workflow would give, for a question that no rounds are allowed for."""
-    assert not state.rounds, "rounds need the workflow"
+    """Search and judge, and follow links or ask in other words, until the rules say stop.
+
+    Args:
+        components: What the run works with.
+        state: Of a question; changed.
+        report: Told what is being done.
+        on_decision: Told each decision.
+    """
     run = ResearchRun(components, state)
     await run.prepare(report)
     await run.analyse(report)
-    await searched(run, report)
+    decision = await _searched(run, report)
+    on_decision(decision)
+    while decision.action != "stop":
+        # Whoever follows no link does not wait for what that takes to import.
+        from webrag.orchestration.steps.actions import act
+
+        in_round = partial(report, iteration=state.iteration + 1, total=state.rounds)
+        has_acted = await act(run, decision, in_round)
+        decision = await (_searched(run, report) if has_acted else judge(run))
+        on_decision(decision)
     return await build_result(run, report)
 
 
-async def searched(run: ResearchRun, report: Report) -> ExpansionDecision:
+async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
     """Search and judge; a fast run looks through named pages that only list links as well."""
     await run.search(report)
     decision = await judge(run)
@@ -122,13 +140,11 @@ class OrchestratorEngine:
         )
 
         self._handlers: WeakSet[WorkflowHandler] = WeakSet()
+        self._runs: set[asyncio.Task[OrchestrationResult]] = set()
 
     @cached_property
     def _workflow(self) -> "WebRAGWorkflow":
-        """Made for the first run: what it is built on takes time to import.
-
-        The engine keeps the time itself: a workflow's own timeout cannot give a partial result.
-        """
+        """Made for the first handler: what it is built on takes time to import."""
         from webrag.orchestration.workflow import WebRAGWorkflow
 
         return WebRAGWorkflow(self.components)
@@ -154,12 +170,21 @@ class OrchestratorEngine:
             StorageError: The database failed.
             DeadlineError: Time ran out before there was anything to return.
         """
-        state = self._begun(question)
+        check_question(question.text)
+        state = RunState.begin(question, self.components.config)
         timeout_s = self.components.config.timeout_s
-        work = self._in_rounds if state.rounds else self._at_once
+        run = asyncio.create_task(self._told(state, on_progress))
+        self._runs.add(run)
+        run.add_done_callback(self._runs.discard)
+        caller = asyncio.current_task()
+        assert caller is not None
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                result = await work(state, on_progress)
+                result = await run
+        except asyncio.CancelledError as error:
+            if caller.cancelling():
+                raise
+            raise InputError("WebRAG was closed while it worked on this question.") from error
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -178,42 +203,33 @@ class OrchestratorEngine:
         )
         return result
 
-    async def _in_rounds(
+    async def _told(
         self, state: RunState, on_progress: ProgressCallback | None
     ) -> OrchestrationResult:
-        from workflows.errors import WorkflowCancelledByUser
-
-        handler = self._started(state)
-        try:
-            return await _result(handler, on_progress)
-        except BaseException as error:
-            # Cancelling whoever awaits a workflow leaves its steps running.
-            await handler.cancel_run()
-            caller = asyncio.current_task()
-            assert caller is not None
-            is_ended = isinstance(error, WorkflowCancelledByUser | asyncio.CancelledError)
-            if is_ended and not caller.cancelling():
-                raise InputError("WebRAG was closed while it worked on this question.") from error
-            raise
-
-    async def _at_once(
-        self, state: RunState, on_progress: ProgressCallback | None
-    ) -> OrchestrationResult:
+        """The result, while whoever listens is told of each report in order."""
         if on_progress is None:
-            return await run_once(self.components, state, lambda _phase, _detail: None)
-        reports: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+            return await research(self.components, state, lambda *_, **__: None)
+        reports: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()
 
         async def work() -> OrchestrationResult:
             try:
-                return await run_once(
-                    self.components, state, lambda *told: reports.put_nowait(told)
+                return await research(
+                    self.components,
+                    state,
+                    lambda *told, **round_: reports.put_nowait(
+                        partial(on_progress, *told, **round_)
+                    ),
                 )
             finally:
                 reports.put_nowait(None)
 
         async def tell() -> None:
             while (told := await reports.get()) is not None:
-                await _tell(on_progress, *told)
+                try:
+                    await told()
+                # A listener that went away, or has a bug, must not cost the user the result.
+                except Exception as error:  # noqa: BLE001
+                    _log.warning("Progress could not be reported: %s", error)
 
         result, _ = await all_of([work(), tell()])
         assert result is not None
@@ -230,46 +246,13 @@ class OrchestratorEngine:
         Raises:
             InputError: The question is empty or too long.
         """
-        return self._started(self._begun(question))
-
-    async def aclose(self) -> None:
-        """End the runs that still go on, before what they work with is closed."""
-        await all_of(handler.cancel_run() for handler in list(self._handlers))
-        if self._handlers:
-            await self._workflow.settle()
-
-    def _begun(self, question: Question) -> RunState:
-        check_question(question.text)
-        return RunState.begin(question, self.components.config)
-
-    def _started(self, state: RunState) -> "WorkflowHandler":
-        handler = self._workflow.run(state=state)
+        handler = self._workflow.run(question=question)
         self._handlers.add(handler)
         return handler
 
-
-async def _result(
-    handler: "WorkflowHandler", on_progress: ProgressCallback | None
-) -> OrchestrationResult:
-    if on_progress is not None:
-        from webrag.orchestration.events import ProgressEvent
-
-        async for event in handler.stream_events():
-            if isinstance(event, ProgressEvent):
-                await _tell(on_progress, event.phase, event.detail, event.iteration, event.total)
-    result: OrchestrationResult = await handler
-    return result
-
-
-async def _tell(
-    on_progress: ProgressCallback,
-    phase: str,
-    detail: str,
-    iteration: int | None = None,
-    total: int | None = None,
-) -> None:
-    try:
-        await on_progress(phase, detail, iteration, total)
-    # A listener that went away, or has a bug, must not cost the user the result.
-    except Exception as error:  # noqa: BLE001
-        _log.warning("Progress could not be reported: %s", error)
+    async def aclose(self) -> None:
+        """End the runs that still go on, before what they work with is closed."""
+        await ended(self._runs.copy())
+        await all_of(handler.cancel_run() for handler in list(self._handlers))
+        if self._handlers:
+            await self._workflow.settle()

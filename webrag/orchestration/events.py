@@ -1,6 +1,4 @@
-"""Typed events between the steps of a run, and those it streams."""
-
-from typing import Any
+"""Typed events that begin a run, and those it streams."""
 
 from workflows.events import Event, StartEvent
 
@@ -9,29 +7,9 @@ from webrag.question import Question
 
 
 class RunStarted(StartEvent):
-    """Begins a run.
+    """Begins a run that answers a question."""
 
-    Attributes:
-        question: What is asked, where there is no state yet.
-        state: The `RunState` of a question, which the run changes; None begins one.
-    """
-
-    question: Question | None = None
-    state: Any = None
-
-
-class SearchWanted(Event):
-    """The question, its wordings or the pages to search are new."""
-
-
-class ExpansionWanted(Event):
-    """The evidence is too thin; the decision says what to do."""
-
-    decision: ExpansionDecision
-
-
-class AssembleWanted(Event):
-    """Nothing more is to be done but to put the result together."""
+    question: Question
 
 
 class DecisionEvent(Event):

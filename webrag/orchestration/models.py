@@ -1,12 +1,12 @@
 """The contract between orchestration and what presents its results. No I/O here."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 from uuid import UUID
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from webrag.configuration import Seconds, Share
 from webrag.errors import ConfigurationError
@@ -201,8 +201,9 @@ class ExpansionStep(FrozenModel):
     duration_ms: float = 0.0
 
 
-class NextLink(FrozenModel):
-    """A link of the pages searched that was not followed.
+@dataclass(frozen=True, slots=True)
+class NextLink:
+    """A link that was not followed yet.
 
     Attributes:
         url: Canonical; not stored.
@@ -210,8 +211,10 @@ class NextLink(FrozenModel):
         heading: Nearest heading above it.
         page_url: Page it stands on, or that named the map it was found in; None for a folder above
             a named page.
-        found_in: The map of the site that names it; empty when a page links to it.
-        score: How well it fits the question, [0, 1], comparable within one result.
+        score: Probability that its page answers the question, [0, 1].
+        found_in: The map of the site that names it, as in "the site's search index"; empty when a
+            page links to it.
+        depth: Links from a named page, if this link is followed.
     """
 
     url: str
@@ -220,6 +223,12 @@ class NextLink(FrozenModel):
     page_url: str | None
     score: float
     found_in: str = ""
+    depth: int = 1
+
+    @property
+    def is_on_page(self) -> bool:
+        """Whether it stands on a page, and is neither named by a map nor derived."""
+        return self.page_url is not None and not self.found_in
 
 
 class AnswerUnit(FrozenModel):
@@ -401,17 +410,6 @@ class OrchestrationResult(FrozenModel):
         )
 
 
-LINK_SIGNALS: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "title_share": 0.60,
-        "similarity": 0.80,
-        "seed_path": 0.15,
-        "site_map": 2.00,
-    }
-)
-"""Signals that score a link, with their default weights."""
-
-
 class SiteMapConfig(FrozenModel):
     """What may be read of the maps that sites keep of themselves."""
 
@@ -471,21 +469,9 @@ class ExpansionConfig(FrozenModel):
         description="Bytes read from the network at most in one run after the pages you named.",
     )
     iteration_timeout_s: Seconds = Field(default=30.0, description="One round of following links.")
-    signal_weights: dict[str, float] = Field(
-        default_factory=lambda: dict(LINK_SIGNALS),
-        description="Weights of the signals that score a link, where they are not to be the"
-        " built-in ones; 0 leaves a signal out.",
-    )
     site_map: SiteMapConfig = Field(
         default=SiteMapConfig(), description="Reading the maps of sites."
     )
-
-    @field_validator("signal_weights")
-    @classmethod
-    def _only_known_signals(cls, weights: dict[str, float]) -> dict[str, float]:
-        if unknown := set(weights) - set(LINK_SIGNALS):
-            raise ValueError(f"no signal is called {min(unknown)!r}")
-        return {**LINK_SIGNALS, **weights}
 
 
 class OrchestrationConfig(FrozenModel):

@@ -182,8 +182,6 @@ class RunState:
         units: What answers most likely, best first.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
-        best_link: Score of the best link so far that led to a page, a stored one included.
-        linked_parts: The open parts that it was chosen for.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Why nothing more can be searched, a sentence; None while it can.
@@ -212,8 +210,6 @@ class RunState:
     part_confidence: dict[str, float] = field(default_factory=dict)
     units: tuple[AnswerUnit, ...] = ()
     frontier: Frontier | None = None
-    best_link: float = 0.0
-    linked_parts: tuple[str, ...] = ()
     decision: ExpansionDecision | None = None
     pending: PendingStep | None = None
     steps: list[ExpansionStep] = field(default_factory=list)
@@ -303,16 +299,6 @@ class RunState:
         return is_fast and question.as_of is None and not (self.budget.is_spent or self.blocked)
 
     @property
-    def searched_urls(self) -> tuple[str, ...] | None:
-        """Pages to search; None for all of `searched_sites`."""
-        return self.filters.source_urls
-
-    @property
-    def searched_sites(self) -> tuple[str, ...] | None:
-        """Sites to search; None for all."""
-        return self.filters.sites
-
-    @property
     def filters(self) -> SearchFilters:
         """What is searched now."""
         if self.question.is_search:
@@ -329,10 +315,6 @@ class RunState:
         """Remember what following links brought; after new pages rephrasing is open again."""
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
-        if self.open_parts != self.linked_parts:
-            # Links of one part are no measure for those of another.
-            self.best_link, self.linked_parts = 0.0, self.open_parts
-        self.best_link = max(self.best_link, outcome.best_score)
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
         self.failed.update(outcome.failed)
         self.failure_kinds.update(outcome.failure_kinds)

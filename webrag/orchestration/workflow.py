@@ -1,4 +1,4 @@
-"""The order of a run's steps as a LlamaIndex workflow; the steps' work is in `research`."""
+"""The research loop as a LlamaIndex workflow, which streams what it does and can be cancelled."""
 
 import asyncio
 from typing import Any
@@ -14,24 +14,12 @@ from workflows.runtime.types.plugin import WaitForNextTaskResult
 
 from webrag.concurrency import ended, settled
 from webrag.errors import InputError
-from webrag.orchestration.engine import searched
-from webrag.orchestration.events import (
-    AssembleWanted,
-    DecisionEvent,
-    ExpansionWanted,
-    ProgressEvent,
-    RunStarted,
-    SearchWanted,
-)
+from webrag.orchestration.engine import research
+from webrag.orchestration.events import DecisionEvent, ProgressEvent, RunStarted
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import RunState
-from webrag.orchestration.steps.actions import act
-from webrag.orchestration.steps.judgement import judge
-from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
-from webrag.orchestration.steps.result import build_result
-from webrag.question import check_question
-
-_RUN = "run"
+from webrag.orchestration.steps.research import RunComponents
+from webrag.question import Question, check_question
 
 
 class _WholeCancellation(InternalAsyncioAdapter):
@@ -65,7 +53,7 @@ class _Runtime(BasicRuntime):
 
 
 class WebRAGWorkflow(Workflow):
-    """prepare, search and judge, and expand or assemble.
+    """The research loop as a step that other workflows can contain.
 
     Start it with `run(question=Question.of(...))`; it streams `ProgressEvent` and `DecisionEvent`
     and results in an `OrchestrationResult`. One instance serves any number of concurrent runs.
@@ -97,13 +85,12 @@ class WebRAGWorkflow(Workflow):
         Raises:
             InputError: The question is missing, empty or too long.
         """
-        begun = start_event if isinstance(start_event, RunStarted) else RunStarted(**kwargs)
-        if begun.state is None:
-            if begun.question is None:
+        begun = start_event
+        if not isinstance(begun, RunStarted):
+            if not isinstance(kwargs.get("question"), Question):
                 raise InputError("There is no question: run(question=Question.of(...)).")
-            check_question(begun.question.text)
-            state = RunState.begin(begun.question, self._components.config)
-            begun = RunStarted(question=begun.question, state=state)
+            begun = RunStarted(**kwargs)
+        check_question(begun.question.text)
         handler = super().run(ctx, begun)
         self._end_with_beginner(handler)
         return handler
@@ -127,57 +114,17 @@ class WebRAGWorkflow(Workflow):
         await settled(tuple(self._endings))
 
     @step
-    async def prepare(self, ctx: Context, ev: RunStarted) -> SearchWanted:
-        """Get the named pages and find out what the question asks for."""
-        run = ResearchRun(self._components, ev.state)
-        await ctx.store.set(_RUN, run)
-        report = _reporter(ctx, run)
-        await run.prepare(report)
-        await run.analyse(report)
-        return SearchWanted()
+    async def research(self, ctx: Context, ev: RunStarted) -> StopEvent:
+        """Answer the question."""
+        state = RunState.begin(ev.question, self._components.config)
 
-    @step
-    async def search(self, ctx: Context, _ev: SearchWanted) -> ExpansionWanted | AssembleWanted:
-        """Find and rank passages for every part, and decide whether the evidence is enough."""
-        run = await _run(ctx)
-        return _next(ctx, run, await searched(run, _reporter(ctx, run)))
+        def report(
+            phase: str, detail: str, iteration: int | None = None, total: int | None = None
+        ) -> None:
+            told = ProgressEvent(phase=phase, detail=detail, iteration=iteration, total=total)
+            ctx.write_event_to_stream(told)
 
-    @step
-    async def expand(
-        self, ctx: Context, ev: ExpansionWanted
-    ) -> SearchWanted | ExpansionWanted | AssembleWanted:
-        """Follow links, rephrase or retrieve more; when there was nothing to do, decide again."""
-        run = await _run(ctx)
-        if await act(run, ev.decision, _reporter(ctx, run, in_loop=True)):
-            return SearchWanted()
-        return _next(ctx, run, await judge(run))
+        def on_decision(decision: ExpansionDecision) -> None:
+            ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=state.iteration))
 
-    @step
-    async def assemble(self, ctx: Context, _ev: AssembleWanted) -> StopEvent:
-        """Put the result together."""
-        run = await _run(ctx)
-        return StopEvent(result=await build_result(run, _reporter(ctx, run)))
-
-
-async def _run(ctx: Context) -> ResearchRun:
-    run: ResearchRun = await ctx.store.get(_RUN)
-    return run
-
-
-def _next(
-    ctx: Context, run: ResearchRun, decision: ExpansionDecision
-) -> ExpansionWanted | AssembleWanted:
-    ctx.write_event_to_stream(DecisionEvent(decision=decision, iteration=run.state.iteration))
-    return AssembleWanted() if decision.action == "stop" else ExpansionWanted(decision=decision)
-
-
-def _reporter(ctx: Context, run: ResearchRun, *, in_loop: bool = False) -> Report:
-    total = run.state.rounds if in_loop else None
-    iteration = run.state.iteration + 1 if in_loop else None
-
-    def report(phase: str, detail: str) -> None:
-        ctx.write_event_to_stream(
-            ProgressEvent(phase=phase, detail=detail, iteration=iteration, total=total)
-        )
-
-    return report
+        return StopEvent(result=await research(self._components, state, report, on_decision))

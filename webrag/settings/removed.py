@@ -34,7 +34,6 @@ RERANKER_TOP_N                      orchestration.reranker_top_n
 SCORE_CLIFF_RANK_K                  orchestration.score_cliff_rank_k
 CANDIDATES_TO_SCORE_PER_ITERATION   orchestration.expansion.candidates_to_score_per_iteration
 EXPANSION_MAP_LIMIT                 orchestration.expansion.map_limit
-EXPANSION_SIGNAL_WEIGHTS            orchestration.expansion.signal_weights
 SITE_MAP_ENABLED                    orchestration.expansion.site_map.enabled
 SITE_MAP_MAX_BYTES                  orchestration.expansion.site_map.max_bytes
 SITE_MAP_RECRAWL_AFTER              orchestration.expansion.site_map.fresh_s
@@ -60,6 +59,7 @@ def _removed() -> Iterator[tuple[str, str]]:
     for line in _ARGUMENTS.strip().splitlines():
         variable, path = line.split()
         yield variable, _argument(path)
+    yield "EXPANSION_SIGNAL_WEIGHTS", "the weights of links are fitted by benchmarks/fit_links.py"
     yield "WEBRAG_FIRECRAWL_TIMEOUT", "a FirecrawlSource of your own is passed as page_source"
     yield "WEBRAG_LOG_LEVEL", "--quiet prints errors only"
 

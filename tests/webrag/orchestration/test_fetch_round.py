@@ -1,5 +1,6 @@
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,19 +22,16 @@ from webrag.orchestration.links.rules import (
     ExpansionOutcome,
     Frontier,
     LinkScope,
-    ScoredCandidate,
     unanswered,
 )
+from webrag.orchestration.models import NextLink
 from webrag.orchestration.state import PageBudget
 
 from .scripted_web import SCOPE, SEED, Web, target
 
 
 def frontier(*names: object) -> Frontier:
-    candidates = [
-        ScoredCandidate(url=target(name), parent_url=SEED, score=1.0, breakdown={})
-        for name in names
-    ]
+    candidates = [NextLink(target(name), "", None, SEED, 1.0) for name in names]
     return Frontier(tuple(candidates), len(candidates))
 
 
@@ -61,13 +59,13 @@ async def test_best_candidates_are_fetched_at_once() -> None:
 
     assert urls(outcome) == [target("a"), target("b")]
     assert web.most_running == 2
-    assert outcome.chunks_added == 4
+    assert sum(outcome.chunks_by_url.values()) == 4
 
 
 async def test_pages_are_told_best_link_first_whichever_came_in_first() -> None:
     web = Web({target("a"): target("moved")})  # what leads elsewhere is taken last
     best, other = frontier("a", "b").candidates
-    links = Frontier((best, other.model_copy(update={"score": 0.5})), 2)
+    links = Frontier((best, replace(other, score=0.5)), 2)
 
     outcome = await followed(web, links)
 
@@ -148,7 +146,7 @@ async def test_no_fetch_begins_after_the_deadline_of_the_round() -> None:
 
     outcome = await followed(web, frontier("a", "b"), deadline=time.monotonic() - 1)
 
-    assert (web.asked, outcome.ingested) == ([], ())
+    assert (web.asked, outcome.ingested) == ([], [])
 
 
 async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
@@ -166,7 +164,7 @@ async def test_other_addresses_of_known_pages_end_the_round_as_failures_would() 
 
     outcome = await followed(web, frontier(*range(60)), size=1)
 
-    assert outcome.ingested == ()
+    assert outcome.ingested == []
     assert len(web.asked) < 10
 
 
@@ -189,27 +187,6 @@ async def test_address_of_a_stored_page_is_known() -> None:
     outcome = await followed(web, frontier("a", "b"), size=1)
 
     assert (urls(outcome), outcome.aliases) == ([target("b")], {target("a"): target("a")})
-
-
-def scored(**scores: float) -> Frontier:
-    candidates = [
-        ScoredCandidate(url=target(name), parent_url=SEED, score=score, breakdown={})
-        for name, score in scores.items()
-    ]
-    return Frontier(tuple(candidates), len(candidates))
-
-
-async def test_best_score_is_that_of_a_link_to_a_stored_page_too() -> None:
-    web = Web()
-    web.already_stored = {target("a")}
-
-    assert (await followed(web, scored(a=0.9, b=0.5), size=1)).best_score == 0.9
-
-
-async def test_link_to_a_page_obtained_before_does_not_count_as_the_best() -> None:
-    web = Web({target("a"): SEED})
-
-    assert (await followed(web, scored(a=0.9, b=0.5), size=1)).best_score == 0.5
 
 
 async def test_reached_limit_of_requests_makes_the_round_smaller() -> None:
@@ -258,7 +235,7 @@ async def test_no_fetch_begins_once_the_bytes_are_used_up() -> None:
 
     assert outcome.bytes_received == 600 * len(web.asked)
     again = await followed(web, frontier("z"), budget=PageBudget.of(9, 0))
-    assert again.ingested == ()
+    assert again.ingested == []
 
 
 @given(
@@ -283,24 +260,23 @@ def test_pages_and_failures_stay_within_the_budget(
     assert len(web.asked) == len(set(web.asked))
 
 
-async def test_candidates_that_fail_are_replaced_by_spares() -> None:
+async def test_candidates_that_fail_are_replaced_by_the_next() -> None:
     web = Web({target("a"): FetchError("it is down", url=target("a"))})
-    kept, spare = frontier("a").candidates, frontier("b").candidates
 
-    outcome = await followed(web, Frontier(kept, 2, None, spare), size=1)
+    outcome = await followed(web, frontier("a", "b"), size=1)
 
     assert urls(outcome) == [target("b")]
 
 
-def test_links_that_score_too_little_are_left_out_of_both_parts_and_told_of() -> None:
+def test_links_that_score_too_little_are_left_out_and_told_of() -> None:
     best, fair, weak = (
-        each.model_copy(update={"score": score})
+        replace(each, score=score)
         for each, score in zip(frontier("a", "b", "c").candidates, (1.0, 0.2, 0.1), strict=True)
     )
 
-    kept = Frontier((best, fair, weak), 3, spares=(weak,)).reaching(0.2)
+    kept = Frontier((best, fair, weak), 3).reaching(0.2)
 
-    assert (kept.candidates, kept.spares, kept.has_weak) == ((best, fair), (), True)
+    assert (kept.candidates, kept.has_weak) == ((best, fair), True)
     assert not kept.reaching(0.2).has_weak
 
 
@@ -329,9 +305,7 @@ async def test_pages_that_lead_outside_the_scope_are_no_silence_of_their_site() 
 
 async def test_slow_site_holds_up_no_other() -> None:
     web = Web({f"https://slow.test/{n}": None for n in range(2)})
-    slow = [
-        ScoredCandidate(url=url, parent_url=SEED, score=1.0, breakdown={}) for url in web.answers
-    ]
+    slow = [NextLink(url, "", None, SEED, 1.0) for url in web.answers]
     links = Frontier((*slow, *frontier("a", "b").candidates), 4)
     begun = time.monotonic()
 

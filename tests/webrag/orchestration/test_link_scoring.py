@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from webrag.corpus.models import LinkCandidate
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
+    link_signals,
     score_links,
     similarities,
 )
-from webrag.orchestration.models import ExpansionConfig
 
 from .conftest import ENCODER
 
-WEIGHTS = ExpansionConfig().signal_weights
 QUESTION = "What is the replica lag?"
 
 
@@ -30,46 +29,49 @@ def scored(
     *links: Any,
     encoder: Any = None,
     questions: Any = (QUESTION,),
-    seeds: Any = (),
     in_turn: bool = False,
     site_map: Any = None,
 ) -> Any:
     return score_links(
         links,
         [LinkQuestion.of(question, encoder) for question in questions],
-        seeds=seeds,
         encoder=encoder,
-        weights=WEIGHTS,
         in_turn=in_turn,
         site_map=site_map,
     )
 
 
+def signals(
+    *links: LinkCandidate, encoder: Any = None, question: str = QUESTION, site_map: Any = None
+) -> dict[str, list[float]]:
+    found = link_signals(
+        links, [LinkQuestion.of(question, encoder)], encoder=encoder, site_map=site_map or {}
+    )
+    return {name: values[0].tolist() for name, values in found.items()}
+
+
 @pytest.mark.parametrize(
     ("candidate", "signal", "value"),
     [
-        pytest.param(
-            link(title="Lag"), "title_share", 1.0, id="the question holds all of the anchor"
-        ),
-        pytest.param(link(title="Replicas"), "title_share", 1.0, id="stemmed"),
-        pytest.param(link(title="next"), "title_share", 0.0, id="generic anchor says nothing"),
+        pytest.param(link(title="Lag"), "title", 1.0, id="the question holds all of the anchor"),
+        pytest.param(link(title="Replicas"), "title", 1.0, id="stemmed"),
+        pytest.param(link(title="next"), "title", 0.0, id="generic anchor says nothing"),
+        pytest.param(link("https://d.test/replica-lag"), "path", 1.0, id="all of the address"),
         pytest.param(link(), "similarity", 0.0, id="no encoder"),
+        pytest.param(link("https://d.test/genindex.html"), "is_page", 0.5, id="listing"),
     ],
 )
 def test_signal(candidate: Any, signal: Any, value: Any) -> None:
-    (found,) = scored(candidate)
-
-    assert found.breakdown[signal] == pytest.approx(value)
+    assert signals(candidate)[signal] == [pytest.approx(value)]
 
 
 def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
-    with_map, without = (
-        scored(link(), site_map=said)[0] for said in ({"https://d.test/x": 0.5}, None)
-    )
+    links = [link(f"https://d.test/{n}", title="Sails") for n in range(5)]
 
-    assert with_map.breakdown["site_map"] == 0.5
-    share = WEIGHTS["site_map"] / sum(WEIGHTS.values())
-    assert with_map.score == pytest.approx(without.score + 0.5 * share)
+    found = scored(*links, site_map={"https://d.test/3": 0.5})
+
+    assert found[0].url == "https://d.test/3"
+    assert found[0].score > 2 * found[1].score
 
 
 def test_link_named_by_one_word_of_the_question_beats_a_long_name_that_holds_it_too() -> None:
@@ -85,21 +87,18 @@ def test_sentence_around_a_link_tells_what_its_name_does_not() -> None:
         link("https://d.test/b", title="pgy", description="See pgy, which paints pictures."),
     ]
 
-    best, other = scored(*reversed(links), encoder=ENCODER)
+    best, _ = scored(*reversed(links), encoder=ENCODER)
 
     assert best.url == "https://d.test/a"
-    assert best.breakdown["similarity"] > other.breakdown["similarity"]
 
 
 def test_address_tells_of_a_link_without_words() -> None:
-    (found,) = scored(link("https://d.test/replica-lag"), encoder=ENCODER)
-
-    assert found.breakdown["similarity"] > 0.5
+    assert signals(link("https://d.test/replica-lag"), encoder=ENCODER)["similarity"][0] > 0.5
 
 
 def test_newer_target_wins_a_tie() -> None:
     old, new = "https://d.test/2019/03/04/replica-lag", "https://d.test/2024/03/04/replica-lag"
-    told = "https://d.test/a/b/c/replica-lag"
+    told = "https://d.test/1999/03/04/replica-lag"
 
     assert [each.url for each in scored(link(old), link(new))] == [new, old]
     at = datetime(2025, 1, 1, tzinfo=UTC)
@@ -111,35 +110,20 @@ def test_each_part_of_a_question_is_served_in_turn() -> None:
     backup = link("https://d.test/b", title="Backup at night, and work for tired sailors")
     questions = (QUESTION, "How are backups pruned?")
 
-    found = [each.title for each in scored(*replicas, backup, questions=questions)]
-    turns = [each.title for each in scored(*replicas, backup, questions=questions, in_turn=True)]
+    found = [each.anchor for each in scored(*replicas, backup, questions=questions)]
+    turns = [each.anchor for each in scored(*replicas, backup, questions=questions, in_turn=True)]
 
     assert backup.title not in found[:2]
     assert backup.title in turns[:2]
 
 
-def test_score_is_the_weighted_mean() -> None:
-    (found,) = scored(link(title="Replica lag"), encoder=ENCODER)
+def test_the_more_links_there_are_the_less_likely_each_is() -> None:
+    few, many = (
+        scored(*(link(f"https://d.test/{n}", title=f"Sail {n}") for n in range(count)))
+        for count in (3, 300)
+    )
 
-    weighted = 0.60 + 0.80 * found.breakdown["similarity"]
-    assert found.score == pytest.approx(weighted / 3.55)
-    assert found.breakdown["similarity"] > 0.5
-
-
-def test_target_counts_by_the_named_page_whose_address_it_shares_most() -> None:
-    seeds = ("https://d.test/a/", "https://d.test/book/ch15-00-pointers.html")
-
-    (found,) = scored(link("https://d.test/book/ch15-06-cycles.html"), seeds=seeds)
-
-    assert found.breakdown["seed_path"] == 0.5
-
-
-def test_folder_above_a_named_page_gains_nothing_from_its_address() -> None:
-    seeds = ("https://d.test/guide/start.html",)
-
-    (found,) = scored(link("https://d.test/guide/", source_url=""), seeds=seeds)
-
-    assert found.breakdown["seed_path"] == 0.0
+    assert few[0].score > 5 * many[0].score
 
 
 def test_target_takes_its_best_link() -> None:
@@ -148,7 +132,7 @@ def test_target_takes_its_best_link() -> None:
 
     (found,) = scored(poor, good)
 
-    assert (found.parent_url, found.title) == ("https://d.test/b", "Replica lag")
+    assert (found.page_url, found.anchor) == ("https://d.test/b", "Replica lag")
 
 
 def test_best_target_comes_first() -> None:
@@ -158,9 +142,12 @@ def test_best_target_comes_first() -> None:
 
 
 def test_link_counts_by_the_part_of_the_question_it_fits() -> None:
-    (found,) = scored(link(title="Backups"), questions=(QUESTION, "Where are backups?"))
+    (without,), (found,) = (
+        scored(link(title="Backups"), questions=questions)
+        for questions in ((QUESTION,), (QUESTION, "Where are backups?"))
+    )
 
-    assert found.breakdown["title_share"] == 1.0
+    assert found.score > without.score
 
 
 def test_similar_anchor_beats_an_unrelated_one_without_a_common_word() -> None:
@@ -176,7 +163,7 @@ def test_similar_anchor_beats_an_unrelated_one_without_a_common_word() -> None:
 def test_folder_has_no_parent() -> None:
     (found,) = scored(link(source_url=""))
 
-    assert found.parent_url is None
+    assert found.page_url is None
 
 
 def similarity(question: str, text: str) -> float:
@@ -202,7 +189,7 @@ def test_thousands_of_links_take_a_fraction_of_a_second_of_the_processor() -> No
     begun = time.process_time()
     scored(*many, encoder=ENCODER, questions=(QUESTION, "How are sails cooked?"))
 
-    assert time.process_time() - begun < 1.0
+    assert time.process_time() - begun < 0.5  # .08 on an idle machine
 
 
 def test_only_the_best_are_given_back_where_no_more_are_wanted() -> None:
@@ -210,9 +197,7 @@ def test_only_the_best_are_given_back_where_no_more_are_wanted() -> None:
     question = [LinkQuestion.of(QUESTION, None)]
 
     def best(at_most: int | None) -> list[str]:
-        found = score_links(
-            links, question, seeds=(), encoder=None, weights=WEIGHTS, at_most=at_most
-        )
+        found = score_links(links, question, encoder=None, at_most=at_most)
         return [each.url for each in found]
 
     assert best(3) == best(None)[:3]
@@ -245,21 +230,22 @@ links = st.builds(
 
 @given(st.lists(links, max_size=12), texts)
 def test_targets_are_distinct_ordered_and_bounded(candidates: Any, question: Any) -> None:
-    found = scored(*candidates, questions=(question,), seeds=("https://d.test/a",), encoder=ENCODER)
+    found = scored(*candidates, questions=(question,), encoder=ENCODER)
     scores = [candidate.score for candidate in found]
 
     assert len({candidate.url for candidate in found}) == len(found)
     assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= sum(WEIGHTS.values()) for score in scores)
+    assert all(0 <= score <= 1 for score in scores)
+    assert sum(scores) <= 1
 
 
 def test_word_that_names_every_target_says_little() -> None:
     names = ["add", "commit", "fetch", "merge", "push", "stash", "tag", "bisect"]
     links = [link(f"https://d.test/git-{name}.html", title=f"git-{name}") for name in names]
 
-    found = scored(*links, questions=("git bisect run",))
+    shares = signals(*links, question="git bisect run")["title"]
 
-    values = {each.title: each.breakdown["title_share"] for each in found}
+    values = dict(zip([each.title for each in links], shares, strict=True))
     assert values.pop("git-bisect") > 0.3
     assert max(values.values()) < 0.1
 
@@ -269,33 +255,6 @@ def test_signals_of_words_stay_within_bounds_however_common_the_words(same: int,
     links = [link(f"https://d.test/lag/{n}", title="replica lag") for n in range(same)]
     links += [link(f"https://d.test/x{n}", title=f"own{n}") for n in range(own)]
 
-    for each in scored(*links):
-        assert all(0.0 <= value <= 1.0 for value in each.breakdown.values())
-    assert max(each.breakdown["title_share"] for each in scored(*links)) == pytest.approx(1.0)
-
-
-@given(
-    titles=st.lists(st.sampled_from(["Replica lag", "Lag", "Menu", "", "next"]), max_size=6),
-    path=st.sampled_from(["x", "replica-lag", "search", "guide/lag.html", "_sources/x.txt"]),
-    question=st.sampled_from([QUESTION, "lag", "?", ""]),
-    found=st.floats(0, 1),
-    weights=st.fixed_dictionaries(dict.fromkeys(WEIGHTS, st.just(0.0) | st.floats(0.001, 10))),
-)
-def test_score_lies_between_0_and_1_and_the_scale_of_the_weights_changes_nothing(
-    titles: list[str], path: str, question: str, found: float, weights: dict[str, float]
-) -> None:
-    links = [link(f"https://d.test/{path}{n}", title=title) for n, title in enumerate(titles)]
-
-    def ranked(factor: float) -> list[tuple[str, float]]:
-        candidates = score_links(
-            links,
-            [LinkQuestion.of(question, ENCODER)],
-            seeds=["https://d.test/replica-lag.html"],
-            encoder=ENCODER,
-            weights={name: weight * factor for name, weight in weights.items()},
-            site_map={f"https://d.test/{path}0": found},
-        )
-        return [(each.url, each.score) for each in candidates]
-
-    assert all(0 <= score <= 1 for _, score in ranked(1))
-    assert ranked(4) == ranked(1)
+    found = signals(*links)
+    assert all(0.0 <= value <= 1.0 + 1e-9 for values in found.values() for value in values)
+    assert max(found["title"]) == pytest.approx(1.0)

@@ -10,7 +10,7 @@ import pytest
 from llama_index.llms.openai_like import OpenAILike
 
 from webrag.errors import ProviderError
-from webrag.orchestration.question.analyzer import AnalysisRequest, QueryAnalyzer, ask_model
+from webrag.orchestration.question.analyzer import QueryAnalyzer, ask_model
 from webrag.question import Question
 from webrag.settings import load_settings
 from webrag.wiring.language_models import choose_orchestration_llm
@@ -194,8 +194,7 @@ async def test_wish_the_model_has_worked_in_is_not_appended_again(
 
 async def test_cancelling_leaves_no_request_open(services: FakeServices, llm: OpenAILike) -> None:
     services.faults["chat"] = "slow"
-    request = AnalysisRequest(question=QUESTION)
-    asking = asyncio.create_task(ask_model(llm, request, timeout_s=30))
+    asking = asyncio.create_task(ask_model(llm, Question.of(QUESTION), timeout_s=30))
     while not services.open_requests:
         await asyncio.sleep(0.005)
 
@@ -212,7 +211,7 @@ async def test_error_names_the_cause(services: FakeServices, llm: OpenAILike) ->
     services.faults["chat"] = 429
 
     with pytest.raises(ProviderError, match="429"):
-        await ask_model(llm, AnalysisRequest(question=QUESTION), timeout_s=5)
+        await ask_model(llm, Question.of(QUESTION), timeout_s=5)
 
 
 async def test_wordings_come_with_the_analysis_over_the_wire(

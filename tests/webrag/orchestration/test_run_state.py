@@ -1,8 +1,8 @@
 import time
 
 from tests.webrag.questions import URL, asked, searched
-from webrag.orchestration.links.rules import ExpansionOutcome, LinkScope, ScoredCandidate
-from webrag.orchestration.models import QueryAnalysis
+from webrag.orchestration.links.rules import ExpansionOutcome, LinkScope
+from webrag.orchestration.models import NextLink, QueryAnalysis
 from webrag.orchestration.state import PageBudget, RunClock, RunState
 from webrag.question import Question
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
@@ -35,8 +35,8 @@ def test_rephrasing_is_open_again_after_new_pages_only() -> None:
     run.take(ExpansionOutcome(failed={f"{URL}/dead": "404"}))
     assert run.closed == {"expand_intent", "expand_recall"}
 
-    page = ScoredCandidate(url=f"{URL}/new", parent_url=URL, score=1.0, breakdown={})
-    run.take(ExpansionOutcome(ingested=(page,), sources={page.url: "built-in"}))
+    page = NextLink(f"{URL}/new", "", None, URL, 1.0)
+    run.take(ExpansionOutcome(ingested=[page], sources={page.url: "built-in"}))
 
     assert run.closed == {"expand_recall"}
     assert run.fetched == {page.url: "built-in"}
@@ -60,28 +60,28 @@ def test_first_search_is_limited_to_the_named_pages() -> None:
     run = state(asked())
     run.pages[URL] = None
 
-    assert run.searched_urls == (URL,)
+    assert run.filters.source_urls == (URL,)
 
 
 def test_later_searches_are_of_all_stored_pages_inside_the_scope() -> None:
     run = state(asked())
     run.pages[URL], run.is_widened = None, True
 
-    assert (run.searched_urls, run.searched_sites) == (None, ("docs.test",))
+    assert (run.filters.source_urls, run.filters.sites) == (None, ("docs.test",))
 
 
 def test_later_searches_see_fetched_pages_of_subdomains_that_are_allowed() -> None:
     run = state(asked())
     run.pages["https://api.docs.test/b"], run.is_widened = None, True
 
-    assert run.searched_sites == ("docs.test", "api.docs.test")
+    assert run.filters.sites == ("docs.test", "api.docs.test")
 
 
 def test_scope_any_searches_everything_once_widened() -> None:
     run = state(asked(), scope="any")
     run.is_widened = True
 
-    assert (run.searched_urls, run.searched_sites) == (None, None)
+    assert (run.filters.source_urls, run.filters.sites) == (None, None)
 
 
 def test_search_is_limited_to_what_was_asked_for() -> None:

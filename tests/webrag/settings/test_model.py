@@ -9,7 +9,6 @@ from pydantic import SecretStr, ValidationError
 from webrag.errors import ConfigurationError
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.models import (
-    LINK_SIGNALS,
     ExpansionConfig,
     OrchestrationConfig,
     ScoreProfile,
@@ -259,10 +258,6 @@ def test_allow_list_scope_without_hosts_is_refused() -> None:
         ({"fetching": {"tiemout_s": 1}}, "fetching.tiemout_s: Extra inputs are not permitted"),
         ({"fetching": 3}, "fetching is '3' but must be a FetchConfig, or a dictionary"),
         ({"score_thresholds": {"fame": 1}}, "score_thresholds.* must be names of thresholds"),
-        (
-            {"orchestration": {"expansion": {"signal_weights": {"fame": 1.0}}}},
-            "orchestration.expansion.signal_weights: no signal is called 'fame'",
-        ),
     ],
 )
 def test_wrong_field_of_a_part_is_refused_by_its_name(
@@ -283,12 +278,6 @@ def test_wrong_field_of_a_part_is_refused_by_its_name(
 def test_field_that_a_setting_fills_has_one_name(arguments: dict[str, Any], setting: str) -> None:
     with pytest.raises(ConfigurationError, match=f"which is the setting {setting}"):
         load_settings(**arguments)
-
-
-def test_weight_that_is_not_given_is_the_built_in_one() -> None:
-    settings = load_settings(orchestration={"expansion": {"signal_weights": {"seed_path": 0.0}}})
-
-    assert settings.expansion_config().signal_weights == {**LINK_SIGNALS, "seed_path": 0.0}
 
 
 @pytest.mark.parametrize("variable", REMOVED)

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -37,7 +37,6 @@ from webrag.orchestration.links.rules import (
     FailureKind,
     Frontier,
     LinkScope,
-    ScoredCandidate,
     next_to_try,
     silent_sites,
     skip_reason,
@@ -48,7 +47,7 @@ from webrag.orchestration.links.scoring import (
     score_links,
 )
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
-from webrag.orchestration.models import ExpansionConfig
+from webrag.orchestration.models import ExpansionConfig, NextLink
 from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
@@ -73,6 +72,7 @@ class FetchRound:
         unanswered_before: Those of them whose site gave no answer.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
+        outcome: What it has brought so far.
     """
 
     target: int
@@ -83,27 +83,16 @@ class FetchRound:
     unanswered_before: Collection[str]
     deadline: float
     on_fetch: Callable[[str], None]
-    _ingested: list[ScoredCandidate] = field(default_factory=list)
-    _chunks: dict[str, int] = field(default_factory=dict)
-    _sources: dict[str, str] = field(default_factory=dict)
-    _failed: dict[str, str] = field(default_factory=dict)
-    _kinds: dict[str, FailureKind] = field(default_factory=dict)
+    outcome: ExpansionOutcome = field(default_factory=ExpansionOutcome)
     _begun: dict[str, float] = field(default_factory=dict)
-    _seconds: dict[str, float] = field(default_factory=dict)
-    _aliases: dict[str, str] = field(default_factory=dict)
     _most_failures: int = field(init=False)
-    _best_score: float = 0.0
-    _received: int = 0
-    _timed_out: bool = False
-    _rate_limited: bool = False
-    _stopped_by: str | None = None
 
     def __post_init__(self) -> None:
         # Later rounds know more links: one page full of dead ones must not use up the run.
         self._most_failures = min(self.budget.failures, FAILURES_PER_PAGE * self.target)
 
     async def fill(
-        self, acquirer: PageAcquirer, candidates: Iterable[ScoredCandidate]
+        self, acquirer: PageAcquirer, candidates: Iterable[NextLink]
     ) -> ExpansionOutcome:
         """Obtain the target number of pages at once, as far as budget and time allow.
 
@@ -117,9 +106,11 @@ class FetchRound:
         """
         with metering(self._meter), watching_rate_limits(self._slow_down):
             await self._fill(acquirer, list(candidates))
-        return self._outcome()
+        # Not as they came in: which answer is the quickest differs from run to run.
+        self.outcome.ingested.sort(key=lambda each: (-each.score, each.url))
+        return self.outcome
 
-    async def _fill(self, acquirer: PageAcquirer, waiting: list[ScoredCandidate]) -> None:
+    async def _fill(self, acquirer: PageAcquirer, waiting: list[NextLink]) -> None:
         async with _running_tasks() as running:
             while True:
                 waiting = self._without_silent(waiting)
@@ -132,7 +123,7 @@ class FetchRound:
                     self._begun[candidate.url] = time.monotonic()
                     task = asyncio.create_task(self._obtain(acquirer, candidate))
                     running[task] = candidate
-                if not running or len(self._ingested) >= self.target:
+                if not running or len(self.outcome.ingested) >= self.target:
                     self._give_up(running.values())
                     break
                 until = min([self.deadline, *self._slow_from(running.values())])
@@ -142,7 +133,7 @@ class FetchRound:
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if not done and time.monotonic() >= self.deadline:
-                    self._timed_out = True
+                    self.outcome.timed_out = True
                     self._give_up(running.values())
                     break
                 ended = [task for task in running if task in done]
@@ -151,50 +142,50 @@ class FetchRound:
                     self._collect(running.pop(task), task)
 
     def _meter(self, size: int) -> None:
-        self._received += size
+        self.outcome.bytes_received += size
         self.budget.spend(size=size)
 
     def _slow_down(self) -> None:
         # Requests that were under way together are refused together: that is one event.
-        if self._rate_limited:
+        if self.outcome.rate_limited:
             return
-        self._rate_limited = True
+        self.outcome.rate_limited = True
         self.target = max(self.target // 2, 1)
         _log.warning(
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
         )
 
-    def _without_silent(self, waiting: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        silent = silent_sites((*self.unanswered_before, *unanswered(self._kinds)))
+    def _without_silent(self, waiting: Sequence[NextLink]) -> list[NextLink]:
+        silent = silent_sites((*self.unanswered_before, *unanswered(self.outcome.failure_kinds)))
         return [each for each in waiting if site_of(each.url) not in silent]
 
-    def _next(self, waiting: Sequence[ScoredCandidate]) -> int:
+    def _next(self, waiting: Sequence[NextLink]) -> int:
         return next_to_try(
             (candidate.url for candidate in waiting),
-            failed=(*self.failed_before, *self._failed),
-            obtained=(*self.known, *self._chunks),
+            failed=(*self.failed_before, *self.outcome.failed),
+            obtained=(*self.known, *self.outcome.chunks_by_url),
         )
 
-    def _slow_from(self, running: Collection[ScoredCandidate]) -> list[float]:
+    def _slow_from(self, running: Collection[NextLink]) -> list[float]:
         """When those under way that are not slow yet will be."""
         moments = (self._begun[each.url] + _SLOW_S for each in running)
         return [moment for moment in moments if moment > time.monotonic()]
 
-    def _slow_sites(self, running: Collection[ScoredCandidate]) -> frozenset[str]:
+    def _slow_sites(self, running: Collection[NextLink]) -> frozenset[str]:
         latest = time.monotonic() - _SLOW_S
         return frozenset(site_of(each.url) for each in running if self._begun[each.url] <= latest)
 
-    def _may_begin(self, running: Collection[ScoredCandidate], slow: Collection[str]) -> bool:
+    def _may_begin(self, running: Collection[NextLink], slow: Collection[str]) -> bool:
         # A page of a slow site keeps no place from another site's.
         quick = sum(site_of(each.url) not in slow for each in running)
-        open_places = self.target - len(self._ingested) - quick
+        open_places = self.target - len(self.outcome.ingested) - quick
         # Every fetch under way may still fail.
-        vain = len(self._failed) + len(self._aliases)
+        vain = len(self.outcome.failed) + len(self.outcome.aliases)
         may_fail = self._most_failures > vain + len(running)
-        is_over = self._stopped_by is not None or time.monotonic() >= self.deadline
+        is_over = self.outcome.stopped_by is not None or time.monotonic() >= self.deadline
         return open_places > 0 and may_fail and not is_over and self.budget.may_begin(len(running))
 
-    async def _obtain(self, acquirer: PageAcquirer, candidate: ScoredCandidate) -> AcquiredPage:
+    async def _obtain(self, acquirer: PageAcquirer, candidate: NextLink) -> AcquiredPage:
         try:
             page = await acquirer.acquire(
                 candidate.url, depth=candidate.depth, admits=self.scope.admits
@@ -203,14 +194,13 @@ class FetchRound:
             raise UnusablePageError("it leads outside the scope", url=candidate.url) from error
         if not self.scope.admits(page.url):
             raise UnusablePageError(f"it leads to {page.url}, outside the scope", url=candidate.url)
-        self._seconds[page.url] = time.monotonic() - self._begun[candidate.url]
         return page
 
-    def _collect(self, candidate: ScoredCandidate, task: asyncio.Task[AcquiredPage]) -> None:
+    def _collect(self, candidate: NextLink, task: asyncio.Task[AcquiredPage]) -> None:
         try:
             page = task.result()
         except ProviderError as error:
-            self._stopped_by = f"No more pages can be indexed: {error}"
+            self.outcome.stopped_by = f"No more pages can be indexed: {error}"
             self._fail(candidate.url, str(error), "unusable")
         except DatabaseUnavailableError:
             raise
@@ -221,51 +211,32 @@ class FetchRound:
         else:
             self._take(candidate, page)
 
-    def _take(self, candidate: ScoredCandidate, page: AcquiredPage) -> None:
-        if page.url not in self.known:
-            self._best_score = max(self._best_score, candidate.score)
-        if page.url in self.known or page.url in self._chunks or page.outcome == "stored":
-            _log.info("%s is %s, which is known.", candidate.url, page.url)
-            self._aliases[candidate.url] = page.url
+    def _take(self, candidate: NextLink, page: AcquiredPage) -> None:
+        outcome, url = self.outcome, page.url
+        if url in self.known or url in outcome.chunks_by_url or page.outcome == "stored":
+            _log.info("%s is %s, which is known.", candidate.url, url)
+            outcome.aliases[candidate.url] = url
             return
         self.budget.spend(pages=1)
-        self._ingested.append(candidate.model_copy(update={"url": page.url}))
-        self._chunks[page.url] = page.chunk_count
-        self._sources[page.url] = page.source
+        outcome.ingested.append(replace(candidate, url=url))
+        outcome.chunks_by_url[url] = page.chunk_count
+        outcome.sources[url] = page.source
+        outcome.seconds[url] = time.monotonic() - self._begun[candidate.url]
 
-    def _give_up(self, candidates: Collection[ScoredCandidate]) -> None:
+    def _give_up(self, candidates: Collection[NextLink]) -> None:
         for candidate in candidates:
             self._fail(candidate.url, "it did not arrive within the time of this round", "cut off")
 
     def _fail(self, url: str, reason: str, kind: FailureKind) -> None:
         _log.info("%s was not followed: %s", url, reason)
-        self._failed[url], self._kinds[url] = reason, kind
+        self.outcome.failed[url], self.outcome.failure_kinds[url] = reason, kind
         self.budget.spend(failures=1)
-
-    def _outcome(self) -> ExpansionOutcome:
-        return ExpansionOutcome(
-            # Not as they came in: which answer is the quickest differs from run to run.
-            ingested=tuple(sorted(self._ingested, key=lambda each: (-each.score, each.url))),
-            failed=self._failed,
-            failure_kinds=self._kinds,
-            seconds={url: self._seconds[url] for url in self._chunks},
-            aliases=self._aliases,
-            chunks_by_url=self._chunks,
-            sources=self._sources,
-            best_score=self._best_score,
-            candidates_selected=len(self._ingested) + len(self._failed) + len(self._aliases),
-            bytes_received=self._received,
-            depth=max((candidate.depth for candidate in self._ingested), default=0),
-            timed_out=self._timed_out,
-            rate_limited=self._rate_limited,
-            stopped_by=self._stopped_by,
-        )
 
 
 @asynccontextmanager
-async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], ScoredCandidate]]:
+async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], NextLink]]:
     """A table of tasks; whatever is left in it at the end is cancelled and awaited."""
-    running: dict[asyncio.Task[AcquiredPage], ScoredCandidate] = {}
+    running: dict[asyncio.Task[AcquiredPage], NextLink] = {}
     try:
         yield running
     finally:
@@ -285,7 +256,7 @@ def failure_kind(error: WebRAGError) -> FailureKind:
     return "without an answer" if is_plain and status is None else "unusable"
 
 
-def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: ScoredCandidate) -> bool:
+def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: NextLink) -> bool:
     return task.exception() is None and task.result().url != candidate.url
 
 
@@ -353,29 +324,43 @@ class LinkExpander:
         if self._discovery is not None and asks_service and discovery_s > 0:
             degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
         left_s = max(until - time.monotonic(), 0.0)
-        mapped, refused = await self._mapped(pages, queries, left_s)
-        links = await self._corpus.links(pages)
-        links += [*_folder_links(seeds), *mapped.links]
-        taken = set(known)
-        links = [link for link in links if link.url not in taken and _may_follow(link, scope)]
+        links, mapped, refused = await self.followable(
+            pages, queries, seeds=seeds, scope=scope, known=known, timeout_s=left_s
+        )
         dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [_dated(link, mapped.changed) for link in links if link.url not in dead]
-        if not links:
-            return Frontier(degraded=degraded, dead=len(dead), refused=refused)
-        scored = await in_background(self._score, links, queries, seeds, mapped.scores, in_turn)
-        best = [c for c in scored if c.score >= self._config.min_candidate_score]
-        unstored = await self._unstored(best)
-        limit = self._config.candidates_to_score_per_iteration
-        kept, spares = tuple(unstored[:limit]), tuple(unstored[limit:])
+        scored = await in_background(self._score, links, queries, mapped.scores, in_turn)
+        best = [each for each in scored if each.score >= self._config.min_candidate_score]
         return Frontier(
-            kept,
+            await self._unstored(best),
             len({link.url for link in links}),
             degraded,
-            spares,
             len(dead),
-            refused,
-            knows_texts=mapped.knows_texts,
+            tuple(refused),
         )
+
+    async def followable(
+        self,
+        pages: Sequence[str],
+        queries: Sequence[str],
+        *,
+        seeds: Sequence[str],
+        scope: LinkScope,
+        known: Collection[str],
+        timeout_s: float,
+    ) -> tuple[list[LinkCandidate], MapPages, Sequence[str]]:
+        """Links of stored pages and of the maps these name to pages that are not known.
+
+        Returns:
+            The links, what the maps say of their targets, and a sentence for each map that was
+            refused just now.
+        """
+        mapped, refused = MapPages(), list[str]()
+        if self._site_maps is not None:
+            maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
+            mapped = await in_background(rank_maps, maps, queries, self._scorer)
+        links = [*await self._corpus.links(pages), *_folder_links(seeds), *mapped.links]
+        return await in_background(_followable, links, frozenset(known), scope), mapped, refused
 
     async def follow(
         self,
@@ -409,48 +394,35 @@ class LinkExpander:
         round_ = FetchRound(
             size, budget, scope, known, failed_before, unanswered_before, deadline, on_fetch
         )
-        outcome = await round_.fill(self._acquirer, (*frontier.candidates, *frontier.spares))
-        return outcome.model_copy(update={"candidates_scored": frontier.scored})
-
-    async def _mapped(
-        self, pages: Sequence[str], queries: Sequence[str], timeout_s: float
-    ) -> tuple[MapPages, tuple[str, ...]]:
-        if self._site_maps is None:
-            return MapPages(), ()
-        maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
-        if not maps:
-            return MapPages(), tuple(refused)
-        return await in_background(rank_maps, maps, queries, self._scorer), tuple(refused)
+        round_.outcome.candidates_scored = frontier.scored
+        return await round_.fill(self._acquirer, frontier.candidates)
 
     def _score(
         self,
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
-        seeds: Sequence[str],
         site_map: Mapping[str, float],
         in_turn: bool,
-    ) -> list[ScoredCandidate]:
+    ) -> list[NextLink]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
-            seeds=seeds,
             encoder=self._encoder,
-            weights=self._config.signal_weights,
             site_map=site_map,
             in_turn=in_turn,
             at_most=_STORED_FACTOR * self._config.candidates_to_score_per_iteration,
         )
 
-    async def _unstored(self, scored: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    async def _unstored(self, scored: Sequence[NextLink]) -> tuple[NextLink, ...]:
         wanted = self._config.candidates_to_score_per_iteration * _SPARE_FACTOR
-        found: list[ScoredCandidate] = []
+        found: list[NextLink] = []
         for start in range(0, len(scored), wanted):
             part = scored[start : start + wanted]
             stored = await self._corpus.pages([candidate.url for candidate in part])
             found += [candidate for candidate in part if candidate.url not in stored]
             if len(found) >= wanted:
                 break
-        return found[:wanted]
+        return tuple(found[:wanted])
 
 
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
@@ -465,6 +437,14 @@ def _dated(link: LinkCandidate, changed: Mapping[str, int]) -> LinkCandidate:
     return link.model_copy(update={"modified_at": datetime.fromtimestamp(changed[link.url], UTC)})
 
 
-def _may_follow(link: LinkCandidate, scope: LinkScope) -> bool:
-    is_asked_not_to = "nofollow" in link.rel
-    return scope.admits(link.url) and skip_reason(link.url) is None and not is_asked_not_to
+def _followable(
+    links: Iterable[LinkCandidate], known: Collection[str], scope: LinkScope
+) -> list[LinkCandidate]:
+    """The links that lead to pages which are not known and may be followed."""
+    found = [link for link in links if link.url not in known and "nofollow" not in link.rel]
+    admitted = {
+        url
+        for url in dict.fromkeys(link.url for link in found)
+        if scope.admits(url) and skip_reason(url) is None
+    }
+    return [link for link in found if link.url in admitted]

@@ -5,18 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import Field
-
-from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import is_generic_anchor
+from webrag.orchestration.models import NextLink
 
 _NOT_PAGE_ENDINGS: Final = """
 7z aac apk avi avif bin bmp bz2 css csv deb dmg doc docx eot epub exe gif gz ico iso jar jpeg
@@ -49,21 +46,19 @@ _SOURCE_NUMBER: Final = re.compile(r"a\d{5}", re.ASCII)
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
 _CODE_PENALTY: Final = 0.25
-_FOLDER_PAGE: Final = "index"
 # Dead links use up the failures of a run. On partly reachable sites, putting such folders last
 # reached .02 more of the pages with evidence; two or five failures made no difference.
 _DEAD_FOLDER_FAILURES: Final = 3
 # A site that let so many requests run into nothing is left: each costs a round's whole time.
 _SILENT_SITE_FAILURES: Final = 3
-# Of the best link's score; what is below waits for a round that knows more links.
-_WORTH_NOW_SHARE: Final = 0.5
-# Seconds that a page as promising as the best one followed before may cost where nothing of the
-# answer is found.
-_PATIENCE_S: Final = 20.0
-# A page that takes no time still pushes others out of the evidence. Of 182 pages of later rounds on
-# ten sites, those whose link scored half of the best or more held evidence with one in 10 (98), the
-# others with one in 28 (84).
-_LEAST_COST_S: Final = 2.0
+# Probability of a link that is followed before all others. Where none is as likely, waiting for
+# better ones lost evidence.
+STANDS_OUT: Final = 0.15
+# Of such a link's; what is below waits for a round that knows more links.
+_WORTH_NOW_SHARE: Final = 0.25
+# Seconds that a reader would wait for an answer that is certain to come.
+_PATIENCE_S: Final = 400.0
+_LEAST_COST_S: Final = 2.0  # a page that takes no time still takes a reader's attention
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
 _DATE: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)[-/](\d\d)(?:[-/](\d\d))?(?!\d)", re.ASCII)
@@ -163,6 +158,7 @@ def _is_source_listing(name: str) -> bool:
     return stem != name and ("_8" in stem or _SOURCE_NUMBER.fullmatch(stem) is not None)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def anchor_of(title: str) -> str:
     """What a link says of its target; empty when it only says "next", "here" or the like."""
     text = " ".join(title.split())
@@ -180,6 +176,7 @@ def path_words(url: str) -> str:
     return " ".join(_WORD.findall(f"{head}/{name}"))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def path_date(url: str) -> datetime | None:
     """The date that a URL's path names, as those of announcements and archives do."""
     for year, month, day in _DATE.findall(urlsplit(url).path):
@@ -209,56 +206,38 @@ def silent_sites(unanswered: Iterable[str]) -> frozenset[str]:
     return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
-def worth_now(scores: Sequence[float], size: int, *, rounds_left: int, are_telling: bool) -> int:
+def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     """How many of the links are worth a fetch now, at least one.
 
-    A link that scores far below the best one waits while further rounds are to come: the pages
-    fetched now link to better ones, and each page can be spent once. So do those far down the list:
-    where many links are dead, what takes their place would be the worst of them.
+    A link that is far less likely than one that stands out waits while further rounds are to come:
+    the pages fetched now link to better ones, and each page can be spent once. So do those far
+    down the list: where many links are dead, what takes their place would be the worst of them.
 
     Args:
         scores: Of the links, best first.
         size: Pages wanted now.
         rounds_left: Rounds that may still be made, this one included.
-        are_telling: Whether the scores were made under other wordings as well, or by the text of
-            the pages themselves. By a question's own words alone, waiting lost evidence.
     """
     if rounds_left <= 1:
         return max(len(scores), 1)
-    bar = max(scores) * _WORTH_NOW_SHARE if scores and are_telling else 0.0
+    best = max(scores, default=0.0)
+    bar = best * _WORTH_NOW_SHARE if best >= STANDS_OUT else 0.0
     worth = sum(score >= bar for score in scores)
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
-def weakest_followed(best_followed: float, confidence: float, page_s: float) -> float:
-    """Least score of a link that promises more than a page costs, once others were followed.
+def weakest_followed(confidence: float, page_s: float) -> float:
+    """Least probability of a link that promises more than a page costs.
 
-    What a link promises grows with its score beside the best one followed before and with what is
-    still to be found: where pages come quickly, a tenth of the best is enough while nothing is
-    found, a fifth at a confidence of .5, half at .8, all of it from .9 on.
+    What it promises counts as far as the answer is still missing, and a page costs the more the
+    surer the evidence is that it may push out.
 
     Args:
-        best_followed: Score of the best link that has led to a page; 0 before any has: a start page
-            may name nothing of the question, so every link is worth a fetch.
         confidence: That the evidence so far answers the question, [0, 1].
         page_s: Seconds that a page has cost in this run.
     """
     cost = max(page_s, _LEAST_COST_S) / _PATIENCE_S
-    return best_followed * (cost / max(1 - confidence, cost))
-
-
-def shared_path(url: str, named: str) -> float:
-    """Share of a named page's path, word by word from its beginning, that a URL has too.
-
-    0 on other sites, and where the named page is that of a whole folder: all below would count.
-    """
-    words = path_words(named).casefold().split()
-    is_folder = urlsplit(named).path.endswith("/") or words[-1:] == [_FOLDER_PAGE]
-    if is_folder or not words or site_of(url) != site_of(named):
-        return 0.0
-    own = path_words(url).casefold().split()
-    common = takewhile(lambda pair: pair[0] == pair[1], zip(words, own, strict=False))
-    return sum(1 for _ in common) / len(words)
+    return min(cost / max(1 - confidence, 1e-3) ** 2, 1.0)
 
 
 def _folder(url: str) -> str:
@@ -293,35 +272,8 @@ def failures_in_words(kinds: Iterable[FailureKind]) -> str:
     return ", ".join((f"{count} link{'' if count == '1' else 's'} {rest}", *said[1:]))
 
 
-class ScoredCandidate(FrozenModel):
-    """A link with its score.
-
-    Attributes:
-        parent_url: Page the link was found on; None for derived parent addresses.
-        heading: Nearest heading above the link.
-        score: How promising it is, [0, 1].
-        breakdown: Signal name to unweighted value.
-        depth: Links from a named page, if this link is followed.
-        found_in: The map of the site that names it, as in "the site's search index"; empty when
-            a page links to it.
-    """
-
-    url: str
-    parent_url: str | None
-    title: str = ""
-    heading: str | None = None
-    score: float
-    breakdown: dict[str, float]
-    depth: int = 1
-    found_in: str = ""
-
-    @property
-    def is_on_page(self) -> bool:
-        """Whether it stands on a page, and is neither named by a map nor derived."""
-        return self.parent_url is not None and not self.found_in
-
-
-class ExpansionOutcome(FrozenModel):
+@dataclass(slots=True)
+class ExpansionOutcome:
     """Result of following links for one round.
 
     Attributes:
@@ -331,33 +283,28 @@ class ExpansionOutcome(FrozenModel):
         seconds: URL of each page obtained to the time its fetch took, indexing included.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
-        best_score: Of the links that led to a page that this run had not obtained, stored ones
-            included; 0.0 when none did.
         bytes_received: Read from the network, failed fetches included.
         rate_limited: A service's limit of requests was reached, so the round was made smaller.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
 
-    ingested: tuple[ScoredCandidate, ...] = ()
-    failed: dict[str, str] = Field(default_factory=dict)
-    failure_kinds: dict[str, FailureKind] = Field(default_factory=dict)
-    seconds: dict[str, float] = Field(default_factory=dict)
-    aliases: dict[str, str] = Field(default_factory=dict)
-    chunks_by_url: dict[str, int] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict)
-    best_score: float = 0.0
+    ingested: list[NextLink] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    failure_kinds: dict[str, FailureKind] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    chunks_by_url: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     candidates_scored: int = 0
-    candidates_selected: int = 0
     bytes_received: int = 0
-    depth: int = 0
     timed_out: bool = False
     rate_limited: bool = False
     stopped_by: str | None = None
 
     @property
-    def chunks_added(self) -> int:
-        """Child chunks of all pages obtained."""
-        return sum(self.chunks_by_url.values())
+    def tried(self) -> int:
+        """Links that were followed, in vain or not."""
+        return len(self.ingested) + len(self.failed) + len(self.aliases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,51 +315,36 @@ class Frontier:
         candidates: Best first; none is stored, failed or outside the scope.
         scored: Targets that were scored to find them.
         degraded: Why a mapping service added nothing, a sentence; None when all is well.
-        spares: Those next in order; they take the place of candidates that fail.
         dead: Links that were left out because they failed lately, in another run.
         refused: A sentence for each map of the site that was refused just now.
-        has_weak: Whether links were left out that promise far less than those followed before.
-        knows_texts: Whether the site's own map holds its pages' text, and links were judged by it.
+        has_weak: Whether links were left out that promise less than a page costs.
     """
 
-    candidates: tuple[ScoredCandidate, ...] = ()
+    candidates: tuple[NextLink, ...] = ()
     scored: int = 0
     degraded: str | None = None
-    spares: tuple[ScoredCandidate, ...] = ()
     dead: int = 0
     refused: tuple[str, ...] = ()
     has_weak: bool = False
-    knows_texts: bool = False
 
     def reaching(self, score: float) -> "Frontier":
         """The links that score at least so much; the others are weak."""
-        kept, spares = (
-            tuple(each for each in part if each.score >= score)
-            for part in (self.candidates, self.spares)
-        )
-        has_weak = (kept, spares) != (self.candidates, self.spares)
-        return replace(self, candidates=kept, spares=spares, has_weak=has_weak)
+        kept = tuple(each for each in self.candidates if each.score >= score)
+        return replace(self, candidates=kept, has_weak=len(kept) < len(self.candidates))
 
     def own_first(self, wanted: int) -> "Frontier":
         """Put the links of named pages first where these have few, four of five pages wanted.
 
         A site's own map knows names and texts; who wrote the named page knew what belongs to it.
         """
-        ordered = (*self.candidates, *self.spares)
-        own = [each for each in ordered if each.depth == 1 and each.is_on_page]
+        own = [each for each in self.candidates if each.depth == 1 and each.is_on_page]
         if len(own) > _FEW_OWN:
             return self
         first = own[: math.ceil(wanted * _OWN_SHARE)]
-        moved = (*first, *(each for each in ordered if each not in first))
-        count = len(self.candidates)
-        return replace(self, candidates=moved[:count], spares=moved[count:])
+        moved = (*first, *(each for each in self.candidates if each not in first))
+        return replace(self, candidates=moved)
 
     def without(self, sites: frozenset[str]) -> "Frontier":
         """The links that lead to none of some sites."""
-        if not sites:
-            return self
-        kept, spares = (
-            tuple(each for each in part if site_of(each.url) not in sites)
-            for part in (self.candidates, self.spares)
-        )
-        return replace(self, candidates=kept, spares=spares)
+        kept = tuple(each for each in self.candidates if site_of(each.url) not in sites)
+        return replace(self, candidates=kept)

@@ -1,24 +1,44 @@
-"""How promising a link is for a question; pure functions over links and numbers, no I/O."""
+"""How likely the page behind a link holds the answer; over links and numbers, no I/O."""
 
-from collections import Counter, defaultdict
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log1p
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final, TypeAlias
 
 import numpy as np
 from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder, best_cosines
 from numpy.typing import NDArray
 
 from webrag.corpus.models import LinkCandidate
+from webrag.frozen import FrozenModel
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.orchestration.links.rules import (
-    ScoredCandidate,
-    anchor_of,
-    path_date,
-    path_words,
-    penalty,
-    shared_path,
-)
+from webrag.orchestration.links.rules import anchor_of, path_date, path_words, penalty
+from webrag.orchestration.models import NextLink
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_REMEMBERED: Final = 20_000  # names; each round scores those of the last one again
+
+
+class LinkModel(FrozenModel):
+    """What is fitted by `benchmarks/fit_links.py`.
+
+    Attributes:
+        weights: Of each signal.
+        elsewhere: Weight of the chance that no link leads to the answer, in the same terms.
+    """
+
+    weights: dict[str, float]
+    elsewhere: float
+
+
+@lru_cache(maxsize=1)
+def fitted() -> LinkModel:
+    """The weights in use."""
+    text = files(__package__).joinpath("links.json").read_text("utf-8")
+    return LinkModel(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,95 +65,112 @@ class LinkQuestion:
             return cls(terms)
         vectors = encoder.token_vectors(query)[1]
         weights = np.linalg.norm(vectors, axis=1)
-        return cls(terms, _unit_rows(vectors), weights, _whole(vectors))
+        return cls(
+            terms, _unit_rows(vectors), weights, _unit_rows(vectors.sum(0, keepdims=True))[0]
+        )
 
 
 def score_links(
     links: Iterable[LinkCandidate],
     questions: Sequence[LinkQuestion],
     *,
-    seeds: Sequence[str],
     encoder: BatchTokenEncoder | None,
-    weights: Mapping[str, float],
     site_map: Mapping[str, float] | None = None,
     in_turn: bool = False,
     at_most: int | None = None,
-) -> list[ScoredCandidate]:
-    """Every target once with its best link's score, best first.
+) -> list[NextLink]:
+    """Every target once, with the probability that its page answers, most likely first.
 
-    A score is the weighted mean of four signals, [0, 1]: the share of the anchor's terms that the
-    question holds, the similarity of the question to the anchor and the sentence around it, what
-    the target's path shares with a named page's, and how much of the question the site's own map
-    finds in the target, which is nothing without a map.
-
-    Terms count the less the more other targets are named by them: on the site of a program, its
-    name says nothing.
-
-    Of equal scores the newer target comes first, as far as its address or the site's list of pages
-    has a date, then the order of addresses decides.
+    The probabilities of all targets add up to less than 1: the answer may be behind none of them.
+    Of equal targets the newer comes first, as far as its address or the site's list of pages has a
+    date, then the order of addresses decides.
 
     Args:
-        links: May name a target several times.
+        links: May name a target several times; it counts by the one that tells most.
         questions: The parts of a question and other wordings of it; a link counts by the one it
             fits best.
-        seeds: Pages the user named.
         encoder: For similarities; None leaves them 0.
-        weights: By signal name; a missing name counts 0.
         site_map: What the site's own map says of targets, [0, 1]; None without one.
         in_turn: Every question is served: first what fits each best, then the second of each, and
             so on. For a question of several parts, one of which may be linked in plainer words.
         at_most: Targets given back, the best; None for all.
     """
-    links = list(links)
+    distinct: dict[tuple[str, str, str], LinkCandidate] = {}
+    for link in links:
+        distinct.setdefault((link.url, link.title, link.description), link)
+    links = list(distinct.values())
     if not links or not questions:
         return []
-    scorer = _Scorer(links, questions, seeds, encoder, weights, site_map or {})
-    best: dict[str, int] = {}
-    for at, link in enumerate(links):
-        if scorer.counts_more(at, best.setdefault(link.url, at)):
-            best[link.url] = at
-    ranked = _newest_first(sorted(best.values(), key=scorer.order), links, scorer)
+    model = fitted()
+    signals = link_signals(links, questions, encoder=encoder, site_map=site_map or {})
+    fits = np.zeros((len(questions), len(links)))
+    for name, found in signals.items():
+        fits += model.weights[name] * found
+    totals = fits.max(axis=0).round(6)
+    is_named = np.array([bool(anchor_of(link.title)) for link in links])
+    best = _one_each([link.url for link in links], np.lexsort((~is_named, -totals)))
+    ranked = sorted(
+        best.values(), key=lambda at: (-totals[at], -_newness(links[at]), links[at].url)
+    )
+    chances = np.exp(totals[ranked] - max(totals.max(), model.elsewhere))
+    chances /= chances.sum() + np.exp(model.elsewhere - max(totals.max(), model.elsewhere))
+    scores = dict(zip(ranked, chances.tolist(), strict=True))
     if in_turn and len(questions) > 1:
-        ranked = _taking_turns(ranked, links, scorer.totals)
-    return [scorer.candidate(at) for at in ranked[:at_most]]
+        ranked = _taking_turns(ranked, links, fits)
+    return [
+        NextLink(
+            links[at].url,
+            anchor_of(links[at].title),
+            links[at].heading,
+            links[at].source_url or None,
+            scores[at],
+            links[at].found_in,
+            links[at].source_depth + 1,
+        )
+        for at in ranked[:at_most]
+    ]
 
 
-def _newest_first(
-    ranked: Sequence[int], links: Sequence[LinkCandidate], scorer: "_Scorer"
-) -> list[int]:
-    """Put the newer of equally good targets first; only these are looked at for a date."""
-    scores = {at: scorer.order(at)[0] for at in ranked}
-    ties = Counter(scores.values())
-    tied = {links[at].url for at in ranked if ties[scores[at]] > 1}
-    newest: dict[str, float] = {}
-    for link in links:
-        if link.url in tied:
-            newest[link.url] = max(newest.get(link.url, 0.0), _newness(link))
-    return sorted(ranked, key=lambda at: (scores[at], -newest.get(links[at].url, 0.0)))
+def link_signals(
+    links: Sequence[LinkCandidate],
+    questions: Sequence[LinkQuestion],
+    *,
+    encoder: BatchTokenEncoder | None,
+    site_map: Mapping[str, float],
+) -> dict[str, Floats]:
+    """What is known of each link, [0, 1], each signal with a row a question or one for all.
 
+    Terms count the less the more other targets are named by them: on the site of a program, its
+    name says nothing.
 
-def _newness(link: LinkCandidate) -> float:
-    at = link.modified_at or path_date(link.url)
-    return at.timestamp() if at else 0.0
-
-
-def _taking_turns(
-    ranked: Sequence[int], links: Sequence[LinkCandidate], totals: NDArray[np.float64]
-) -> list[int]:
-    fits: dict[str, NDArray[np.float64]] = {}
-    for link, fit in zip(links, totals.T, strict=True):
-        fits[link.url] = np.maximum(fits.get(link.url, fit), fit)
-    by_question = np.array([fits[links[at].url] for at in ranked]).T
-    # A target's place is the best it has in the order of any question; ties keep the common order.
-    places = np.argsort(np.argsort(-by_question, axis=1, kind="stable"), axis=1).min(axis=0)
-    return [ranked[place] for place in np.argsort(places, kind="stable")]
+    Returns:
+        `title`, the share of the anchor's terms that the question holds; `path`, the same of the
+        address; `similarity` of the question to the anchor and the sentence around it; `site_map`,
+        how much of the question the site's own map finds in the target; `is_page`, less than 1 for
+        listings and code.
+    """
+    anchors = [anchor_of(link.title) for link in links]
+    words = [path_words(link.url) for link in links]
+    # An address says little of a page where its name is a number.
+    texts = [
+        f"{anchor} {link.description}".strip() or path
+        for anchor, link, path in zip(anchors, links, words, strict=True)
+    ]
+    titles, paths = _shares((anchors, words), [link.url for link in links], questions)
+    return {
+        "title": titles,
+        "path": paths,
+        "similarity": _spread(texts, lambda each: similarities(questions, each, encoder)),
+        "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
+        "is_page": np.array([[penalty(link.url) for link in links]]),
+    }
 
 
 def similarities(
     questions: Sequence[LinkQuestion],
     texts: Sequence[str],
     encoder: BatchTokenEncoder | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """How alike each question and each text are, [0, 1], a row a question; a mean of two measures.
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
@@ -162,120 +199,76 @@ def similarities(
     return found
 
 
-class _Scorer:
-    """Scores all links at once.
+def _shares(
+    kinds: Sequence[Sequence[str]], urls: Sequence[str], questions: Sequence[LinkQuestion]
+) -> list[Floats]:
+    """The share of each text's terms that each question holds, by what they weigh.
 
-    Attributes:
-        totals: Score of each link under each question, a row a question.
+    A long name holds a question's word by chance, a short one because it is about it.
+
+    Args:
+        kinds: Of each kind of name, one for each link.
+        urls: Their targets; a term weighs by how many of them are named by it.
+        questions: What is asked.
     """
-
-    def __init__(
-        self,
-        links: Sequence[LinkCandidate],
-        questions: Sequence[LinkQuestion],
-        seeds: Sequence[str],
-        encoder: BatchTokenEncoder | None,
-        weights: Mapping[str, float],
-        site_map: Mapping[str, float],
-    ) -> None:
-        self._links = links
-        self._anchors = [anchor_of(link.title) for link in links]
-        words = {url: path_words(url) for url in dict.fromkeys(link.url for link in links)}
-        # A long name holds a question's word by chance, a short one because it is about it.
-        titles = self._of_titles(questions, words)
-        # An address says little of a page where its name is a number.
-        texts = [
-            f"{anchor} {link.description}".strip() or words[link.url]
-            for anchor, link in zip(self._anchors, links, strict=True)
-        ]
-        signals = {
-            "title_share": titles,
-            "similarity": _spread(texts, lambda each: similarities(questions, each, encoder)),
-            "seed_path": np.array([[self._seed_path(link, seeds) for link in links]]),
-            "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
-        }
-        weighted = sum(weights.get(name, 0.0) * found for name, found in signals.items())
-        penalties = {url: penalty(url) for url in words}
-        factors = np.array([penalties[link.url] for link in links])
-        total = sum(weights.values()) or 1.0
-        self.totals: NDArray[np.float64] = np.minimum(weighted / total, 1.0) * factors
-        self._signals = {name: found.tolist() for name, found in signals.items()}
-        self._at = self.totals.argmax(axis=0).tolist()
-        self._best = self.totals.max(axis=0).tolist()
-
-    def counts_more(self, at: int, known: int) -> bool:
-        """Whether a link tells more of its target than another; of equal ones, the one in words."""
-        own, other = ((self._best[n], bool(self._anchors[n])) for n in (at, known))
-        return own > other
-
-    def order(self, at: int) -> tuple[float, str]:
-        """What links are sorted by, the best first."""
-        return -self._best[at], self._links[at].url
-
-    def candidate(self, at: int) -> ScoredCandidate:
-        """A link by the question it fits best."""
-        link, question = self._links[at], self._at[at]
-        signals = self._signals.items()
-        # Nothing of it comes from outside, and checking thousands takes longer than scoring them.
-        return ScoredCandidate.model_construct(
-            url=link.url,
-            parent_url=link.source_url or None,
-            title=self._anchors[at],
-            heading=link.heading,
-            score=self._best[at],
-            breakdown={name: found[min(question, len(found) - 1)][at] for name, found in signals},
-            depth=link.source_depth + 1,
-            found_in=link.found_in,
+    numbers: dict[str, int] = {}
+    targets = {url: at for at, url in enumerate(dict.fromkeys(urls))}
+    flat, owners = [], []
+    for texts in kinds:
+        terms = [_terms(text) for text in texts]
+        found = [numbers.setdefault(term, len(numbers)) for own in terms for term in own]
+        flat.append(np.array(found, np.int64))
+        owners.append(np.repeat(np.arange(len(texts)), [len(own) for own in terms]))
+    of = np.array([targets[url] for url in urls])
+    named = np.unique(
+        np.concatenate(
+            [of[own] * len(numbers) + term for own, term in zip(owners, flat, strict=True)]
         )
-
-    def _of_titles(
-        self, questions: Sequence[LinkQuestion], words: Mapping[str, str]
-    ) -> NDArray[np.float64]:
-        """The share of each anchor's terms that each question holds, by what they weigh."""
-        weights = _rarity(_names(self._links, words))
-
-        def shares(anchors: Sequence[str]) -> NDArray[np.float64]:
-            terms = [frozenset(analyze(anchor)) for anchor in anchors]
-            held = [
-                [sum(weights[term] for term in own & question.terms) for own in terms]
-                for question in questions
-            ]
-            totals = [sum(weights[term] for term in own) or 1.0 for own in terms]
-            found: NDArray[np.float64] = np.array(held) / np.array(totals)
-            return found
-
-        return _spread(self._anchors, shares)
-
-    @staticmethod
-    def _seed_path(link: LinkCandidate, seeds: Sequence[str]) -> float:
-        # The folders above a named page share its path by construction.
-        if not link.source_url:
-            return 0.0
-        return max((shared_path(link.url, seed) for seed in seeds), default=0.0)
+    )
+    counts = np.bincount(named % max(len(numbers), 1), minlength=len(numbers))
+    rarity = np.log1p((len(targets) - counts + 0.5) / (counts + 0.5))
+    asked = np.array([[term in question.terms for term in numbers] for question in questions])
+    shares = []
+    for own, term in zip(owners, flat, strict=True):
+        total = np.bincount(own, rarity[term], len(urls))
+        held = [np.bincount(own, (rarity * row)[term], len(urls)) for row in asked]
+        shares.append(np.array(held) / np.where(total > 0, total, 1))
+    return shares
 
 
-def _spread(
-    texts: Sequence[str], score: Callable[[Sequence[str]], NDArray[np.float64]]
-) -> NDArray[np.float64]:
+@lru_cache(maxsize=_REMEMBERED)
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(analyze(text)))
+
+
+def _spread(texts: Sequence[str], score: Callable[[Sequence[str]], Floats]) -> Floats:
     """Score each distinct text once: menus repeat the same links on every page."""
     places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     return score(list(places))[:, [places[text] for text in texts]]
 
 
-def _names(links: Iterable[LinkCandidate], words: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The terms of each target's path and of all anchors that lead to it."""
-    named: defaultdict[str, set[str]] = defaultdict(set)
-    for url, title in {(link.url, link.title) for link in links}:
-        named[url].update(analyze(f"{anchor_of(title)} {words[url]}"))
-    return {url: frozenset(terms) for url, terms in named.items()}
+def _one_each(urls: Sequence[str], order: NDArray[np.int64]) -> dict[str, int]:
+    """The first place of each URL in an order."""
+    found: dict[str, int] = {}
+    for at in order.tolist():
+        found.setdefault(urls[at], at)
+    return found
 
 
-def _rarity(names: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """How much each term tells of a target, by how many others are named by it."""
-    counts = Counter(term for named in names.values() for term in named)
-    return {
-        term: log1p((len(names) - count + 0.5) / (count + 0.5)) for term, count in counts.items()
-    }
+def _newness(link: LinkCandidate) -> float:
+    at = link.modified_at or path_date(link.url)
+    return at.timestamp() if at else 0.0
+
+
+def _taking_turns(ranked: Sequence[int], links: Sequence[LinkCandidate], fits: Floats) -> list[int]:
+    places = {links[at].url: place for place, at in enumerate(ranked)}
+    owners = np.array([places[link.url] for link in links])
+    by_question = np.full((len(fits), len(ranked)), -np.inf)
+    for row, fit in zip(by_question, fits, strict=True):
+        np.maximum.at(row, owners, fit)
+    # A target's place is the best it has in the order of any question; ties keep the common order.
+    turns = np.argsort(np.argsort(-by_question, axis=1, kind="stable"), axis=1).min(axis=0)
+    return [ranked[place] for place in np.argsort(turns, kind="stable")]
 
 
 def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -284,9 +277,3 @@ def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
     )
     return units
-
-
-def _whole(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit vector of the sum of some rows."""
-    total: NDArray[np.float32] = vectors.sum(axis=0, keepdims=True)
-    return _unit_rows(total).ravel()

@@ -82,13 +82,11 @@ class MapPages:
         scores: How much of the question a map finds in each page, [0, 1], by its words or by the
             relevance of its text, by names alone [0, .5]; those of no use are left out.
         changed: When pages were last changed, in seconds since 1970, as far as a map says so.
-        knows_texts: Whether all maps hold their pages' own text, and pages were judged by it.
     """
 
     links: Sequence[LinkCandidate] = ()
     scores: dict[str, float] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
-    knows_texts: bool = False
 
 
 class SiteMaps:
@@ -322,8 +320,7 @@ def rank_maps(
         for url, value in _positive(known.index.urls, worth).items():
             scores[url] = max(value, scores.get(url, 0.0))
         changed.update(known.index.changed)
-    knows_texts = scorer is not None and all(known.index.content == "texts" for known in maps)
-    return MapPages(links, scores, changed, knows_texts)
+    return MapPages(links, scores, changed)
 
 
 def _reread(

@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.postprocessor.webrag.wordings import fitted_wordings
@@ -62,24 +62,6 @@ _REASONING: Final = re.compile(r"<think>.*?(?:</think>|(\Z))", re.DOTALL | re.IG
 _UNPRINTABLE: Final = re.compile(f"[\\x00-\\x1f\\x7f-\\x9f{DEFAULT_IGNORABLE}]+")
 
 
-class AnalysisRequest(BaseModel):
-    """What a model is told; empty values are left out.
-
-    Attributes:
-        already_searched: Queries that found too little.
-        why: Reason to ask again.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    question: str
-    kind: QueryType | None = None
-    already_known: str | None = None
-    wishes: tuple[str, ...] = ()
-    already_searched: tuple[str, ...] = ()
-    why: str = ""
-
-
 class ModelAnswer(BaseModel):
     """The JSON a model must give; anything else counts as a failure."""
 
@@ -93,24 +75,19 @@ class ModelAnswer(BaseModel):
     wordings: Any = ()
 
 
-def _request(question: Question, **more: Any) -> AnalysisRequest:
-    return AnalysisRequest(
-        question=question.text,
-        already_known=question.known_context,
-        wishes=question.constraints,
-        **more,
-    )
-
-
-async def ask_model(llm: "LLM", request: AnalysisRequest, *, timeout_s: float) -> ModelAnswer:
+async def ask_model(
+    llm: "LLM", question: Question, *, timeout_s: float, **more: Any
+) -> ModelAnswer:
     """What a model makes of a question, checked; an unusable answer is asked for once more.
 
     Neither function calling nor a JSON mode is needed: any chat model will do.
 
     Args:
         llm: Any LlamaIndex language model.
-        request: Its values reach the model as JSON strings, which no text can break out of.
+        question: Its values reach the model as JSON strings, which no text can break out of.
         timeout_s: For everything together.
+        more: `kind`, `already_searched` and `why`, as the prompt names them; empty ones are left
+            out.
 
     Returns:
         Distinct, non-empty sub-queries without control characters, and at most 3 usable wordings.
@@ -118,7 +95,7 @@ async def ask_model(llm: "LLM", request: AnalysisRequest, *, timeout_s: float) -
     Raises:
         ProviderError: The model failed, was too slow or answered twice with something else.
     """
-    messages = _messages(request)
+    messages = _messages(question, more)
     try:
         async with asyncio.timeout(timeout_s):
             text = await _chat(llm, messages)
@@ -131,10 +108,11 @@ async def ask_model(llm: "LLM", request: AnalysisRequest, *, timeout_s: float) -
         raise ProviderError(f"no answer within {timeout_s:g} s", provider=_PROVIDER) from error
 
 
-def _messages(request: AnalysisRequest) -> "list[ChatMessage]":
+def _messages(question: Question, more: Mapping[str, Any]) -> "list[ChatMessage]":
     from llama_index.core.llms import ChatMessage, MessageRole
 
-    data = request.model_dump(exclude_defaults=True)
+    told = {"already_known": question.known_context, "wishes": question.constraints, **more}
+    data = {"question": question.text, **{key: value for key, value in told.items() if value}}
     return [
         ChatMessage(role=MessageRole.SYSTEM, content=_SYSTEM_PROMPT),
         ChatMessage(role=MessageRole.USER, content=json.dumps(data, ensure_ascii=False)),
@@ -248,13 +226,10 @@ class QueryAnalyzer:
             timeout_s: What is left for it, if that is less than its own deadline.
         """
         degraded = None
-        if self._mode == "none":
-            analysis = _plain(question.text)
-        elif self._llm is None or not use_model:
-            analysis = _by_rules(question.text)
+        if self._llm is None or not use_model:
+            analysis = _by_rules(question.text, self._mode)
         else:
-            request = _request(question, kind=question.intent)
-            analysis, degraded = await self._by_model(self._llm, request, timeout_s)
+            analysis, degraded = await self._by_model(self._llm, question, timeout_s)
         parts = with_constraints(question.parts or analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
             offered = known_wordings(question.known_context)
@@ -293,11 +268,16 @@ class QueryAnalyzer:
         degraded = None
         offered = () if self._mode == "none" or question.wordings else _reworded(question.text)
         if self._llm is not None:
-            request = _request(
-                question, kind=analysis.query_type, already_searched=tuple(tried), why=reason
-            )
             try:
-                offered = (await self._ask(self._llm, request, timeout_s)).sub_queries
+                answer = await ask_model(
+                    self._llm,
+                    question,
+                    timeout_s=min(self._timeout_s, timeout_s),
+                    kind=analysis.query_type,
+                    already_searched=tuple(tried),
+                    why=reason,
+                )
+                offered = answer.sub_queries
             except ProviderError as error:
                 degraded = _fallback_note(error)
         offered = with_constraints(offered, question.constraints)
@@ -305,13 +285,13 @@ class QueryAnalyzer:
         return tuple(text for text in offered if _normal(text) not in seen), degraded
 
     async def _by_model(
-        self, llm: "LLM", request: AnalysisRequest, timeout_s: float
+        self, llm: "LLM", question: Question, timeout_s: float
     ) -> tuple[QueryAnalysis, str | None]:
-        query = request.question
+        query, left_s = question.text, min(self._timeout_s, timeout_s)
         try:
-            answer = await self._ask(llm, request, timeout_s)
+            answer = await ask_model(llm, question, timeout_s=left_s, kind=question.intent)
         except ProviderError as error:
-            return _by_rules(query), _fallback_note(error)
+            return _by_rules(query, "rule_based"), _fallback_note(error)
         analysis = QueryAnalysis(
             original_query=query,
             sub_queries=answer.sub_queries,
@@ -322,9 +302,6 @@ class QueryAnalyzer:
             wordings=answer.wordings,
         )
         return analysis, None
-
-    async def _ask(self, llm: "LLM", request: AnalysisRequest, timeout_s: float) -> ModelAnswer:
-        return await ask_model(llm, request, timeout_s=min(self._timeout_s, timeout_s))
 
 
 def known_wordings(known_context: str | None) -> tuple[str, ...]:
@@ -362,26 +339,15 @@ def _content(constraint: str) -> re.Match[str] | None:
     return _CONTENT_CONSTRAINT.match(" ".join(constraint.split()).rstrip("."))
 
 
-def _by_rules(query: str) -> QueryAnalysis:
-    parts, kind = decompose(query)
+def _by_rules(query: str, mode: Literal["llm", "rule_based", "none"]) -> QueryAnalysis:
+    parts, kind = ((query,), None) if mode == "none" else decompose(query)
     return QueryAnalysis(
         original_query=query,
         sub_queries=parts,
         query_type=kind or classify(query),
         complexity=_complexity(query, len(parts)),
         key_concepts=content_words(query)[:_MAX_CONCEPTS],
-        method="rule_based",
-    )
-
-
-def _plain(query: str) -> QueryAnalysis:
-    return QueryAnalysis(
-        original_query=query,
-        sub_queries=(query,),
-        query_type=classify(query),
-        complexity=_complexity(query, 1),
-        key_concepts=content_words(query)[:_MAX_CONCEPTS],
-        method="none",
+        method="none" if mode == "none" else "rule_based",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from webrag.ingestion.fetch_context import listening
 from webrag.orchestration.links.expander import MAX_LINK_SOURCES
-from webrag.orchestration.links.rules import Frontier, unanswered, worth_now
+from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, unanswered, worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.judgement import links_ahead
@@ -54,7 +54,7 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
 
 
 def _has_new(pending: PendingStep) -> bool:
-    return bool(pending.pages_joined or pending.outcome.candidates_selected)
+    return bool(pending.pages_joined or pending.outcome.tried)
 
 
 async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:
@@ -86,25 +86,15 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         rounds_left=rounds_left,
     )
     scores = [candidate.score for candidate in frontier.candidates]
-    are_telling = bool(state.question.wordings) or frontier.knows_texts
-    worth = worth_now(scores, size, rounds_left=rounds_left, are_telling=are_telling)
+    worth = worth_now(scores, size, rounds_left=rounds_left)
     size = min(size, worth)
     if rounds_left > 1:
-        frontier = replace(frontier, candidates=frontier.candidates[:worth], spares=())
+        frontier = replace(frontier, candidates=frontier.candidates[:worth])
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
-        outcome = pending.outcome = await run.components.expander().follow(
-            frontier,
-            size=size,
-            budget=state.budget,
-            scope=state.scope,
-            known=frozenset(state.pages),
-            failed_before=frozenset(state.failed),
-            unanswered_before=unanswered(state.failure_kinds),
-            deadline=min(time.monotonic() + config.iteration_timeout_s, state.clock.work_until),
-            on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+        outcome = pending.outcome = await _follow(
+            run, frontier, size, time.monotonic() + config.iteration_timeout_s, report
         )
-    state.take(outcome)
     if outcome.rate_limited:
         state.warn("A limit of requests was reached, so fewer pages were fetched in that round.")
     if outcome.stopped_by:
@@ -112,6 +102,25 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
         state.closed.add("expand_breadth")
     if outcome.timed_out and not state.clock.is_over:
         state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:.0f} s.")
+
+
+async def _follow(
+    run: ResearchRun, frontier: Frontier, size: int, deadline: float, report: Report
+) -> ExpansionOutcome:
+    state = run.state
+    outcome = await run.components.expander().follow(
+        frontier,
+        size=size,
+        budget=state.budget,
+        scope=state.scope,
+        known=frozenset(state.pages),
+        failed_before=frozenset(state.failed),
+        unanswered_before=unanswered(state.failure_kinds),
+        deadline=min(deadline, state.clock.work_until),
+        on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
+    )
+    state.take(outcome)
+    return outcome
 
 
 async def look_through(run: ResearchRun, report: Report) -> bool:
@@ -138,17 +147,7 @@ async def look_through(run: ResearchRun, report: Report) -> bool:
     with state.clock.timed("expansion_ms"), listening(state.note_degraded):
         frontier = await links_ahead(run, discovery_s=(until - begun) / 2)
         report("expansion", f"Looking through the best {_LOOKED_THROUGH} links of the page...")
-        outcome = pending.outcome = await run.components.expander().follow(
-            frontier,
-            size=_LOOKED_THROUGH,
-            budget=state.budget,
-            scope=state.scope,
-            known=frozenset(state.pages),
-            failed_before=frozenset(),
-            deadline=until,
-            on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
-        )
-    state.take(outcome)
+        outcome = pending.outcome = await _follow(run, frontier, _LOOKED_THROUGH, until, report)
     state.pending = pending if outcome.ingested else None
     return state.pending is not None
 
@@ -158,7 +157,7 @@ async def _widen(run: ResearchRun) -> int:
     state, known_before = run.state, run.state.joined_count
     state.is_widened = True
     nearest, count = await run.components.corpus.urls_in_scope(
-        state.searched_sites, limit=MAX_LINK_SOURCES
+        state.filters.sites, limit=MAX_LINK_SOURCES
     )
     state.joined = tuple(url for url in nearest if url not in state.pages)
     state.joined_count = max(count - len(state.pages), 0)

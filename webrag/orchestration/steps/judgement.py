@@ -19,6 +19,7 @@ from webrag.orchestration.confidence import (
 from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.judge import Judgement, judged
 from webrag.orchestration.links.rules import (
+    STANDS_OUT,
     FailureKind,
     Frontier,
     LinkScope,
@@ -56,7 +57,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     state.signals = signals
     judgements = await in_background(_judgements, run, frozenset())
     found = _weakest(judgements)
-    if found >= (MEDIUM if state.best_link > 0 else HIGH) and (lists := await _lists_of_links(run)):
+    if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _lists_of_links(run)):
         judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
@@ -134,7 +135,7 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
     ) -> Judgement:
         return judged(
             respelled(question, changed),
-            _without(ranked, left_out),
+            [item for item in ranked if str(item.chunk.chunk_id) not in left_out],
             wordings=wordings,
             term_idf=term_idf,
             encode=encode,
@@ -251,17 +252,17 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
     state.steps.append(
         ExpansionStep(
             iteration=state.iteration + 1,
-            depth=outcome.depth,
+            depth=max((each.depth for each in outcome.ingested), default=0),
             source_url=next(iter(state.pages)),
             candidates_scored=outcome.candidates_scored,
             candidates_expanded=tuple(c.url for c in outcome.ingested),
             candidates_failed=outcome.failed,
             scores={c.url: c.score for c in outcome.ingested},
             fetch_ms={url: seconds * 1000 for url, seconds in outcome.seconds.items()},
-            parents={c.url: c.parent_url for c in outcome.ingested},
+            parents={c.url: c.page_url for c in outcome.ingested},
             found_in={c.url: c.found_in for c in outcome.ingested if c.found_in},
             chunks_by_url=outcome.chunks_by_url,
-            chunks_added=outcome.chunks_added,
+            chunks_added=sum(outcome.chunks_by_url.values()),
             top_score_before=pending.signals.top_score,
             top_score_after=signals.top_score,
             decision=pending.decision.action,
@@ -353,11 +354,10 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    are_telling = bool(state.question.wordings) or frontier.knows_texts
-    if state.confidence < MEDIUM and not are_telling:
+    stands_out = any(each.score >= STANDS_OUT for each in frontier.candidates)
+    if state.confidence < MEDIUM and not stands_out:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
-    best = state.best_link if state.linked_parts == state.open_parts else 0.0
-    return frontier.reaching(weakest_followed(best, least_confidence, state.seconds_per_page))
+    return frontier.reaching(weakest_followed(least_confidence, state.seconds_per_page))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
@@ -410,10 +410,6 @@ def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
         return run.state.scope
     expansion = run.components.config.expansion
     return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
-
-
-def _without(ranked: Sequence[RankedChunk], left_out: frozenset[str]) -> list[RankedChunk]:
-    return [item for item in ranked if str(item.chunk.chunk_id) not in left_out]
 
 
 def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:

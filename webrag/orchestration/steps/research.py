@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
@@ -149,9 +149,13 @@ def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
     )
 
 
-Report = Callable[[str, str], None]
+class Report(Protocol):
+    """Told what is being done; returns at once."""
 
-"""Told a phase and a sentence; returns at once."""
+    def __call__(
+        self, phase: str, detail: str, *, iteration: int | None = None, total: int | None = None
+    ) -> None:
+        """Report a phase, and the round of expansion out of how many it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +265,7 @@ class ResearchRun:
             StorageError: The database failed.
         """
         state = self.state
-        urls, sites = state.searched_urls, state.searched_sites
+        urls, sites = state.filters.source_urls, state.filters.sites
         where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
         report("retrieval", f"Searching {where if urls is None else f'{len(urls)} documents'}...")
         try:

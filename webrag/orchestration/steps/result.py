@@ -27,10 +27,8 @@ from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, 
 from webrag.retrieval.search import Searcher
 
 _MOST_NEXT_LINKS: Final = 8
-# On nine sites it kept two of three links that lead to evidence, and one of five others, before
-# the share of a name counted. Where nothing scores as high, half of the best is enough. It is a
-# weighted sum of signals, which scores divide by the sum of the weights.
-_LEAST_LINK_SUM: Final = 0.2
+# Probability of a link worth naming; where none is as likely, half of the best is enough.
+_LEAST_LINK: Final = 0.02
 _LEAST_LINK_SHARE: Final = 0.5
 
 
@@ -178,22 +176,10 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
         frontier = await links_ahead(run)
-    links = (*frontier.candidates, *frontier.spares)[:_MOST_NEXT_LINKS]
+    links = frontier.candidates[:_MOST_NEXT_LINKS]
     best = max((each.score for each in links), default=0.0)
-    weights = run.components.config.expansion.signal_weights
-    least = min(_LEAST_LINK_SUM / (sum(weights.values()) or 1.0), best * _LEAST_LINK_SHARE)
-    return tuple(
-        NextLink(
-            url=each.url,
-            anchor=each.title,
-            heading=each.heading,
-            page_url=each.parent_url,
-            score=each.score,
-            found_in=each.found_in,
-        )
-        for each in links
-        if each.score >= least
-    )
+    least = min(_LEAST_LINK, best * _LEAST_LINK_SHARE)
+    return tuple(each for each in links if each.score >= least)
 
 
 async def _evidence(
