@@ -76,7 +76,7 @@ async def walk(rag: WebRAG, question: Question, base: str, wordings: Sequence[st
     asked = [LinkQuestion.of(query, run.encoder) for query in queries]
     known, pages, rounds = {seed}, [seed], []
     for _ in range(ROUNDS):
-        links, mapped, _ = await run.expander().followable(
+        links, mapped, _ = await run.expander.followable(
             pages, queries, seeds=[seed], scope=LinkScope.of("same_site", [seed]), known=known,
             timeout_s=10.0,
         )  # fmt: skip

@@ -3,36 +3,26 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from webrag.concurrency import all_of, ended
-from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.pages import Corpus
 from webrag.errors import DeadlineError, InputError
 from webrag.orchestration.models import (
     ExpansionDecision,
-    OrchestrationConfig,
     OrchestrationResult,
     ProgressCallback,
 )
-from webrag.orchestration.question.analyzer import QueryAnalyzer
-from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import is_contents_page, judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 from webrag.question import Question, check_question
-from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
-    from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
     from workflows.handler import WorkflowHandler
 
-    from webrag.orchestration.links.discovery import LinkDiscovery
-    from webrag.orchestration.links.expander import LinkExpander
-    from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.workflow import WebRAGWorkflow
 
 
@@ -89,56 +79,8 @@ class OrchestratorEngine:
     made the parts does.
     """
 
-    def __init__(
-        self,
-        *,
-        acquirer: PageAcquirer,
-        corpus: Corpus,
-        searcher: Searcher,
-        reranker: ChunkReranker,
-        analyzer: QueryAnalyzer,
-        encoder: "BatchTokenEncoder | None",
-        config: OrchestrationConfig,
-        discovery: "Callable[[], LinkDiscovery | None]" = lambda: None,
-        site_maps: "Callable[[], SiteMaps | None]" = lambda: None,
-        scorer: Callable[[], PassageScorer | None] = lambda: None,
-    ) -> None:
-        """Compose an engine.
-
-        Args:
-            acquirer: Gets pages into the corpus.
-            corpus: What is stored.
-            searcher: Finds candidates.
-            reranker: Scores them; its profiles hold the thresholds of the loop.
-            analyzer: Splits and rewords questions.
-            encoder: Compares the meaning of links and of units with the question; None to go by
-                words alone.
-            config: Numbers that steer the loop.
-            discovery: Makes what names more links where a mapping service is at hand; asked once,
-                for the first run that follows links.
-            site_maps: The same for sites that keep a map of themselves.
-            scorer: Makes what reads the texts that such a map holds.
-        """
-
-        @cache
-        def expander() -> "LinkExpander":
-            from webrag.orchestration.links.expander import LinkExpander
-
-            return LinkExpander(
-                acquirer, corpus, encoder, config.expansion, discovery(), site_maps(), scorer()
-            )
-
-        self.components = RunComponents(
-            acquirer=acquirer,
-            corpus=corpus,
-            searcher=searcher,
-            reranker=reranker,
-            analyzer=analyzer,
-            expander=expander,
-            encoder=encoder,
-            config=config,
-        )
-
+    def __init__(self, components: RunComponents) -> None:
+        self.components = components
         self._handlers: WeakSet[WorkflowHandler] = WeakSet()
         self._runs: set[asyncio.Task[OrchestrationResult]] = set()
 

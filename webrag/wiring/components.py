@@ -395,8 +395,9 @@ class Components:
     def engine(self) -> "OrchestratorEngine":
         """Answers questions from passages, following links."""
         from webrag.orchestration.engine import OrchestratorEngine
+        from webrag.orchestration.steps.research import RunComponents
 
-        made = OrchestratorEngine(
+        components = RunComponents(
             acquirer=self.acquirer,
             corpus=self.corpus,
             searcher=self.searcher,
@@ -408,6 +409,7 @@ class Components:
             site_maps=self._site_maps,
             scorer=lambda: map_scorer(self._ranks, self._bundled),
         )
+        made = OrchestratorEngine(components)
         self._runs.push_async_callback(made.aclose)
         return made
 

@@ -27,6 +27,7 @@ from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.models import OrchestrationConfig, RankedChunk
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.steps.research import RunComponents
 from webrag.postgres.database import Database
 from webrag.retrieval.models import (
     ChildMatch,
@@ -85,7 +86,7 @@ async def lab(database: Database) -> AsyncIterator[Lab]:
             "encoder": ENCODER,
             "config": OrchestrationConfig(),
         }
-        return OrchestratorEngine(**{**chosen, **parts})
+        return OrchestratorEngine(RunComponents(**{**chosen, **parts}))
 
     yield Lab(corpus, acquirer, searcher, engine)
     await service.aclose()

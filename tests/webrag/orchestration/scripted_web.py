@@ -77,4 +77,4 @@ class Web:
         return {url: None for url in urls if url in self.stored}  # type: ignore[misc]
 
     def expander(self, **config: Any) -> LinkExpander:
-        return LinkExpander(self, self, None, ExpansionConfig(**config))  # type: ignore[arg-type]
+        return LinkExpander(self, None, ExpansionConfig(**config))  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ async def test_links_of_a_real_page_are_scored_by_what_surrounds_them(
     )
     site = static_site({"/": html("Operations", "Each task has a page.", links=links)})
     await lab.acquirer.acquire(site + "/")
-    expander = LinkExpander(lab.acquirer, lab.corpus, ENCODER, ExpansionConfig())
+    expander = LinkExpander(lab.corpus, ENCODER, ExpansionConfig())
 
     result = await expander.frontier(
         [site + "/"],

@@ -17,7 +17,7 @@ from webrag.errors import (
     UnusablePageError,
     WebRAGError,
 )
-from webrag.orchestration.links.expander import failure_kind
+from webrag.orchestration.links.expander import FetchRound, failure_kind
 from webrag.orchestration.links.rules import (
     ExpansionOutcome,
     Frontier,
@@ -36,16 +36,17 @@ def frontier(*names: object) -> Frontier:
 
 
 async def followed(web: Web, candidates: Frontier, **values: Any) -> ExpansionOutcome:
-    given_values = {
-        "size": 2,
+    given_values: dict[str, Any] = {
+        "target": 2,
         "budget": PageBudget.of(10, 10_000_000),
         "scope": SCOPE,
         "known": frozenset({SEED}),
-        "failed_before": frozenset(),
+        "failed_before": {},
         "deadline": time.monotonic() + 10,
         "on_fetch": lambda _: None,
     }
-    return await web.expander().follow(candidates, **{**given_values, **values})
+    fetching = FetchRound(**{**given_values, **values})
+    return await fetching.fill(web, candidates.candidates)  # type: ignore[arg-type]
 
 
 def urls(outcome: ExpansionOutcome) -> list[str]:
@@ -85,7 +86,7 @@ async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
     web = Web({target(n): FetchError("gone", url=target(n), status=404) for n in range(20)})
     budget = PageBudget.of(10, 10_000_000)
 
-    outcome = await followed(web, frontier(*range(20)), size=2, budget=budget)
+    outcome = await followed(web, frontier(*range(20)), target=2, budget=budget)
 
     assert (len(outcome.failed), budget.failures) == (6, 24)
 
@@ -100,7 +101,7 @@ async def test_folder_without_a_page_is_left_for_last() -> None:
 
 
 async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
-    failed = frozenset(map(target, ["old/1", "old/2", "old/3"]))
+    failed = dict.fromkeys(map(target, ["old/1", "old/2", "old/3"]), "dead")
 
     outcome = await followed(Web(), frontier("old/4", "new/1", "new/2"), failed_before=failed)
 
@@ -110,16 +111,16 @@ async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
 async def test_site_that_gives_no_answer_is_left_after_three_requests() -> None:
     web = Web({target(n): FetchError("no answer", url=target(n)) for n in range(20)})
 
-    outcome = await followed(web, frontier(*range(20)), size=3)
+    outcome = await followed(web, frontier(*range(20)), target=3)
 
     assert len(web.asked) == len(unanswered(outcome.failure_kinds)) == 3
 
 
 async def test_requests_of_earlier_rounds_without_an_answer_count_for_a_site() -> None:
-    before = frozenset(map(target, "abc"))
+    before = dict.fromkeys(map(target, "abc"), "without an answer")
 
     web = Web()
-    outcome = await followed(web, frontier("d"), failed_before=before, unanswered_before=before)
+    outcome = await followed(web, frontier("d"), failed_before=before)
 
     assert (web.asked, outcome.failed) == ([], {})
 
@@ -127,7 +128,7 @@ async def test_requests_of_earlier_rounds_without_an_answer_count_for_a_site() -
 async def test_pages_the_site_says_are_missing_do_not_count_as_silence() -> None:
     web = Web({target(n): FetchError("gone", url=target(n), status=404) for n in range(5)})
 
-    outcome = await followed(web, frontier(*range(6)), size=2)
+    outcome = await followed(web, frontier(*range(6)), target=2)
 
     assert (urls(outcome), unanswered(outcome.failure_kinds)) == ([target(5)], frozenset())
 
@@ -136,7 +137,7 @@ async def test_small_budget_of_bytes_is_overrun_by_one_page_at_most() -> None:
     web = Web(size=5_000)
     budget = PageBudget.of(10, 4_000)
 
-    outcome = await followed(web, frontier(*range(9)), size=5, budget=budget)
+    outcome = await followed(web, frontier(*range(9)), target=5, budget=budget)
 
     assert (len(web.asked), outcome.bytes_received) == (1, 5_000)
 
@@ -162,7 +163,7 @@ async def test_redirect_out_of_the_scope_counts_as_failed() -> None:
 async def test_other_addresses_of_known_pages_end_the_round_as_failures_would() -> None:
     web = Web({target(n): SEED for n in range(60)})
 
-    outcome = await followed(web, frontier(*range(60)), size=1)
+    outcome = await followed(web, frontier(*range(60)), target=1)
 
     assert outcome.ingested == []
     assert len(web.asked) < 10
@@ -184,7 +185,7 @@ async def test_address_of_a_stored_page_is_known() -> None:
     web = Web()
     web.already_stored = {target("a")}
 
-    outcome = await followed(web, frontier("a", "b"), size=1)
+    outcome = await followed(web, frontier("a", "b"), target=1)
 
     assert (urls(outcome), outcome.aliases) == ([target("b")], {target("a"): target("a")})
 
@@ -193,7 +194,7 @@ async def test_reached_limit_of_requests_makes_the_round_smaller() -> None:
     busy = FetchError("too many requests", url=target("a"), status=429)
     web = Web({target("a"): busy, target("b"): busy})
 
-    outcome = await followed(web, frontier(*"abcdefgh"), size=4)
+    outcome = await followed(web, frontier(*"abcdefgh"), target=4)
 
     assert urls(outcome) == [target("c"), target("d")]
     assert outcome.rate_limited
@@ -231,7 +232,7 @@ async def test_pages_that_do_not_arrive_in_time_are_given_up() -> None:
 async def test_no_fetch_begins_once_the_bytes_are_used_up() -> None:
     web = Web(size=600)
 
-    outcome = await followed(web, frontier(*range(9)), size=9, budget=PageBudget.of(9, 1_000))
+    outcome = await followed(web, frontier(*range(9)), target=9, budget=PageBudget.of(9, 1_000))
 
     assert outcome.bytes_received == 600 * len(web.asked)
     again = await followed(web, frontier("z"), budget=PageBudget.of(9, 0))
@@ -252,7 +253,7 @@ def test_pages_and_failures_stay_within_the_budget(
     budget = PageBudget.of(pages, 10**6)
 
     outcome = asyncio.run(
-        followed(web, frontier(*range(len(works))), size=min(size, pages), budget=budget)
+        followed(web, frontier(*range(len(works))), target=min(size, pages), budget=budget)
     )
 
     assert len(outcome.ingested) <= min(size, pages)
@@ -263,7 +264,7 @@ def test_pages_and_failures_stay_within_the_budget(
 async def test_candidates_that_fail_are_replaced_by_the_next() -> None:
     web = Web({target("a"): FetchError("it is down", url=target("a"))})
 
-    outcome = await followed(web, frontier("a", "b"), size=1)
+    outcome = await followed(web, frontier("a", "b"), target=1)
 
     assert urls(outcome) == [target("b")]
 

@@ -68,8 +68,7 @@ class FetchRound:
         budget: Checked before each fetch; what is used is taken off.
         scope: Where a redirect may lead.
         known: Canonical URLs of the pages obtained already; stored ones are known as well.
-        failed_before: Addresses that failed in earlier rounds.
-        unanswered_before: Those of them whose site gave no answer.
+        failed_before: Addresses that failed in earlier rounds, with the kind of failure.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
         outcome: What it has brought so far.
@@ -79,8 +78,7 @@ class FetchRound:
     budget: PageBudget
     scope: LinkScope
     known: Collection[str]
-    failed_before: Collection[str]
-    unanswered_before: Collection[str]
+    failed_before: Mapping[str, FailureKind]
     deadline: float
     on_fetch: Callable[[str], None]
     outcome: ExpansionOutcome = field(default_factory=ExpansionOutcome)
@@ -156,7 +154,7 @@ class FetchRound:
         )
 
     def _without_silent(self, waiting: Sequence[NextLink]) -> list[NextLink]:
-        silent = silent_sites((*self.unanswered_before, *unanswered(self.outcome.failure_kinds)))
+        silent = silent_sites(unanswered({**self.failed_before, **self.outcome.failure_kinds}))
         return [each for each in waiting if site_of(each.url) not in silent]
 
     def _next(self, waiting: Sequence[NextLink]) -> int:
@@ -272,11 +270,10 @@ _STORED_FACTOR: Final = 30
 
 
 class LinkExpander:
-    """Scores the links of known pages and fetches the best; safe to share between runs."""
+    """Finds and scores the links of known pages; safe to share between runs."""
 
     def __init__(
         self,
-        acquirer: PageAcquirer,
         corpus: Corpus,
         encoder: BatchTokenEncoder | None,
         config: ExpansionConfig,
@@ -287,7 +284,6 @@ class LinkExpander:
         self._discovery = discovery
         self._site_maps = site_maps
         self._scorer = scorer
-        self._acquirer = acquirer
         self._corpus = corpus
         self._encoder = encoder
         self._config = config
@@ -361,41 +357,6 @@ class LinkExpander:
             mapped = await in_background(rank_maps, maps, queries, self._scorer)
         links = [*await self._corpus.links(pages), *_folder_links(seeds), *mapped.links]
         return await in_background(_followable, links, frozenset(known), scope), mapped, refused
-
-    async def follow(
-        self,
-        frontier: Frontier,
-        *,
-        size: int,
-        budget: PageBudget,
-        scope: LinkScope,
-        known: Collection[str],
-        failed_before: Collection[str],
-        deadline: float,
-        on_fetch: Callable[[str], None],
-        unanswered_before: Collection[str] = (),
-    ) -> ExpansionOutcome:
-        """Obtain the best `size` pages at once, each failure replaced by the next candidate.
-
-        Args:
-            frontier: Where to take candidates from, in order.
-            size: Pages to obtain.
-            budget: Checked before each fetch; what is used is taken off.
-            scope: Where a redirect may lead.
-            known: Canonical URLs of the pages obtained already; stored ones are known as well.
-            failed_before: Addresses that failed in earlier rounds.
-            deadline: `time.monotonic()` value at which unfinished fetches are given up.
-            on_fetch: Told each URL when its fetch begins.
-            unanswered_before: Those of `failed_before` whose site gave no answer.
-
-        Raises:
-            StorageError: The database failed; nothing is left running.
-        """
-        round_ = FetchRound(
-            size, budget, scope, known, failed_before, unanswered_before, deadline, on_fetch
-        )
-        round_.outcome.candidates_scored = frontier.scored
-        return await round_.fill(self._acquirer, frontier.candidates)
 
     def _score(
         self,

@@ -108,7 +108,9 @@ def score_links(
         fits += model.weights[name] * found
     totals = fits.max(axis=0).round(6)
     is_named = np.array([bool(anchor_of(link.title)) for link in links])
-    best = _one_each([link.url for link in links], np.lexsort((~is_named, -totals)))
+    best: dict[str, int] = {}
+    for at in np.lexsort((~is_named, -totals)).tolist():
+        best.setdefault(links[at].url, at)
     ranked = sorted(
         best.values(), key=lambda at: (-totals[at], -_newness(links[at]), links[at].url)
     )
@@ -245,14 +247,6 @@ def _spread(texts: Sequence[str], score: Callable[[Sequence[str]], Floats]) -> F
     """Score each distinct text once: menus repeat the same links on every page."""
     places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     return score(list(places))[:, [places[text] for text in texts]]
-
-
-def _one_each(urls: Sequence[str], order: NDArray[np.int64]) -> dict[str, int]:
-    """The first place of each URL in an order."""
-    found: dict[str, int] = {}
-    for at in order.tolist():
-        found.setdefault(urls[at], at)
-    return found
 
 
 def _newness(link: LinkCandidate) -> float:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from webrag.ingestion.fetch_context import listening
-from webrag.orchestration.links.expander import MAX_LINK_SOURCES
-from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, unanswered, worth_now
+from webrag.orchestration.links.expander import MAX_LINK_SOURCES, FetchRound
+from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, worth_now
 from webrag.orchestration.models import ExpansionDecision
 from webrag.orchestration.state import PendingStep
 from webrag.orchestration.steps.judgement import links_ahead
@@ -108,17 +108,17 @@ async def _follow(
     run: ResearchRun, frontier: Frontier, size: int, deadline: float, report: Report
 ) -> ExpansionOutcome:
     state = run.state
-    outcome = await run.components.expander().follow(
-        frontier,
-        size=size,
+    fetching = FetchRound(
+        target=size,
         budget=state.budget,
         scope=state.scope,
         known=frozenset(state.pages),
-        failed_before=frozenset(state.failed),
-        unanswered_before=unanswered(state.failure_kinds),
+        failed_before=dict(state.failure_kinds),
         deadline=min(deadline, state.clock.work_until),
         on_fetch=lambda url: report("expansion", f"Scraping {url}..."),
     )
+    outcome = await fetching.fill(run.components.acquirer, frontier.candidates)
+    outcome.candidates_scored = frontier.scored
     state.take(outcome)
     return outcome
 

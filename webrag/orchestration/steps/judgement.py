@@ -53,16 +53,25 @@ _LINKING_PAGES: Final = 5
 async def judge(run: ResearchRun) -> ExpansionDecision:
     """Compute the signals of the ranking, settle the last action, decide on the next."""
     state = run.state
-    before, signals = state.signals, _signals(run)
-    state.signals = signals
+    before = state.signals
+    is_cut = any(result.retrieval.truncated for result in state.results)
+    signals = state.signals = compute_signals(
+        state.merged.chunks,
+        redundant=state.merged.redundant,
+        truncated=is_cut or state.merged.trimmed > 0,
+        profile=run.profile,
+        config=run.components.config,
+    )
     judgements = await in_background(_judgements, run, frozenset())
     found = _weakest(judgements)
     if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _lists_of_links(run)):
         judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
-    is_split = len(judgements) > 1
-    state.part_confidence = _by_part(judgements) if is_split else {}
+    state.part_confidence = {}
+    if len(judgements) > 1:
+        by_part = {part: in_hundredths(each.confidence) for part, each in judgements.items()}
+        state.part_confidence = dict(sorted(by_part.items(), key=lambda pair: pair[1]))
     state.units = _in_turn([each.units for each in judgements.values()])
     if state.pending is not None:
         state.previous = before
@@ -72,7 +81,14 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         state.frontier = state.frontier or await _frontier(run, least)
     decision = decide(signals, _loop_state(run, signals))
     if decision.action != "stop" and not may_go_on:
-        decision = _cut_short(decision, state.blocked)
+        why = "Nothing more can be searched" if state.blocked else "The time was over"
+        decision = ExpansionDecision(
+            action="stop",
+            reason=f"{why} before this was done: {decision.reason}",
+            confidence="low",
+            rule="provider_failed" if state.blocked else "deadline",
+            rule_number=0,
+        )
         state.partial = True
     state.decision = decision
     _log.info(
@@ -103,18 +119,6 @@ def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
         for result in state.results
         for wording in result.retrieval.wordings
     }
-
-
-def _signals(run: ResearchRun) -> EvaluationSignals:
-    merged = run.state.merged
-    is_cut = any(result.retrieval.truncated for result in run.state.results)
-    return compute_signals(
-        merged.chunks,
-        redundant=merged.redundant,
-        truncated=is_cut or merged.trimmed > 0,
-        profile=run.profile,
-        config=run.components.config,
-    )
 
 
 def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgement]:
@@ -176,12 +180,6 @@ def _confidence_of_wordings(run: ResearchRun) -> float:
                 best[text] = max(best.get(text, 0.0), score)
     worst = min((quality(score, run.profile) for score in best.values()), default=1.0)
     return 1.0 if worst >= _MET_QUALITY else worst
-
-
-def _by_part(judgements: Mapping[str, Judgement]) -> dict[str, float]:
-    """The confidence in each part, the worst first."""
-    found = {part: in_hundredths(each.confidence) for part, each in judgements.items()}
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
 
 
 def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
@@ -370,14 +368,17 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     """
     state = run.state
     matched = list(dict.fromkeys(item.chunk.source_url for item in state.merged.chunks))
+    scope, expansion = state.scope, run.components.config.expansion
+    if state.question.is_search:
+        scope = LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
     if not state.rounds:
         matched = matched[:_LINKING_PAGES]  # eight links are named at most, and none is followed
     with state.clock.timed("expansion_ms"):
-        found = await run.components.expander().frontier(
+        found = await run.components.expander.frontier(
             [*state.pages, *matched, *state.joined],
             _wanted(state),
             seeds=state.question.urls,
-            scope=_link_scope(run, matched),
+            scope=scope,
             known={
                 *state.question.urls,
                 *state.pages,
@@ -402,22 +403,3 @@ def _wanted(state: RunState) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*state.open_parts, *state.queries, *state.wordings)))
     wordings = (each for part in state.open_parts for each in state.wordings_of(part))
     return tuple(dict.fromkeys((*state.open_parts, *wordings)))
-
-
-def _link_scope(run: ResearchRun, matched: Sequence[str]) -> LinkScope:
-    """Where links may lead; those of a search stay on the sites that matched."""
-    if not run.state.question.is_search:
-        return run.state.scope
-    expansion = run.components.config.expansion
-    return LinkScope.of(expansion.scope, matched, expansion.allowed_domains)
-
-
-def _cut_short(wanted: ExpansionDecision, blocked: str | None) -> ExpansionDecision:
-    why = "Nothing more can be searched" if blocked else "The time was over"
-    return ExpansionDecision(
-        action="stop",
-        reason=f"{why} before this was done: {wanted.reason}",
-        confidence="low",
-        rule="provider_failed" if blocked else "deadline",
-        rule_number=0,
-    )

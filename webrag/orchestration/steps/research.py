@@ -1,9 +1,10 @@
 """Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webrag.concurrency import all_of, in_background, within
@@ -29,7 +30,13 @@ from webrag.orchestration.models import (
 )
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
-from webrag.orchestration.ranking.reranker import ChunkReranker, Merged, merge, rank_parts
+from webrag.orchestration.ranking.reranker import (
+    ChunkReranker,
+    Merged,
+    PassageScorer,
+    merge,
+    rank_parts,
+)
 from webrag.orchestration.state import RunState
 from webrag.retrieval.models import RetrievalResult, passages
 from webrag.retrieval.search import Searcher
@@ -37,7 +44,9 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
 
+    from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.expander import LinkExpander
+    from webrag.orchestration.links.site_maps import SiteMaps
 
 _log = logging.getLogger(__name__)
 
@@ -91,9 +100,9 @@ async def acquire_seeds(
     async def one(url: str) -> None:
         try:
             page = outcomes[url] = await acquirer.acquire(url)
-        except WebRAGError as error:
-            if not _is_of_one_page(error):
-                raise
+        except DatabaseUnavailableError:
+            raise  # without a database no other can go on
+        except (FetchError, ProviderError, StorageError) as error:
             outcomes[url] = error
         else:
             if on_page is not None:
@@ -102,19 +111,17 @@ async def acquire_seeds(
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
     unfinished = [url for url in urls if url not in outcomes]
-    late = {} if timeout_s is None else {url: _late(url, timeout_s) for url in unfinished}
-    return _judge({url: outcomes.get(url) or late[url] for url in urls}, unfinished)
+    for url in unfinished:
+        assert timeout_s is not None, "without a deadline all are waited for"
+        outcomes[url] = DeadlineError(
+            f"{url} did not arrive within {timeout_s:.0f} s.",
+            seconds=timeout_s,
+            hint="Ask again: what was stored by then is kept.",
+        )
+    return _seeds({url: outcomes[url] for url in urls}, is_complete=not unfinished)
 
 
-def _late(url: str, timeout_s: float) -> DeadlineError:
-    return DeadlineError(
-        f"{url} did not arrive within {timeout_s:.0f} s.",
-        seconds=timeout_s,
-        hint="Ask again: what was stored by then is kept.",
-    )
-
-
-def _judge(outcomes: dict[str, AcquiredPage | WebRAGError], unfinished: Sequence[str]) -> Seeds:
+def _seeds(outcomes: Mapping[str, AcquiredPage | WebRAGError], *, is_complete: bool) -> Seeds:
     pages: dict[str, AcquiredPage] = {}
     failures: dict[str, WebRAGError] = {}
     for url, outcome in outcomes.items():
@@ -127,13 +134,7 @@ def _judge(outcomes: dict[str, AcquiredPage | WebRAGError], unfinished: Sequence
     warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
     for warning in warnings:
         _log.warning("%s", warning)
-    return Seeds(tuple(pages.values()), warnings, not unfinished)
-
-
-def _is_of_one_page(outcome: WebRAGError) -> bool:
-    """Whether the others can go on; without a database none can."""
-    is_lost = isinstance(outcome, DatabaseUnavailableError)
-    return isinstance(outcome, (FetchError, ProviderError, StorageError)) and not is_lost
+    return Seeds(tuple(pages.values()), warnings, is_complete)
 
 
 def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
@@ -158,14 +159,23 @@ class Report(Protocol):
         """Report a phase, and the round of expansion out of how many it belongs to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunComponents:
     """What a run works with; shared by all runs.
 
     Attributes:
-        expander: Made for the first run that follows links.
-        encoder: Compares meanings: of units with the question, of wordings with its parts; None
-            to go by words alone, and to take a wording for each part.
+        acquirer: Gets pages into the corpus.
+        corpus: What is stored.
+        searcher: Finds candidates.
+        reranker: Scores them; its profiles hold the thresholds of the loop.
+        analyzer: Splits and rewords questions.
+        encoder: Compares meanings: of units and links with the question, of wordings with its
+            parts; None to go by words alone, and to take a wording for each part.
+        config: Numbers that steer the loop.
+        discovery: Makes what names more links where a mapping service is at hand; asked once, for
+            the first run that follows links.
+        site_maps: The same for sites that keep a map of themselves.
+        scorer: Makes what reads the texts that such a map holds.
     """
 
     acquirer: PageAcquirer
@@ -173,9 +183,25 @@ class RunComponents:
     searcher: Searcher
     reranker: ChunkReranker
     analyzer: QueryAnalyzer
-    expander: "Callable[[], LinkExpander]"
     encoder: "BatchTokenEncoder | None"
     config: OrchestrationConfig
+    discovery: "Callable[[], LinkDiscovery | None]" = lambda: None
+    site_maps: "Callable[[], SiteMaps | None]" = lambda: None
+    scorer: Callable[[], PassageScorer | None] = lambda: None
+
+    @cached_property
+    def expander(self) -> "LinkExpander":
+        """Made for the first run that follows links."""
+        from webrag.orchestration.links.expander import LinkExpander
+
+        return LinkExpander(
+            self.corpus,
+            self.encoder,
+            self.config.expansion,
+            self.discovery(),
+            self.site_maps(),
+            self.scorer(),
+        )
 
 
 class ResearchRun:
