@@ -89,7 +89,8 @@ async def walk(rag: WebRAG, question: Question, base: str, wordings: Sequence[st
         if not links or not wanted:
             break
         links.sort(key=lambda link: link.url)
-        found = link_signals(links, asked, encoder=run.encoder, site_map=mapped.scores)
+        by_map, by_text = mapped.scores, mapped.text_scores
+        found = link_signals(links, asked, encoder=run.encoder, site_map=by_map, site_text=by_text)
         table = np.stack([np.broadcast_to(found[n], (len(asked), len(links))) for n in SIGNALS], -1)
         urls = np.array([link.url for link in links])
         targets, firsts = np.unique(urls, return_index=True)
@@ -106,7 +107,9 @@ async def walk(rag: WebRAG, question: Question, base: str, wordings: Sequence[st
             )
         )
         obtained = 0
-        for link in score_links(links, asked, encoder=run.encoder, site_map=mapped.scores):
+        for link in score_links(
+            links, asked, encoder=run.encoder, site_map=by_map, site_text=by_text
+        ):
             if obtained == PAGES:
                 break
             known.add(link.url)

@@ -229,11 +229,11 @@ def candidate(name: str, score: float, **values: Any) -> NextLink:
 def test_links_of_the_named_page_come_before_those_of_the_sites_map() -> None:
     of_map = [candidate(f"m{n}", 0.9, found_in="the site's search index") for n in range(5)]
     deeper = [candidate("deeper", 0.3, depth=2)]
-    own = [candidate(f"own{n}", 0.2) for n in range(3)]
+    own = [*(candidate(f"own{n}", 0.3) for n in range(3)), candidate("far below", 0.2)]
     moved = Frontier((*of_map, *deeper, *own)).own_first(5)
 
     assert [each.url[15:] for each in moved.candidates[:4]] == ["own0", "own1", "own2", "m0"]
-    assert len(moved.candidates) == 9
+    assert len(moved.candidates) == 10
 
 
 def test_links_of_a_named_index_keep_their_order() -> None:

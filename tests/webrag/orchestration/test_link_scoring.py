@@ -37,7 +37,7 @@ def scored(
         [LinkQuestion.of(question, encoder) for question in questions],
         encoder=encoder,
         in_turn=in_turn,
-        site_map=site_map,
+        site_map=site_map or {},
     )
 
 
@@ -45,7 +45,11 @@ def signals(
     *links: LinkCandidate, encoder: Any = None, question: str = QUESTION, site_map: Any = None
 ) -> dict[str, list[float]]:
     found = link_signals(
-        links, [LinkQuestion.of(question, encoder)], encoder=encoder, site_map=site_map or {}
+        links,
+        [LinkQuestion.of(question, encoder)],
+        encoder=encoder,
+        site_map=site_map or {},
+        site_text={},
     )
     return {name: values[0].tolist() for name, values in found.items()}
 

@@ -285,7 +285,7 @@ def test_pages_that_are_not_read_keep_their_order_behind_those_that_are(
         for n in range(40)
     )
 
-    scores = list(rank_maps([known_map(*pages)], ["idle broker"], scorer).scores.values())
+    scores = list(rank_maps([known_map(*pages)], ["idle broker"], scorer).text_scores.values())
 
     assert len(scores) == 40
     assert min(scores[:30]) >= scores[30]

@@ -325,7 +325,7 @@ class LinkExpander:
         )
         dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [_dated(link, mapped.changed) for link in links if link.url not in dead]
-        scored = await in_background(self._score, links, queries, mapped.scores, in_turn)
+        scored = await in_background(self._score, links, queries, mapped, in_turn)
         best = [each for each in scored if each.score >= self._config.min_candidate_score]
         return Frontier(
             await self._unstored(best),
@@ -362,14 +362,15 @@ class LinkExpander:
         self,
         links: Sequence[LinkCandidate],
         queries: Sequence[str],
-        site_map: Mapping[str, float],
+        mapped: MapPages,
         in_turn: bool,
     ) -> list[NextLink]:
         return score_links(
             links,
             [LinkQuestion.of(query, self._encoder) for query in queries],
             encoder=self._encoder,
-            site_map=site_map,
+            site_map=mapped.scores,
+            site_text=mapped.text_scores,
             in_turn=in_turn,
             at_most=_STORED_FACTOR * self._config.candidates_to_score_per_iteration,
         )

@@ -53,11 +53,11 @@ _DEAD_FOLDER_FAILURES: Final = 3
 _SILENT_SITE_FAILURES: Final = 3
 # Probability of a link that is followed before all others. Where none is as likely, waiting for
 # better ones lost evidence.
-STANDS_OUT: Final = 0.15
-# Of such a link's; what is below waits for a round that knows more links.
-_WORTH_NOW_SHARE: Final = 0.25
+_STANDS_OUT: Final = 0.15
+# Of the best link's; what is far below it waits for a round that knows more links.
+_FAR_BELOW: Final = 0.25
 # Seconds that a reader would wait for an answer that is certain to come.
-_PATIENCE_S: Final = 400.0
+_PATIENCE_S: Final = 800.0
 _LEAST_COST_S: Final = 2.0  # a page that takes no time still takes a reader's attention
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
@@ -221,7 +221,7 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     if rounds_left <= 1:
         return max(len(scores), 1)
     best = max(scores, default=0.0)
-    bar = best * _WORTH_NOW_SHARE if best >= STANDS_OUT else 0.0
+    bar = best * _FAR_BELOW if best >= _STANDS_OUT else 0.0
     worth = sum(score >= bar for score in scores)
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
@@ -336,11 +336,13 @@ class Frontier:
         """Put the links of named pages first where these have few, four of five pages wanted.
 
         A site's own map knows names and texts; who wrote the named page knew what belongs to it.
+        What is far less likely than the best link stays where it is.
         """
         own = [each for each in self.candidates if each.depth == 1 and each.is_on_page]
         if len(own) > _FEW_OWN:
             return self
-        first = own[: math.ceil(wanted * _OWN_SHARE)]
+        bar = max((each.score for each in self.candidates), default=0.0) * _FAR_BELOW
+        first = [each for each in own if each.score >= bar][: math.ceil(wanted * _OWN_SHARE)]
         moved = (*first, *(each for each in self.candidates if each not in first))
         return replace(self, candidates=moved)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -75,7 +76,8 @@ def score_links(
     questions: Sequence[LinkQuestion],
     *,
     encoder: BatchTokenEncoder | None,
-    site_map: Mapping[str, float] | None = None,
+    site_map: Mapping[str, float] = MappingProxyType({}),
+    site_text: Mapping[str, float] = MappingProxyType({}),
     in_turn: bool = False,
     at_most: int | None = None,
 ) -> list[NextLink]:
@@ -90,7 +92,8 @@ def score_links(
         questions: The parts of a question and other wordings of it; a link counts by the one it
             fits best.
         encoder: For similarities; None leaves them 0.
-        site_map: What the site's own map says of targets, [0, 1]; None without one.
+        site_map: What the site's own map says of targets, [0, 1].
+        site_text: The same of a map that holds the targets' text.
         in_turn: Every question is served: first what fits each best, then the second of each, and
             so on. For a question of several parts, one of which may be linked in plainer words.
         at_most: Targets given back, the best; None for all.
@@ -102,7 +105,9 @@ def score_links(
     if not links or not questions:
         return []
     model = fitted()
-    signals = link_signals(links, questions, encoder=encoder, site_map=site_map or {})
+    signals = link_signals(
+        links, questions, encoder=encoder, site_map=site_map, site_text=site_text
+    )
     fits = np.zeros((len(questions), len(links)))
     for name, found in signals.items():
         fits += model.weights[name] * found
@@ -139,6 +144,7 @@ def link_signals(
     *,
     encoder: BatchTokenEncoder | None,
     site_map: Mapping[str, float],
+    site_text: Mapping[str, float],
 ) -> dict[str, Floats]:
     """What is known of each link, [0, 1], each signal with a row a question or one for all.
 
@@ -148,8 +154,8 @@ def link_signals(
     Returns:
         `title`, the share of the anchor's terms that the question holds; `path`, the same of the
         address; `similarity` of the question to the anchor and the sentence around it; `site_map`,
-        how much of the question the site's own map finds in the target; `is_page`, less than 1 for
-        listings and code.
+        how much of the question the site's own map finds in the target; `site_text`, how relevant
+        is what such a map holds of its text; `is_page`, less than 1 for listings and code.
     """
     anchors = [anchor_of(link.title) for link in links]
     words = [path_words(link.url) for link in links]
@@ -164,6 +170,7 @@ def link_signals(
         "path": paths,
         "similarity": _spread(texts, lambda each: similarities(questions, each, encoder)),
         "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
+        "site_text": np.array([[site_text.get(link.url, 0.0) for link in links]]),
         "is_page": np.array([[penalty(link.url) for link in links]]),
     }
 

@@ -79,13 +79,15 @@ class MapPages:
 
     Attributes:
         links: The best pages, as links of the page that named their map.
-        scores: How much of the question a map finds in each page, [0, 1], by its words or by the
-            relevance of its text, by names alone [0, .5]; those of no use are left out.
+        scores: How much of the question a map finds in each page, [0, 1] by its words, [0, .5] by
+            names alone; those of no use are left out.
+        text_scores: The same of maps that hold their pages' text, by the relevance of that.
         changed: When pages were last changed, in seconds since 1970, as far as a map says so.
     """
 
     links: Sequence[LinkCandidate] = ()
     scores: dict[str, float] = field(default_factory=dict)
+    text_scores: dict[str, float] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
 
 
@@ -306,11 +308,12 @@ def rank_maps(
         scorer: Reads what a map holds of the pages' own text; None to go by words alone.
     """
     links: list[LinkCandidate] = []
-    scores: dict[str, float] = {}
-    changed: dict[str, int] = {}
+    found = MapPages(links)
     for known in maps:
         values = np.array([known.index.scores(query) for query in queries])
+        scores = found.scores
         if scorer is not None and known.index.content == "texts":
+            scores = found.text_scores
             ranked = _reread(known.index, values, queries, scorer)
         else:
             ranked = values.mean(axis=0)
@@ -319,8 +322,8 @@ def rank_maps(
         worth = ranked * _BY_NAMES if known.index.content == "names" else ranked
         for url, value in _positive(known.index.urls, worth).items():
             scores[url] = max(value, scores.get(url, 0.0))
-        changed.update(known.index.changed)
-    return MapPages(links, scores, changed)
+        found.changed.update(known.index.changed)
+    return found
 
 
 def _reread(

@@ -19,7 +19,6 @@ from webrag.orchestration.confidence import (
 from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.judge import Judgement, judged
 from webrag.orchestration.links.rules import (
-    STANDS_OUT,
     FailureKind,
     Frontier,
     LinkScope,
@@ -352,8 +351,7 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.note_degraded(frontier.degraded)
     state.warn(*frontier.refused)
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
-    stands_out = any(each.score >= STANDS_OUT for each in frontier.candidates)
-    if state.confidence < MEDIUM and not stands_out:
+    if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
     return frontier.reaching(weakest_followed(least_confidence, state.seconds_per_page))
 
