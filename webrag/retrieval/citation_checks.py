@@ -49,13 +49,16 @@ class Finding(FrozenModel):
     """What one version of a page holds of a quotation.
 
     Attributes:
-        state: As in `QuoteMatch`; or `not_stored` the corpus lacks the page, `gone` the site says
+        state: `exact` the version holds it verbatim, at the place named if one was; `moved`
+            verbatim, but elsewhere; `reformatted` the same words with other white space, markup or
+            typographic signs; `changed` only a similar passage was found; `absent` not even that;
+            `not_stored` the corpus lacks the page, `gone` the site says
             that the page does not exist, `unreachable` the live page could not be read,
             `unchecked` it was not asked for or time ran out.
         text: What the version holds where the quotation should be; None when nothing like it.
         char_start: Where that begins in the version's text.
         char_end: Where it ends.
-        similarity: Share of words in common, [0, 1].
+        similarity: Share of words in common, [0, 1]; 1.0 for the first three states.
         reason: Why the version could not be read.
         seen_at: When the site delivered or confirmed the version.
     """

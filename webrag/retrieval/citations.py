@@ -5,10 +5,8 @@ from itertools import takewhile
 from urllib.parse import quote
 
 from webrag.ingestion.git.address import is_git, parse_git, web_link
-from webrag.retrieval.markup import plain_span, plain_text
+from webrag.retrieval.markup import plain_span
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
-
-__all__ = ["extract_citation", "passage_link", "plain_text"]
 
 _LINE = re.compile(r"L(\d+)")
 # A long text is named by its first and last words, which survive a difference in between.
@@ -74,12 +72,7 @@ def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
 
 
 def cited_line(chunk: RetrievedChunk, offset: int) -> int | None:
-    """The line of its file that a place in a chunk stands in, from 1; None where there is none.
-
-    Args:
-        chunk: A chunk of the file.
-        offset: A place in the page's markdown, inside the chunk.
-    """
+    """The line of its file that a place in a chunk stands in, from 1; None where there is none."""
     before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
     found = _LINE.fullmatch(before[-1].fragment) if before else None
     if found is None:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from webrag.argument_checks import LEAST_READ_TOKENS, check_text, checked_count, shown_value
 from webrag.concurrency import in_background
 from webrag.corpus.pages import Corpus
 from webrag.corpus.texts import PageText, read_page, read_passage
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
 from webrag.postgres.database import Database
 from webrag.retrieval.markup import plain_text
@@ -36,7 +35,7 @@ _MOST_CHARS_PER_TOKEN: Final = 12
 _GIVEN_UP_SHARE: Final = 0.3
 
 
-class Heading(BaseModel):
+class Heading(FrozenModel):
     """A heading of a stored page.
 
     Attributes:
@@ -45,14 +44,12 @@ class Heading(BaseModel):
         char_start: Offset of its line.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     level: int
     text: str
     char_start: int
 
 
-class PageExcerpt(BaseModel):
+class PageExcerpt(FrozenModel):
     """Part of a stored page.
 
     Attributes:
@@ -61,8 +58,6 @@ class PageExcerpt(BaseModel):
         headings: All headings of the page, in order; of a page with thousands the first.
         note: What a reader must know of the place, a sentence; empty when there is nothing.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     page: PageText
     text: str

@@ -9,9 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
@@ -27,12 +24,11 @@ from webrag.retrieval.citation_checks import (
     Citation,
     CitationCheck,
     Finding,
+    FindingState,
     check_citation,
     quoted_place,
 )
 from webrag.retrieval.word_matches import matching_runs
-
-MatchState = Literal["exact", "moved", "reformatted", "changed", "absent"]
 
 # Two sentences about one thing share about half of their words; a corrected one shares more.
 _LEAST_SIMILARITY = 0.6
@@ -56,27 +52,7 @@ _TYPOGRAPHY = str.maketrans(
 )
 
 
-class QuoteMatch(BaseModel):
-    """Where, and how well, a text holds a quotation.
-
-    Attributes:
-        state: `exact` the text holds it verbatim, at the place named if one was; `moved` verbatim,
-            but elsewhere; `reformatted` the same words with other white space, markup or
-            typographic signs; `changed` only a similar passage was found; `absent` not even that.
-        text: What the text holds there, `text[char_start:char_end]`; None when absent.
-        similarity: Share of words in common, [0, 1]; 1.0 unless changed or absent.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    state: MatchState
-    text: str | None = None
-    char_start: int | None = None
-    char_end: int | None = None
-    similarity: float = 1.0
-
-
-def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> QuoteMatch:
+def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Finding:
     """The best match of a quotation; of several verbatim ones that at its place, else the nearest.
 
     Linear in the length of the text, in time and memory, and never more than quadratic in the
@@ -98,15 +74,15 @@ def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Q
         return _match("reformatted", text, span)
     similar = _most_similar(text, quote)
     if similar is None or similar[1] < _LEAST_SIMILARITY:
-        return QuoteMatch(state="absent", similarity=similar[1] if similar else 0.0)
+        return Finding(state="absent", similarity=similar[1] if similar else 0.0)
     return _match("changed", text, similar[0], similar[1])
 
 
 def _match(
-    state: MatchState, text: str, span: tuple[int, int], similarity: float = 1.0
-) -> QuoteMatch:
+    state: FindingState, text: str, span: tuple[int, int], similarity: float = 1.0
+) -> Finding:
     start, end = span
-    return QuoteMatch(
+    return Finding(
         state=state,
         text=text[start:end],
         char_start=start,
@@ -267,8 +243,12 @@ class Verifier:
             StorageError: The database failed.
         """
         claims = [await self._claim(citation) for citation in citations]
-        stored = {url: await self._stored(url) for url in {claim.url: None for claim in claims}}
-        claims = [await _with_stored(claim, stored[claim.url]) for claim in claims]
+        texts = {url: await self._stored(url) for url in {claim.url: None for claim in claims}}
+        for place, claim in enumerate(claims):
+            if (stored := texts[claim.url]) is not None:
+                page, markdown = stored
+                found = await _found(claim, markdown, page.fetched_at)
+                claims[place] = replace(claim, page=page, stored=found, markdown=markdown)
         fetched = await self._fetched(claims, deadline_s) if live else None
         checks: list[CitationCheck] = []
         for claim in claims:
@@ -333,14 +313,6 @@ class Verifier:
         return outcomes
 
 
-async def _with_stored(claim: _Claim, stored: _Stored | None) -> _Claim:
-    if stored is None:
-        return claim
-    page, markdown = stored
-    found = await _found(claim, markdown, page.fetched_at)
-    return replace(claim, page=page, stored=found, markdown=markdown)
-
-
 async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
     if fetched is None:
         return _check(claim, Finding(state="unchecked", reason="The live page was not asked for."))
@@ -359,7 +331,7 @@ async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
 async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:
     # A page may have megabytes; the event loop must not wait for the comparison.
     match = await in_background(find_quote, text, claim.citation.quote, claim.place)
-    return Finding(seen_at=seen_at, **match.model_dump())
+    return match.model_copy(update={"seen_at": seen_at})
 
 
 def _check(claim: _Claim, live: Finding) -> CitationCheck:

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from webrag.frozen import FrozenModel
-from webrag.retrieval.citations import passage_link, plain_text
-from webrag.retrieval.verification import QuoteMatch, find_quote
+from webrag.retrieval.citation_checks import Finding
+from webrag.retrieval.citations import passage_link
+from webrag.retrieval.markup import plain_text
+from webrag.retrieval.verification import find_quote
 from webrag.retrieval.word_matches import WordChange, word_changes
 
 ChangeKind = Literal["added", "removed", "reworded"]
@@ -129,8 +131,8 @@ def _passage(url: str, text: str, start: int, end: int) -> VersionPassage:
     return VersionPassage(url=url, text=quoted, char_start=start, char_end=end, link=link)
 
 
-def _best_match(quote: str, texts: Mapping[str, str]) -> tuple[QuoteMatch | None, str]:
-    best: QuoteMatch | None = None
+def _best_match(quote: str, texts: Mapping[str, str]) -> tuple[Finding | None, str]:
+    best: Finding | None = None
     best_url = ""
     for url, text in texts.items():
         match = find_quote(text, quote)
@@ -142,7 +144,7 @@ def _best_match(quote: str, texts: Mapping[str, str]) -> tuple[QuoteMatch | None
 
 
 def _counterpart(
-    match: QuoteMatch | None, url: str, texts: Mapping[str, str]
+    match: Finding | None, url: str, texts: Mapping[str, str]
 ) -> VersionPassage | None:
     """The whole paragraph that says the same in other words."""
     if match is None or match.char_start is None or match.char_end is None:
