@@ -49,7 +49,7 @@ from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
 from webrag.postgres.database import Database, lift_timeouts
 from webrag.postgres.execution import Statement
-from webrag.retrieval.chunk_search import SearchRows, VariantQuery, search_chunks
+from webrag.retrieval.chunk_search import SearchRows, SearchText, search_chunks
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import Queries
@@ -400,7 +400,7 @@ class Lab:
         question = [int(term[1:]) for term in terms]
 
         async def search(connection: Any) -> SearchRows:
-            variants = [VariantQuery(terms, vector)]
+            variants = [SearchText("", tuple(terms), vector)]
             config = RetrievalConfig()
             return await search_chunks(
                 connection, self.queries, config, variants, budget=8_000, limit=80

@@ -10,6 +10,8 @@ from llama_index.postprocessor.webrag.selection import depth_weight
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+from webrag.ingestion.characters import storable
+from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
     ChildScores,
     CorpusTotals,
@@ -42,22 +44,36 @@ _FIRST_COSINE = 6
 # scored under every wording.
 _ADDED_SHARE = 0.5
 
+# What a question may cost: the later words of a pasted page change little, and embedding services
+# limit their input.
+_MAX_QUERY_CHARS = 8_000
+_MAX_TERMS = 64
+
 T = TypeVar("T")
 
 _Connection = AsyncConnection[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class VariantQuery:
-    """The question, or another wording of it, in the forms a search needs.
+class SearchText:
+    """A question or another wording of it, within limits.
 
     Attributes:
+        text: No NUL, no half of a surrogate pair.
         terms: Distinct index terms.
-        vector: Its embedding; all zeros when it has no meaning the model knows.
+        vector: Its embedding; empty until it is made, all zeros when it has no meaning the model
+            knows.
     """
 
-    terms: Sequence[str]
-    vector: Sequence[float]
+    text: str
+    terms: tuple[str, ...]
+    vector: Sequence[float] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "SearchText":
+        """What is searched for when somebody gives a text; it may be empty."""
+        kept = storable(text.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
+        return cls(kept, tuple(query_terms(kept)[:_MAX_TERMS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +101,9 @@ class SearchRows:
 async def read_everything(
     connection: _Connection, queries: Queries, budget: int, *, most: int | None = None
 ) -> SearchRows | None:
-    """Read every parent in reading order, as many whole pages as the budget allows, nearest first.
+    """Read the parents of as many whole pages as the budget allows, in reading order.
 
-    Args:
-        connection: In a snapshot.
-        queries: Statements for the scope.
-        budget: Tokens of parents at most.
-        most: Nothing is read, and None given, where the pages in scope have more tokens.
+    None where the pages in scope have more than `most` tokens.
     """
     totals = totals_of(await queries.totals().fetch(connection))
     if most is not None and totals.tokens > most:
@@ -110,7 +122,7 @@ async def search_chunks(
     connection: _Connection,
     queries: Queries,
     config: RetrievalConfig,
-    variants: Sequence[VariantQuery],
+    variants: Sequence[SearchText],
     *,
     budget: int,
     limit: int,
@@ -127,11 +139,12 @@ async def search_chunks(
         limit: Children taken from each leg, and kept after fusion.
     """
     totals, legs = await _both_legs(connection, queries, config, variants=variants, limit=limit)
-    idf = tuple(leg.words.idf for leg in legs)
+    words = [each for each, _ in legs]
+    idf = tuple(each.idf for each in words)
     found_keys = []
-    for leg in legs:
-        by_words = await best_by_words(connection, queries, leg.words.children, limit)
-        found_keys.append(dict.fromkeys([*by_words, *leg.nearest]))
+    for scores, nearest in legs:
+        by_words = await best_by_words(connection, queries, scores.children, limit)
+        found_keys.append(dict.fromkeys([*by_words, *nearest]))
     keys = list(dict.fromkeys(key for each in found_keys for key in each))
     if not keys:
         return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
@@ -139,7 +152,6 @@ async def search_chunks(
     rows = await queries.candidates(
         [split_key(key) for key in keys], [each.vector for each in variants]
     ).fetch(connection)
-    words = [leg.words for leg in legs]
     candidates = _question_candidates(rows, found_keys[0], words[0], config)
     own: list[Candidate] = candidates[:limit]
     extra: list[Candidate] = []
@@ -183,23 +195,18 @@ def _hits(
     return [hit for hit in grouped if hit.parent_id in named] + added, is_trimmed
 
 
-@dataclass(frozen=True, slots=True)
-class _Legs:
-    """What both legs say of one wording: BM25, and the keys of the nearest chunks."""
-
-    words: WordScores
-    nearest: list[int]
-
-
 async def _both_legs(
     connection: _Connection,
     queries: Queries,
     config: RetrievalConfig,
     *,
-    variants: Sequence[VariantQuery],
+    variants: Sequence[SearchText],
     limit: int,
-) -> tuple[CorpusTotals, list[_Legs]]:
-    """Size of the scope, and both legs of each wording, in one round trip if it can."""
+) -> tuple[CorpusTotals, list[tuple[WordScores, list[int]]]]:
+    """Size of the scope, and of each wording BM25 and the nearest chunks' keys.
+
+    In one round trip if it can.
+    """
     few = config.exact_scan_limit
     terms = list(dict.fromkeys(term for each in variants for term in each.terms))
     vectors = [each.vector for each in variants if any(each.vector)]
@@ -221,7 +228,7 @@ async def _both_legs(
     by_vector = iter(nearest)
     postings = blocks.with_rows(block_rows, later_rows)
     legs = [
-        _Legs(
+        (
             score_words(each.terms, postings, totals),
             [child_key(*row[:2]) for row in next(by_vector)] if any(each.vector) else [],
         )

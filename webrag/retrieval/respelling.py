@@ -79,13 +79,6 @@ async def find_compounds(
 ) -> dict[str, str]:
     """Compounds that the pages write otherwise: in two words, or two words as one.
 
-    Args:
-        connection: In a snapshot.
-        queries: Statements for the scope.
-        words: Those without a likely spelling.
-        pairs: From `find_doubts`.
-        chunks: From `find_spellings`.
-
     Returns:
         What the question has, and what the pages have in its place.
     """

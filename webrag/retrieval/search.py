@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from llama_index.node_parser.webrag import LOSSY_FLAGS
@@ -15,9 +15,7 @@ from webrag.argument_checks import check_choice
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
-from webrag.ingestion.characters import storable
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
-from webrag.lexical.analysis import query_terms
 from webrag.lexical.spelling import respelled
 from webrag.postgres.database import Database
 from webrag.retrieval.aggregation import (
@@ -28,13 +26,13 @@ from webrag.retrieval.aggregation import (
 )
 from webrag.retrieval.chunk_search import (
     SearchRows,
-    VariantQuery,
+    SearchText,
     parents_of,
     read_everything,
     search_chunks,
 )
 from webrag.retrieval.conditions import Scope
-from webrag.retrieval.editions import VersionChoice, read_choice
+from webrag.retrieval.editions import read_choice
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import (
     RETRIEVAL_MODES,
@@ -65,30 +63,6 @@ T = TypeVar("T")
 
 _Connection = AsyncConnection[Any]
 
-# What a question may cost: the later words of a pasted page change little, and embedding services
-# limit their input.
-_MAX_QUERY_CHARS = 8_000
-_MAX_TERMS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class SearchText:
-    """A question or another wording of it, within limits.
-
-    Attributes:
-        text: No NUL, no half of a surrogate pair.
-        terms: Distinct index terms.
-    """
-
-    text: str
-    terms: tuple[str, ...]
-
-    @classmethod
-    def of(cls, text: str) -> "SearchText":
-        """What is searched for when somebody gives a text; it may be empty."""
-        kept = storable(text.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
-        return cls(kept, tuple(query_terms(kept)[:_MAX_TERMS]))
-
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
@@ -117,16 +91,6 @@ class RetrievalRequest:
     started: float
     version_notes: Mapping[str, str] = field(default_factory=dict)
     also_searched: Mapping[str, str] = field(default_factory=dict)
-
-    def among(self, filters: SearchFilters, choice: VersionChoice) -> "RetrievalRequest":
-        """The same for chosen versions of what the filters leave."""
-        queries = self.queries.of(Scope.of(filters, choice.pages, choice.left_out))
-        return replace(self, queries=queries, version_notes=choice.notes)
-
-    def respelled(self, replacements: Mapping[str, str]) -> "RetrievalRequest":
-        """The same with words of the question replaced."""
-        question = SearchText.of(respelled(self.question.text, replacements))
-        return replace(self, question=question, also_searched=replacements)
 
 
 class Searcher:
@@ -212,16 +176,18 @@ class Searcher:
     async def _retrieved(
         self, request: RetrievalRequest, filters: SearchFilters, similarity_floor: float | None
     ) -> RetrievalResult:
-        prepared = await self._read(lambda connection: _prepared(connection, request, filters))
-        if prepared.whole is not None:
-            return whole_result(prepared.whole, prepared.request)
-        request = await self._respelled(prepared.request, prepared.doubts)
+        request, whole, doubts = await self._read(
+            lambda connection: _prepared(connection, request, filters)
+        )
+        if whole is not None:
+            return whole_result(whole, request)
+        request = await self._respelled(request, doubts)
         started = time.perf_counter()
         texts = [request.question, *request.wordings]
         vectors = await all_of(self._embedder.embed_query(each.text) for each in texts)
         embed_ms = (time.perf_counter() - started) * 1000
         variants = [
-            VariantQuery(each.terms, vector.tolist())
+            replace(each, vector=vector.tolist())
             for each, vector in zip(texts, vectors, strict=True)
         ]
         config = self._config
@@ -264,10 +230,10 @@ class Searcher:
             StorageError: The database failed.
         """
         request = self._checked(query, filters, mode, context_budget=context_budget)
-        prepared = await self._read(
+        request, whole, _ = await self._read(
             lambda connection: _prepared(connection, request, filters, is_searched=False)
         )
-        return None if prepared.whole is None else whole_result(prepared.whole, prepared.request)
+        return None if whole is None else whole_result(whole, request)
 
     async def chunks_at(
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
@@ -335,7 +301,8 @@ class Searcher:
         found |= await self._read(
             lambda connection: find_compounds(connection, queries, others, doubts.pairs, chunks)
         )
-        return request.respelled(found)
+        question = SearchText.of(respelled(request.question.text, found))
+        return replace(request, question=question, also_searched=found)
 
     async def _read(self, work: Callable[[_Connection], Awaitable[T]]) -> T:
         return await self._database.run(work, snapshot=True)
@@ -354,46 +321,32 @@ def _nothing_is_common(word: str) -> bool:
     return False
 
 
-class _Prepared(NamedTuple):
-    """What is read before a search.
-
-    Attributes:
-        request: For the versions that are searched.
-        whole: Everything in scope, where that is what the request wants.
-        doubts: Words of the question that the searched pages lack.
-    """
-
-    request: RetrievalRequest
-    whole: SearchRows | None = None
-    doubts: Doubts = Doubts({}, ())
-
-
 async def _prepared(
     connection: _Connection,
     request: RetrievalRequest,
     filters: SearchFilters,
     *,
     is_searched: bool = True,
-) -> _Prepared:
+) -> tuple[RetrievalRequest, SearchRows | None, Doubts]:
     """Read which versions the filters mean, then everything in scope or what is to be respelled.
 
-    Args:
-        connection: In a snapshot.
-        request: For every version of a library.
-        filters: What may be returned.
-        is_searched: The question is searched for where not everything is read.
+    Returns:
+        The request for the versions that are searched; everything in scope, where that is what
+        it wants; words of the question that the searched pages lack.
     """
     collection = request.queries.collection
-    request = request.among(filters, await read_choice(connection, collection, filters))
+    choice = await read_choice(connection, collection, filters)
+    scope = Scope.of(filters, choice.pages, choice.left_out)
+    request = replace(request, queries=Queries(collection, scope), version_notes=choice.notes)
+    nothing = Doubts({}, ())
     if request.mode != "chunk":
         most = request.threshold if request.mode == "auto" else None
         whole = await read_everything(connection, request.queries, request.budget, most=most)
         if whole is not None:
-            return _Prepared(request, whole)
+            return request, whole, nothing
     if not is_searched:
-        return _Prepared(request)
-    doubts = await find_doubts(connection, request.queries, request.question.text)
-    return _Prepared(request, doubts=doubts)
+        return request, None, nothing
+    return request, None, await find_doubts(connection, request.queries, request.question.text)
 
 
 def whole_result(found: SearchRows, request: RetrievalRequest) -> RetrievalResult:
@@ -416,13 +369,7 @@ def matched_result(
     request: RetrievalRequest,
     embed_ms: float,
 ) -> RetrievalResult:
-    """The parents that matched, grouped by page, each with its matching children.
-
-    Args:
-        found: What was read.
-        request: What was asked.
-        embed_ms: Time that the embedding of the question and its wordings took.
-    """
+    """The parents that matched, grouped by page, each with its matching children."""
     as_of = request.queries.scope.as_of
     wordings = zip(request.wordings, found.wording_idf, strict=True)
     chunks = in_reading_order(
