@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from webrag.concurrency import ended
 from webrag.corpus.models import AcquiredPage, StoredPage
@@ -26,7 +26,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import is_file, is_local, page_address
 from webrag.ingestion.fetch_context import PageLimitError, PageMeter, Relay, current_meter
-from webrag.ingestion.models import FetchedPage, NormalizedDocument, NotModified, Validators
+from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.versions import Edition, edition_of
 
 if TYPE_CHECKING:
@@ -40,18 +40,9 @@ _LONGEST_S = 1e9  # thirty years, well within what a date can hold
 AdmitPage = Callable[[str], bool]
 
 
-class IndexPage(Protocol):
-    """What `Indexer.index` does."""
-
-    async def __call__(self, document: NormalizedDocument, *, depth: int) -> AcquiredPage:
-        """Store a page, cut and embedded."""
-
-
-class ConvertPage(Protocol):
-    """What `PageWorkers.convert` does."""
-
-    async def __call__(self, page: FetchedPage, known: str | None) -> NormalizedDocument:
-        """Convert a page, and cut it unless its text has the hash `known`."""
+# As `Indexer.index` and `PageWorkers.convert`.
+IndexPage = Callable[..., Awaitable[AcquiredPage]]
+ConvertPage = Callable[..., Awaitable[NormalizedDocument]]
 
 
 class PageNotAdmittedError(FetchError):
@@ -68,13 +59,6 @@ class _Request(NamedTuple):
     fresh: bool
     version: str
     folder: str
-
-
-class _Key(NamedTuple):
-    loop: int
-    request: _Request
-    # What one caller may not ask for must not fail another's page, nor be charged to another.
-    meter: PageMeter | None
 
 
 class _Flight:
@@ -122,7 +106,9 @@ class PageAcquirer:
         self._recrawl_after_s = recrawl_after_s
         self._prepare = prepare
         self._convert = convert
-        self._flights: dict[_Key, _Flight] = {}
+        # By event loop, too; and what one caller may not ask for must not fail another's page, nor
+        # be charged to another.
+        self._flights: dict[tuple[int, _Request, PageMeter | None], _Flight] = {}
 
     async def acquire(
         self,
@@ -208,7 +194,7 @@ class PageAcquirer:
     async def _shared(
         self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
     ) -> AcquiredPage:
-        key = _Key(id(asyncio.get_running_loop()), request, current_meter())
+        key = (id(asyncio.get_running_loop()), request, current_meter())
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth, on_fetched))
@@ -266,7 +252,8 @@ class PageAcquirer:
                 validators=_validators(stored, url),
                 fresh=request.fresh,
                 on_fetched=on_fetched,
-                convert=self._converter(stored),
+                convert=self._convert
+                and partial(self._convert, known=stored and stored.content_hash),
             )
         except FetchError as error:
             if stored is not None and not request.refresh and _is_refused_file(error):
@@ -283,11 +270,6 @@ class PageAcquirer:
             raise FetchError("The site says that an unknown page has not changed.", url=url)
         await self._corpus.touch(stored.url, answer.fetched_at)
         return stored.acquired(url, "unchanged")
-
-    def _converter(self, stored: StoredPage | None) -> Callable[..., Any] | None:
-        if self._convert is None:
-            return None
-        return partial(self._convert, known=None if stored is None else stored.content_hash)
 
     async def _index(
         self, document: NormalizedDocument, request: _Request, depth: int

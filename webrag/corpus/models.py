@@ -29,11 +29,7 @@ class ChunkImage(FrozenModel):
 
 
 def images_of(given: object) -> tuple[ChunkImage, ...]:
-    """Read the images that metadata of a node describe, leaving out what describes none.
-
-    Args:
-        given: What a node of any parser has under `images`.
-    """
+    """Read the images that metadata of a node describe, leaving out what describes none."""
     if not isinstance(given, list | tuple):
         return ()
     return tuple(
@@ -128,20 +124,13 @@ class StoredPage(FrozenModel):
         chunks_embedded: int = 0,
     ) -> "AcquiredPage":
         """How the page was acquired."""
+        own = AcquiredPage.model_fields.keys() & type(self).model_fields.keys()
+        told = {name: getattr(self, name) for name in own} | {
+            "requested_url": requested_url,
+            "version": None if self.edition is None else self.edition.version,
+        }
         return AcquiredPage(
-            url=self.url,
-            requested_url=requested_url,
-            page_id=self.page_id,
-            title=self.title,
-            outcome=outcome,
-            depth=self.depth,
-            chunk_count=self.chunk_count,
-            chunks_added=chunks_added,
-            chunks_embedded=chunks_embedded,
-            token_count=self.token_count,
-            source=self.source,
-            version=None if self.edition is None else self.edition.version,
-            with_login=self.with_login,
+            **told, outcome=outcome, chunks_added=chunks_added, chunks_embedded=chunks_embedded
         )
 
 
