@@ -3,7 +3,6 @@
 import asyncio
 import importlib.util
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -32,23 +31,8 @@ select (select extversion from pg_extension where extname = 'vector'),
 """
 
 
-@dataclass(frozen=True)
-class ServerInfo:
-    """What was found out about the server.
-
-    Attributes:
-        version: For example `18.4`.
-        pgvector: For example `0.8.5`.
-        extension_schema: Schema that holds pgvector's types and operators.
-    """
-
-    version: str
-    pgvector: str
-    extension_schema: str
-
-
-def prepare_server(connection: psycopg.Connection[TupleRow]) -> ServerInfo:
-    """Check the server and create the extension `vector` where it is missing and allowed.
+def prepare_server(connection: psycopg.Connection[TupleRow]) -> str:
+    """Check the server, create the extension `vector` where it is missing, and give its version.
 
     Raises:
         ConfigurationError: The server is too old, not UTF-8, or lacks pgvector.
@@ -66,17 +50,12 @@ def prepare_server(connection: psycopg.Connection[TupleRow]) -> ServerInfo:
             f"The database is encoded as {encoding}; WebRAG needs UTF8.",
             hint="Create one with `CREATE DATABASE webrag ENCODING 'UTF8' TEMPLATE template0`.",
         )
-    pgvector = _require_pgvector(connection)
-    row = connection.execute(
-        "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
-        " where e.extname = 'vector'"
-    ).fetchone()
-    assert row is not None
+    _require_pgvector(connection)
     connection.commit()
-    return ServerInfo(version.split()[0], pgvector, row[0])
+    return version.split()[0]
 
 
-def _require_pgvector(connection: psycopg.Connection[TupleRow]) -> str:
+def _require_pgvector(connection: psycopg.Connection[TupleRow]) -> None:
     installed, available = _extension_versions(connection)
     if installed is None and available is None:
         raise ConfigurationError(
@@ -94,7 +73,6 @@ def _require_pgvector(connection: psycopg.Connection[TupleRow]) -> str:
             if updatable
             else "An administrator must install the package pgvector 0.8 or newer.",
         )
-    return installed
 
 
 def _create_extension(connection: psycopg.Connection[TupleRow]) -> None:
@@ -142,19 +120,19 @@ class Server:
         self._data_dir = config.data_dir
         self._external = None if config.url is None else checked_dsn(config.url)
         self._embedded: EmbeddedPostgres | None = None
-        self._info: ServerInfo | None = None
+        self._version: str | None = None
         self._mutex = threading.RLock()
 
     @property
     def description(self) -> str:
         """For example `embedded PostgreSQL 18.4`; without the version before the first use."""
         kind = "external" if self._external is not None else "embedded"
-        return f"{kind} PostgreSQL {self._info.version}" if self._info else f"{kind} PostgreSQL"
+        return f"{kind} PostgreSQL {self._version}" if self._version else f"{kind} PostgreSQL"
 
     @property
     def is_open(self) -> bool:
         """Whether it has been checked, and not given up since."""
-        return self._info is not None
+        return self._version is not None
 
     @property
     def embedded_folder(self) -> "Path | None":
@@ -180,13 +158,13 @@ class Server:
             ConfigurationError: The server is too old or lacks pgvector.
         """
         with self._mutex:
-            if self._info is None:
+            if self._version is None:
                 self.conninfo(check=True)
 
     def release(self) -> None:
         """Give an embedded server up; it stops when no other process uses it. Blocks."""
         with self._mutex:
-            self._info = None
+            self._version = None
             if self._embedded is not None:
                 self._embedded.release()
 
@@ -204,7 +182,7 @@ class Server:
                 started = server.ensure()
                 conninfo = server.conninfo
             if check or started:
-                self._info = self._prepare(conninfo)
+                self._version = self._prepare(conninfo)
             return conninfo
 
     async def conninfo_async(self) -> str:
@@ -213,7 +191,7 @@ class Server:
             return self._external
         return await asyncio.to_thread(self.conninfo)
 
-    def _prepare(self, conninfo: str) -> ServerInfo:
+    def _prepare(self, conninfo: str) -> str:
         try:
             with psycopg.connect(conninfo, **self.connect_kwargs) as connection:
                 return prepare_server(connection)
