@@ -19,7 +19,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from llama_index.postprocessor.webrag.rerank_features import FeatureExtractor, Passage, Question
 from numpy.typing import NDArray
 
-from webrag.corpus.rows import child_row
+from webrag.corpus.rows import child_row, fields_of
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.ingestion.extract import extract
 from webrag.ingestion.http.decode import decode
@@ -164,7 +164,7 @@ def children_of(number: int, page: Page, parents: dict[str, str]) -> Iterable[tu
     parents |= {n.node_id: n.get_content() for n in nodes if n.metadata["chunk_level"] == "parent"}
     leaves = [node for node in nodes if node.metadata["chunk_level"] == "child"]
     for ordinal, node in enumerate(leaves):
-        row = child_row(node, ordinal)
+        row = child_row(fields_of(node), ordinal)
         headings = tuple(node.metadata.get("heading_path") or ())
         parent = node.parent_node.node_id if node.parent_node else node.node_id
         yield Child(number, parent, row.text, row.text_hash, page.title, headings), row.indexed_text

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
-from webrag.corpus.schema import read_meta, table
+from webrag.corpus.schema import compose, read_meta, table
 from webrag.corpus.tables import LOADING_KEY, VECTOR_INDEX, vector_index_statement
 from webrag.errors import StorageError
 from webrag.postgres.database import Database, lift_timeouts
@@ -48,16 +48,20 @@ async def _defer_index(connection: _Connection, collection: str, coming: int) ->
     await connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
     stored = await fetch(
         connection,
-        _compose(collection, "select count(*) from (select from {children} limit %s) stored"),
+        compose(collection, "select count(*) from (select from {data_children} limit %s) stored"),
         (coming + 1,),
     )
     if stored[0][0] > coming:
         return False
     await connection.execute(
-        _compose(collection, "insert into {meta} values (%s, %s) on conflict (key) do nothing"),
+        compose(
+            collection, "insert into {corpus_meta} values (%s, %s) on conflict (key) do nothing"
+        ),
         (LOADING_KEY, Jsonb(True)),
     )
-    await connection.execute(_compose(collection, "drop index if exists {index}"))
+    await connection.execute(
+        compose(collection, "drop index if exists {index}", index=table(collection, VECTOR_INDEX))
+    )
     return True
 
 
@@ -87,17 +91,17 @@ async def _build_index(connection: _Connection, collection: str) -> bool:
     await lift_timeouts(connection)
     removed = await fetch(
         connection,
-        _compose(collection, "delete from {meta} where key = %s returning key"),
+        compose(collection, "delete from {corpus_meta} where key = %s returning key"),
         (LOADING_KEY,),
     )
     if not removed:
         return False
     size = await fetch(
         connection,
-        _compose(
+        compose(
             collection,
-            "select (select value::int from {meta} where key = 'embedding_dimensions'),"
-            " (select count(*) from {children})",
+            "select (select value::int from {corpus_meta} where key = 'embedding_dimensions'),"
+            " (select count(*) from {data_children})",
         ),
     )
     dimensions, rows = size[0]
@@ -107,8 +111,9 @@ async def _build_index(connection: _Connection, collection: str) -> bool:
     )
     await connection.execute(vector_index_statement(collection, dimensions))
     # The planner learns of the rows now, not when the autovacuum comes by.
-    for name in ("data_children", "postings", "documents", "parents"):
-        await connection.execute(sql.SQL("analyze {}").format(table(collection, name)))
+    await connection.execute(
+        compose(collection, "analyze {data_children}, {postings}, {documents}, {parents}")
+    )
     return True
 
 
@@ -221,11 +226,3 @@ def _build_memory(rows: int, dimensions: int) -> str:
 
 def _lock_key(collection: str) -> tuple[str, int]:
     return f"load {collection}", _LOCK_SEED
-
-
-def _compose(collection: str, statement: str) -> sql.Composed:
-    return sql.SQL(statement).format(
-        children=table(collection, "data_children"),
-        index=table(collection, VECTOR_INDEX),
-        meta=table(collection, "corpus_meta"),
-    )

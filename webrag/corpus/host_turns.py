@@ -9,10 +9,11 @@ from typing import Any, Final
 import psycopg
 from psycopg import AsyncConnection, sql
 
-from webrag.corpus.schema import HOSTS_SCHEMA, table
+from webrag.corpus.schema import HOSTS_SCHEMA, compose, select, table
 from webrag.ingestion.characters import storable
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Database
+from webrag.postgres.execution import fetch
 
 _Connection = AsyncConnection[Any]
 
@@ -75,7 +76,9 @@ delete from {robots_files} where origin in (
 
 _MAKE_SCHEMA: Final = "create schema if not exists {schema}"
 
-_MAKE_HOSTS: Final = "create table if not exists {schema}.host_turns (like {own} including all)"
+_MAKE_HOSTS: Final = (
+    "create table if not exists {schema}.host_turns (like {host_turns} including all)"
+)
 
 # Whether the user may use the table of all collections; no row where there is none.
 _MAY_USE: Final = """
@@ -130,11 +133,10 @@ class HostTurns:
         }
 
         async def work(connection: _Connection) -> float | None:
-            begun = await connection.execute(self._sql(_BEGIN), values)
-            if await begun.fetchone() is not None:
+            if await fetch(connection, self._sql(_BEGIN), values):
                 return None
-            row = await (await connection.execute(self._sql(_WAIT), values)).fetchone()
-            return float(row[0]) if row else 0.0
+            waits = await fetch(connection, self._sql(_WAIT), values)
+            return float(waits[0][0]) if waits else 0.0
 
         await self._find_hosts()
         await self._forget_stale()
@@ -174,9 +176,18 @@ class HostTurns:
             try:
                 answer = await ask()
             except BaseException:
-                await asyncio.shield(self._forget_asking(origin))
+                await asyncio.shield(
+                    self._execute(
+                        "update {robots_files} set asking_until = null where origin = %s",
+                        (origin,),
+                    )
+                )
                 raise
-            await self._store_robots(origin, answer)
+            await self._execute(
+                "update {robots_files} set fetched_at = now(), body = %s, failure = %s,"
+                " asking_until = null where origin = %s",
+                (storable(answer.text), answer.failure, origin),
+            )
             return answer
         return known
 
@@ -193,19 +204,17 @@ class HostTurns:
         if await self._may_use(connection) is None:
             try:
                 async with connection.transaction():
-                    await connection.execute(self._made(_MAKE_SCHEMA))
-                    await connection.execute(self._made(_MAKE_HOSTS))
+                    for text in (_MAKE_SCHEMA, _MAKE_HOSTS):
+                        await connection.execute(
+                            compose(collection, text, schema=sql.Identifier(HOSTS_SCHEMA))
+                        )
             except psycopg.errors.InsufficientPrivilege:
                 return collection
         return HOSTS_SCHEMA if await self._may_use(connection) else collection
 
     async def _may_use(self, connection: _Connection) -> bool | None:
-        row = await (await connection.execute(_MAY_USE, (HOSTS_SCHEMA,))).fetchone()
-        return None if row is None else bool(row[0])
-
-    def _made(self, text: str) -> sql.Composed:
-        own = table(self._database.config.collection, "host_turns")
-        return sql.SQL(text).format(schema=sql.Identifier(HOSTS_SCHEMA), own=own)
+        rows = await fetch(connection, _MAY_USE, (HOSTS_SCHEMA,))
+        return bool(rows[0][0]) if rows else None
 
     async def _forget_stale(self) -> None:
         """Delete what no process can need any more, at the first turn and now and then."""
@@ -221,15 +230,8 @@ class HostTurns:
             "select body, failure from {robots_files} r where origin = %s and fetched_at > now() - "
             + _KEPT
         )
-
-        async def work(connection: _Connection) -> RobotsAnswer | None:
-            cursor = await connection.execute(
-                self._sql(statement), (origin, KEPT_S, FAILURE_KEPT_S)
-            )
-            row = await cursor.fetchone()
-            return None if row is None else RobotsAnswer(row[0] or "", row[1])
-
-        return await self._database.run(work)
+        rows = await select(self._database, statement, (origin, KEPT_S, FAILURE_KEPT_S))
+        return RobotsAnswer(rows[0][0] or "", rows[0][1]) if rows else None
 
     async def _may_ask(self, origin: str) -> bool:
         return await self._execute(
@@ -240,18 +242,6 @@ class HostTurns:
             # Another one may have got it since this one looked.
             " and (r.fetched_at is null or r.fetched_at <= now() - " + _KEPT + ")",
             (origin, _ASKING_S, KEPT_S, FAILURE_KEPT_S),
-        )
-
-    async def _store_robots(self, origin: str, answer: RobotsAnswer) -> None:
-        await self._execute(
-            "update {robots_files} set fetched_at = now(), body = %s, failure = %s,"
-            " asking_until = null where origin = %s",
-            (storable(answer.text), answer.failure, origin),
-        )
-
-    async def _forget_asking(self, origin: str) -> None:
-        await self._execute(
-            "update {robots_files} set asking_until = null where origin = %s", (origin,)
         )
 
     async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
@@ -265,7 +255,7 @@ class HostTurns:
 
     def _sql(self, text: str) -> sql.Composed:
         collection = self._database.config.collection
+        turns = sql.Identifier(self._hosts_schema or collection, "host_turns")
         return sql.SQL(text).format(
-            host_turns=sql.Identifier(self._hosts_schema or collection, "host_turns"),
-            robots_files=table(collection, "robots_files"),
+            host_turns=turns, robots_files=table(collection, "robots_files")
         )

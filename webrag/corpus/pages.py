@@ -2,17 +2,24 @@
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.batches import Batches
 from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
-from webrag.corpus.models import CorpusStatus, FailedPage, LinkCandidate, PageListing, StoredPage
+from webrag.corpus.models import (
+    CorpusStatus,
+    FailedPage,
+    LinkCandidate,
+    PageListing,
+    PageStatus,
+    StoredPage,
+)
 from webrag.corpus.past_pages import (
     Holdings,
     PastPage,
@@ -22,7 +29,7 @@ from webrag.corpus.past_pages import (
 )
 from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
-from webrag.corpus.schema import corpus_embedding, table
+from webrag.corpus.schema import compose, corpus_embedding, select, select_as
 from webrag.corpus.site_index import enriched
 from webrag.corpus.writer import (
     Attempt,
@@ -37,11 +44,24 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
+from webrag.postgres.execution import Values, fetch, fetch_as
+
+T = TypeVar("T")
 
 _Connection = AsyncConnection[Any]
 
+_DEAD_FOR: Final = timedelta(days=1)
+_AWAY_FOR: Final = timedelta(minutes=15)
+# Answers that say nothing of the page itself.
+_PASSING_STATUSES: Final = (408, 425, 429)
+
 _MOST_ASKED = 200
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
+
+
+def _listed(**values: Any) -> dict[str, Any]:
+    every = {"id": None, "site": None, "contains": "", "limit": None, "offset": 0}
+    return every | values
 
 
 class CorpusReader:
@@ -77,15 +97,9 @@ class CorpusReader:
 
     async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
         """Give the text of a page by its stable id, None when the page is not stored."""
-        statement = sql.SQL("select markdown from {} where document_id = %s").format(
-            table(self._collection, "documents")
-        )
-
-        async def work(connection: _Connection) -> str | None:
-            row = await (await connection.execute(statement, (UUID(str(document_id)),))).fetchone()
-            return None if row is None else str(row[0])
-
-        return await self._database.run(work)
+        statement = "select markdown from {documents} where document_id = %s"
+        rows = await select(self._database, statement, (UUID(str(document_id)),))
+        return str(rows[0][0]) if rows else None
 
     async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
         found = await self.pages(urls)
@@ -165,9 +179,13 @@ class CorpusReader:
         What the site said of a page holds for a day, for every question and caller; what may pass,
         such as no answer or a server's failure, for a quarter of an hour.
         """
-        return await self._database.run(
-            lambda connection: queries.read_dead(connection, self._collection, urls, now)
-        )
+        values = {
+            "urls": list(urls),
+            "passing": list(_PASSING_STATUSES),
+            "dead": now - _DEAD_FOR,
+            "away": now - _AWAY_FOR,
+        }
+        return frozenset(url for (url,) in await select(self._database, queries.DEAD, values))
 
     async def urls_in_scope(
         self, sites: Sequence[str] | None, *, limit: int | None = None
@@ -178,15 +196,26 @@ class CorpusReader:
             sites: Pages of these (`host` or `host:port`); None for all.
             limit: URLs at most; all are counted.
         """
-        return await self._database.run(
-            lambda connection: queries.read_urls(connection, self._collection, sites, limit)
+        rows = await select(
+            self._database,
+            """
+            select url, count(*) over () from {documents}
+            where (%(sites)s::text[] is null or site = any(%(sites)s)) and gone_at is null
+            order by depth, id limit %(limit)s
+            """,
+            {"sites": None if sites is None else list(sites), "limit": limit},
         )
+        return [row[0] for row in rows], rows[0][1] if rows else 0
 
     async def urls_below(self, folder: str) -> list[str]:
         """Give URLs of retrievable pages whose canonical address begins with `folder`."""
-        return await self._database.run(
-            lambda connection: queries.read_below(connection, self._collection, folder)
+        rows = await select(
+            self._database,
+            "select url from {documents} where starts_with(url, %s) and gone_at is null"
+            " order by url",
+            (folder,),
         )
+        return [url for (url,) in rows]
 
     async def list_pages(
         self, contains: str = "", *, site: str | None = None, limit: int, offset: int = 0
@@ -199,23 +228,20 @@ class CorpusReader:
             limit: Pages at most.
             offset: Pages left out at the beginning.
         """
-        return await self._database.run(
-            lambda connection: queries.read_portion(
-                connection,
-                self._collection,
-                contains=contains,
-                site=site,
-                limit=limit,
-                offset=offset,
-            ),
-            snapshot=True,
-        )
+        values = _listed(contains=contains.lower(), site=site, limit=limit, offset=offset)
+
+        async def work(connection: _Connection) -> PageListing:
+            count = compose(self._collection, queries.LISTED_COUNT)
+            ((total,),) = await fetch(connection, count, values)
+            pages = await self._fetch_as(connection, PageStatus, queries.LISTED, values)
+            return PageListing(pages=tuple(pages), total=total)
+
+        return await self._database.run(work, snapshot=True)
 
     async def failures(self, limit: int) -> tuple[FailedPage, ...]:
         """Give so many of the URLs nothing is stored for at most, latest attempt first."""
-        return await self._database.run(
-            lambda connection: queries.read_failures(connection, self._collection, None, limit)
-        )
+        values = {"url": None, "limit": limit}
+        return tuple(await select_as(self._database, FailedPage, queries.FAILURES, values))
 
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
         """Tell what the collection holds.
@@ -227,22 +253,26 @@ class CorpusReader:
         collection = self._collection
 
         async def work(connection: _Connection) -> dict[str, Any]:
-            page_id, found = None, {}
+            page_id, asked = None, url
             if url is not None:
                 found = await queries.find_pages(connection, collection, [url])
-                page_id = found[url].page_id if url in found else 0
-            counts: dict[str, Any] = await queries.read_counts(connection, collection, page_id)
-            asked = found[url].url if url in found else url
+                page_id, asked = (found[url].page_id, found[url].url) if found else (0, url)
+            (counts,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": page_id})
             if url is not None:
-                every = await queries.read_counts(connection, collection, None)
+                (every,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": None})
                 counts["other_documents"] = every["documents"] - counts["documents"]
-            counts["outcomes"] = await queries.read_outcomes(connection, collection, asked)
-            failures = await queries.read_failures(connection, collection, asked)
+            outcomes = compose(collection, queries.OUTCOMES)
+            counts["outcomes"] = dict(await fetch(connection, outcomes, {"url": asked}))
+            failures = await self._fetch_as(
+                connection, FailedPage, queries.FAILURES, {"url": asked, "limit": None}
+            )
             counts["failed"] = len(failures)
             if url is None:
-                counts |= await queries.read_work(connection, collection)
+                counts |= (await self._fetch_as(connection, dict, queries.WORK))[0]
             if include_urls:
-                counts["pages"] = await queries.read_listing(connection, collection, page_id)
+                counts["pages"] = await self._fetch_as(
+                    connection, PageStatus, queries.LISTED, _listed(id=page_id)
+                )
                 counts["failures"] = failures
             return counts
 
@@ -256,6 +286,11 @@ class CorpusReader:
             only_url=url,
             **counts,
         )
+
+    async def _fetch_as(
+        self, connection: _Connection, kind: type[T], text: str, values: Values = ()
+    ) -> list[T]:
+        return await fetch_as(connection, kind, compose(self._collection, text), values)
 
 
 class Corpus(CorpusReader):
@@ -432,20 +467,15 @@ class Corpus(CorpusReader):
         """Note that a page is at most this many links away from a named page."""
         await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
 
-    def _table(self, name: str) -> sql.Composed:
-        return table(self._collection, name)
-
     async def _check_model(self, connection: _Connection) -> None:
         if self._embedding is None:
             return
-        statement = sql.SQL("select key, value from {} where key = any(%s)").format(
-            self._table("corpus_meta")
+        statement = compose(
+            self._collection,
+            "select value from {corpus_meta}"
+            " where key in ('embedding_model', 'embedding_dimensions') order by key desc",
         )
-        wanted = dict(
-            zip(("embedding_model", "embedding_dimensions"), self._embedding, strict=True)
-        )
-        cursor = await connection.execute(statement, (list(wanted),))
-        if dict(await cursor.fetchall()) != wanted:
+        if tuple(value for (value,) in await fetch(connection, statement)) != self._embedding:
             raise ConfigurationError(
                 f"The collection {self._collection!r} has been embedded again with another model"
                 f" than {self._embedding[0]}, which this process uses.",
@@ -461,8 +491,8 @@ class Corpus(CorpusReader):
         cleared: Sequence[str] = (),
         **values: Any,
     ) -> None:
-        statement = sql.SQL(f"update {{}} set {assignments} where url = %(url)s").format(
-            self._table("documents")
+        statement = compose(
+            self._collection, f"update {{documents}} set {assignments} where url = %(url)s"
         )
 
         async def work(connection: _Connection) -> None:

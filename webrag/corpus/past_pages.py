@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row
-from pydantic import BaseModel, ConfigDict
 
 from webrag.argument_checks import shown_moment
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
+from webrag.postgres.execution import fetch, fetch_as
 
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """
@@ -48,18 +48,13 @@ delete from {past_pages} where id in (
 """
 
 
-_NAMES = (
-    *("documents", "parents", "data_children", "postings", "past_pages"),
-    *("past_documents", "past_parents", "past_children", "past_postings"),
-)
-
 # The text stands in past_pages; no search reads the HTML of a page.
 _COPIED = [
     name for name in DOCUMENTS.loaded if name not in ("markdown", "html", "stored_at", "gone_at")
 ]
 
 
-class PastPage(BaseModel):
+class PastPage(FrozenModel):
     """A text that a page had.
 
     Attributes:
@@ -67,8 +62,6 @@ class PastPage(BaseModel):
         fetched_at: When the site last confirmed it.
         replaced_at: When another text was stored in its place.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     url: str
     title: str | None
@@ -103,27 +96,25 @@ async def keep_past(
         "child_columns": _columns(["id", *CHILDREN.loaded]),
         "posting_columns": _columns(POSTINGS.loaded),
     }
-    names = {name: table(collection, name) for name in _NAMES}
     await connection.execute(
-        sql.SQL(_KEEP).format(**names, **columns),
+        compose(collection, _KEEP, **columns),
         {
             "urls": list(pages),
             "hashes": [new_hash for new_hash, _ in pages.values()],
             "times": [at for _, at in pages.values()],
         },
     )
-    await connection.execute(sql.SQL(_TRIM).format(**names), {"urls": list(pages), "most": most})
+    await connection.execute(compose(collection, _TRIM), {"urls": list(pages), "most": most})
 
 
 async def read_past(connection: AsyncConnection[Any], collection: str, url: str) -> list[PastPage]:
     """The kept texts of a page, the latest first."""
-    statement = sql.SQL(
-        "select url, title, version, stored_at, fetched_at, replaced_at, markdown from {}"
-        " where url = %s order by id desc"
-    ).format(table(collection, "past_pages"))
-    async with connection.cursor(row_factory=class_row(PastPage)) as cursor:
-        await cursor.execute(statement, (url,))
-        return await cursor.fetchall()
+    statement = compose(
+        collection,
+        "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
+        " from {past_pages} where url = %s order by id desc",
+    )
+    return await fetch_as(connection, PastPage, statement, (url,))
 
 
 def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
@@ -145,12 +136,7 @@ class Holdings(NamedTuple):
     since: list[datetime]
 
     def refusal(self, moment: datetime, url: str | None = None) -> InputError | None:
-        """Why nothing can be said of a moment; None where something can, or nothing is stored.
-
-        Args:
-            moment: As of which was asked.
-            url: The page these are of; None for all.
-        """
+        """Why nothing can be said of a moment; None where something can, or nothing is stored."""
         if self.held or not (self.since or url):
             return None
         if not self.since:
@@ -214,11 +200,9 @@ async def read_holdings(
     urls: Sequence[str] | None = None,
 ) -> Holdings:
     """What is held as of a moment, of everything or of some pages and what lies below them."""
-    names = {name: table(collection, name) for name in ("documents", "past_documents")}
-    statement = sql.SQL(_HOLDINGS).format(**names, wanted=sql.SQL(_WANTED))
+    statement = compose(collection, _HOLDINGS, wanted=sql.SQL(_WANTED))
     values = {"moment": moment, "urls": None if urls is None else list(urls)}
-    row = await (await connection.execute(statement, values)).fetchone()
-    assert row is not None
+    (row,) = await fetch(connection, statement, values)
     return Holdings(*row)
 
 
@@ -226,7 +210,6 @@ async def read_urls_held(
     connection: AsyncConnection[Any], collection: str, moment: datetime, urls: Sequence[str]
 ) -> list[str]:
     """The pages that `read_holdings` counts as held, in alphabetical order."""
-    names = {name: table(collection, name) for name in ("documents", "past_documents")}
-    statement = sql.SQL(_HELD).format(**names, wanted=sql.SQL(_WANTED))
-    cursor = await connection.execute(statement, {"moment": moment, "urls": list(urls)})
-    return [url for (url,) in await cursor.fetchall()]
+    statement = compose(collection, _HELD, wanted=sql.SQL(_WANTED))
+    rows = await fetch(connection, statement, {"moment": moment, "urls": list(urls)})
+    return [url for (url,) in rows]

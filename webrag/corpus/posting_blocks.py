@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection, sql
 
 from webrag.concurrency import in_background
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose, table
 from webrag.errors import StorageError
 from webrag.lexical.postings import BLOCK_CHUNKS, PackedBlock, pack_block
 from webrag.postgres.database import Database, lift_timeouts
@@ -248,6 +248,8 @@ select b.first, b.last, b.id from {blocks} b join (
 ) g on g.block = b.id where g.pages > %(most_left)s * b.documents
 """
 
+_PARTS = {"worn": _WORN, "waiting": _WAITING, "is_full": _IS_FULL}
+
 _SETTLE = (
     # Rows of pages that are being deleted are held by others: no two wait for each other.
     "select from {blocked_pages} where block = %(old)s for update nowait",
@@ -282,11 +284,5 @@ _SETTLE = (
 
 
 def _compose(collection: str, statement: str) -> sql.Composed:
-    names = ("blocks", "blocked_pages", "documents", "parents", "posting_blocks", "postings")
-    tables = {name: table(collection, name) for name in names}
-    return sql.SQL(statement).format(
-        **tables,
-        worn=sql.SQL(_WORN).format(**tables),
-        waiting=sql.SQL(_WAITING).format(**tables),
-        is_full=sql.SQL(_IS_FULL),
-    )
+    parts = {name: compose(collection, text) for name, text in _PARTS.items()}
+    return compose(collection, statement, **parts)

@@ -1,18 +1,17 @@
 """The reads of the corpus as SQL, each over a connection it is given; it opens none."""
 
-from collections.abc import Collection, Sequence, Set
-from datetime import datetime, timedelta
+from collections.abc import Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row, dict_row
+from psycopg import AsyncConnection
 
-from webrag.corpus.models import FailedPage, LinkCandidate, PageListing, PageStatus, StoredPage
-from webrag.corpus.schema import table
+from webrag.corpus.models import LinkCandidate, StoredPage
+from webrag.corpus.schema import compose
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.execution import fetch, fetch_as
 
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
@@ -28,18 +27,17 @@ async def find_pages(
     connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
 ) -> dict[str, StoredPage]:
     """Give the page each URL stands for; a canonical URL wins over an alias."""
-    statement = sql.SQL(
+    statement = compose(
+        collection,
         f"""
         select asked, page.* from unnest(%s::text[]) asked cross join lateral (
             select {_PAGE} from {{documents}} d
             where d.url = asked or d.aliases @> array[asked]
             order by d.url = asked desc, d.fetched_at desc limit 1
         ) page
-        """
-    ).format(documents=table(collection, "documents"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, (list(urls),))
-        found = await cursor.fetchall()
+        """,
+    )
+    found = await fetch_as(connection, dict, statement, (list(urls),))
     return {row.pop("asked"): StoredPage(**row) for row in found}
 
 
@@ -47,28 +45,12 @@ async def read_pages(
     connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
 ) -> list[StoredPage]:
     """Give pages by their row numbers, in the order asked for."""
-    statement = sql.SQL(
-        f"select {_PAGE} from {{}} d where d.id = any(%(ids)s)"
-        " order by array_position(%(ids)s, d.id)"
-    ).format(table(collection, "documents"))
-    async with connection.cursor(row_factory=class_row(StoredPage)) as cursor:
-        await cursor.execute(statement, {"ids": list(page_ids)})
-        return await cursor.fetchall()
-
-
-async def read_embeddings(
-    connection: AsyncConnection[Any], collection: str, text_hashes: Sequence[bytes]
-) -> dict[bytes, NDArray[np.float32]]:
-    """Give stored embeddings of texts with these hashes, whatever page they are on."""
-    statement = sql.SQL(
-        "select distinct on (text_hash) text_hash, embedding from {}"
-        " where text_hash = any(%s) and embedding is not null"
-    ).format(table(collection, "data_children"))
-    cursor = await connection.execute(statement, (list(text_hashes),))
-    return {
-        bytes(text_hash): embedding.to_numpy().astype(np.float32)
-        for text_hash, embedding in await cursor.fetchall()
-    }
+    statement = compose(
+        collection,
+        f"select {_PAGE} from {{documents}} d where d.id = any(%(ids)s)"
+        " order by array_position(%(ids)s, d.id)",
+    )
+    return await fetch_as(connection, StoredPage, statement, {"ids": list(page_ids)})
 
 
 async def read_links(
@@ -78,207 +60,85 @@ async def read_links(
 
     A mapped link whose target the page links to itself is among them.
     """
-    statement = sql.SQL(
+    statement = compose(
+        collection,
         """
         select d.url as source_url, d.id as source_page_id, l.url, l.title, l.description,
                l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth, l.origin
-        from {links} l join {documents} d on d.id = l.source_document
+        from {link_candidates} l join {documents} d on d.id = l.source_document
         where l.source_document = any(%(ids)s)
         order by array_position(%(ids)s, l.source_document), l.ordinal
-        """
-    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, {"ids": list(page_ids)})
-        return [LinkCandidate(**row) for row in await cursor.fetchall()]
-
-
-async def read_counts(
-    connection: AsyncConnection[Any], collection: str, page_id: int | None
-) -> dict[str, int]:
-    """Give documents, gone, chunks, tokens and links, of everything or of one page."""
-    statement = sql.SQL(
-        """
-        select count(*) filter (where gone_at is null) as documents,
-               count(*) filter (where gone_at is not null) as gone,
-               coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
-               coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
-               (select count(*) from {links}
-                where %(id)s::int is null or source_document = %(id)s) as links
-        from {documents} where %(id)s::int is null or id = %(id)s
-        """
-    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, {"id": page_id})
-        counts = await cursor.fetchone()
-    assert counts is not None
-    return counts
-
-
-_LISTED: Final = """
-    d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
-    d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
-    coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
-"""
-_PORTION: Final = """
-    where (%(site)s::text is null or d.site = %(site)s) and (
-        position(%(contains)s in lower(d.url)) > 0
-        or position(%(contains)s in lower(coalesce(d.title, ''))) > 0
+        """,
     )
+    return await fetch_as(connection, LinkCandidate, statement, {"ids": list(page_ids)})
+
+
+COUNTS: Final = """
+select count(*) filter (where gone_at is null) as documents,
+       count(*) filter (where gone_at is not null) as gone,
+       coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
+       coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
+       (select count(*) from {link_candidates}
+        where %(id)s::int is null or source_document = %(id)s) as links
+from {documents} where %(id)s::int is null or id = %(id)s
+"""
+"""Documents, gone, chunks, tokens and links, of everything or of one page."""
+
+WORK: Final = """
+select (select count(*) from {jobs} where ended_at is null) as jobs,
+  count(*) as schedules,
+  count(*) filter (where next_at <= now()) as schedules_due,
+  count(*) filter (where next_at <= now() - interval '1 h') as schedules_overdue,
+  count(*) filter (where failures > 0) as schedules_failing
+from {schedules}
+"""
+"""Numbers of jobs to do, and of sites visited again and again: all, due, overdue, failing."""
+
+OUTCOMES: Final = """
+select outcome, count(*) from (
+    select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
+           as outcome
+    from {documents} d full join {page_outcomes} o on o.url = d.url
+    where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
+) pages group by outcome order by outcome
+"""
+"""The number of pages by what the last attempt came to, of everything or of one URL."""
+
+FAILURES: Final = """
+select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
+from {page_outcomes} o
+where (%(url)s::text is null or o.url = %(url)s)
+  and not exists (select from {documents} d where d.url = o.url)
+order by o.at desc, o.url limit %(limit)s
+"""
+"""The URLs nothing is stored for, latest attempt first, of everything or of one URL."""
+
+LISTED: Final = """
+select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
+       d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
+       coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
+from {documents} d left join {page_outcomes} o on o.url = d.url
+where (%(id)s::int is null or d.id = %(id)s)
+  and (%(site)s::text is null or d.site = %(site)s)
+  and (position(%(contains)s in lower(d.url)) > 0
+       or position(%(contains)s in lower(coalesce(d.title, ''))) > 0)
+order by d.fetched_at desc, d.id desc limit %(limit)s offset %(offset)s
+"""
+"""One line per page, most recently fetched first; `LISTED_COUNT` counts them all."""
+
+LISTED_COUNT: Final = """
+select count(*) from {documents} d
+where (%(site)s::text is null or d.site = %(site)s)
+  and (position(%(contains)s in lower(d.url)) > 0
+       or position(%(contains)s in lower(coalesce(d.title, ''))) > 0)
 """
 
-
-async def read_listing(
-    connection: AsyncConnection[Any], collection: str, page_id: int | None
-) -> tuple[PageStatus, ...]:
-    """Give one line per page, most recently fetched first, of everything or of one page."""
-    statement = sql.SQL(
-        f"""
-        select {_LISTED}
-        from {{documents}} d left join {{outcomes}} o on o.url = d.url
-        where %(id)s::int is null or d.id = %(id)s order by d.fetched_at desc, d.id desc
-        """
-    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, {"id": page_id})
-        return tuple(PageStatus(**row) for row in await cursor.fetchall())
-
-
-async def read_portion(
-    connection: AsyncConnection[Any],
-    collection: str,
-    *,
-    contains: str,
-    site: str | None,
-    limit: int,
-    offset: int,
-) -> PageListing:
-    """Give some pages whose URL or title holds a text, most recently fetched first."""
-    names = {
-        "documents": table(collection, "documents"),
-        "outcomes": table(collection, "page_outcomes"),
-    }
-    values = {"contains": contains.lower(), "site": site, "limit": limit, "offset": offset}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(
-            sql.SQL(f"select count(*) as total from {{documents}} d {_PORTION}").format(**names),
-            values,
-        )
-        total = (await cursor.fetchone() or {"total": 0})["total"]
-        statement = (
-            f"select {_LISTED} from {{documents}} d left join {{outcomes}} o on o.url = d.url"
-            f" {_PORTION} order by d.fetched_at desc, d.id desc limit %(limit)s offset %(offset)s"
-        )
-        await cursor.execute(sql.SQL(statement).format(**names), values)
-        pages = tuple(PageStatus(**row) for row in await cursor.fetchall())
-    return PageListing(pages=pages, total=total)
-
-
-async def read_work(connection: AsyncConnection[Any], collection: str) -> dict[str, int]:
-    """Numbers of jobs to do, and of sites visited again and again: all, due, overdue, failing."""
-    statement = sql.SQL(
-        """
-        select (select count(*) from {jobs} where ended_at is null) as jobs,
-          count(*) as schedules,
-          count(*) filter (where next_at <= now()) as schedules_due,
-          count(*) filter (where next_at <= now() - interval '1 h') as schedules_overdue,
-          count(*) filter (where failures > 0) as schedules_failing
-        from {schedules}
-        """
-    ).format(jobs=table(collection, "jobs"), schedules=table(collection, "schedules"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement)
-        return dict(await cursor.fetchone() or {})
-
-
-async def read_outcomes(
-    connection: AsyncConnection[Any], collection: str, url: str | None
-) -> dict[str, int]:
-    """Give the number of pages by what the last attempt came to, of everything or of one URL."""
-    statement = sql.SQL(
-        """
-        select outcome, count(*) from (
-            select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
-                   as outcome
-            from {documents} d full join {outcomes} o on o.url = d.url
-            where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
-        ) pages group by outcome order by outcome
-        """
-    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
-    cursor = await connection.execute(statement, {"url": url})
-    return dict(await cursor.fetchall())
-
-
-async def read_failures(
-    connection: AsyncConnection[Any], collection: str, url: str | None, limit: int | None = None
-) -> tuple[FailedPage, ...]:
-    """Give the URLs nothing is stored for, latest attempt first, of everything or of one URL."""
-    statement = sql.SQL(
-        """
-        select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
-        from {outcomes} o
-        where (%(url)s::text is null or o.url = %(url)s)
-          and not exists (select from {documents} d where d.url = o.url)
-        order by o.at desc, o.url limit %(limit)s
-        """
-    ).format(documents=table(collection, "documents"), outcomes=table(collection, "page_outcomes"))
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(statement, {"url": url, "limit": limit})
-        return tuple(FailedPage(**row) for row in await cursor.fetchall())
-
-
-_DEAD_FOR: Final = timedelta(days=1)
-_AWAY_FOR: Final = timedelta(minutes=15)
-# Answers that say nothing of the page itself.
-_PASSING_STATUSES: Final = (408, 425, 429)
-
-
-async def read_dead(
-    connection: AsyncConnection[Any], collection: str, urls: Collection[str], now: datetime
-) -> frozenset[str]:
-    """Give those of some URLs whose last attempt failed, for as long as that is believed."""
-    statement = sql.SQL(
-        """
-        select url from {} where url = any(%(urls)s) and outcome in ('failed', 'gone')
-          and at > case when status < 500 and status <> all(%(passing)s)
-                        then %(dead)s::timestamptz else %(away)s::timestamptz end
-        """
-    ).format(table(collection, "page_outcomes"))
-    values = {
-        "urls": list(urls),
-        "passing": list(_PASSING_STATUSES),
-        "dead": now - _DEAD_FOR,
-        "away": now - _AWAY_FOR,
-    }
-    cursor = await connection.execute(statement, values)
-    return frozenset([url for (url,) in await cursor.fetchall()])
-
-
-async def read_urls(
-    connection: AsyncConnection[Any],
-    collection: str,
-    sites: Sequence[str] | None,
-    limit: int | None,
-) -> tuple[list[str], int]:
-    """Give URLs of retrievable pages, the smallest depth first, and how many there are."""
-    statement = sql.SQL(
-        """
-        select url, count(*) over () from {}
-        where (%(sites)s::text[] is null or site = any(%(sites)s)) and gone_at is null
-        order by depth, id limit %(limit)s
-        """
-    ).format(table(collection, "documents"))
-    values = {"sites": None if sites is None else list(sites), "limit": limit}
-    cursor = await connection.execute(statement, values)
-    rows = await cursor.fetchall()
-    return [row[0] for row in rows], rows[0][1] if rows else 0
-
-
-async def read_below(connection: AsyncConnection[Any], collection: str, folder: str) -> list[str]:
-    """Give URLs of the pages whose address begins with a folder's, and that have not gone."""
-    statement = sql.SQL(
-        "select url from {} where starts_with(url, %s) and gone_at is null order by url"
-    ).format(table(collection, "documents"))
-    return [url for (url,) in await (await connection.execute(statement, (folder,))).fetchall()]
+DEAD: Final = """
+select url from {page_outcomes} where url = any(%(urls)s) and outcome in ('failed', 'gone')
+  and at > case when status < 500 and status <> all(%(passing)s)
+                then %(dead)s::timestamptz else %(away)s::timestamptz end
+"""
+"""Those of some URLs whose last attempt failed, for as long as that is believed."""
 
 
 _MOST_TWINS = 5
@@ -349,22 +209,25 @@ async def read_chunks(
     collection: str,
     wanted: Sequence[tuple[int | None, Sequence[bytes]]],
 ) -> list[KnownChunks]:
-    """Find chunks that new versions of pages have in common with the corpus and the pages.
-
-    Args:
-        connection: To read over.
-        collection: Of the pages.
-        wanted: Of each page the number of its previous version, and the hashes of its texts.
-    """
+    """Find chunks that new versions of pages have in common with the corpus and the pages."""
     hashes = {each for _, several in wanted for each in several}
-    embeddings = await read_embeddings(connection, collection, list(hashes))
+    rows = await fetch(
+        connection,
+        compose(
+            collection,
+            "select distinct on (text_hash) text_hash, embedding from {data_children}"
+            " where text_hash = any(%s) and embedding is not null",
+        ),
+        (list(hashes),),
+    )
+    embeddings = {bytes(key): vector.to_numpy().astype(np.float32) for key, vector in rows}
     ids = [page_id for page_id, _ in wanted if page_id is not None]
     node_ids: dict[int, set[str]] = {}
     if ids:
-        statement = sql.SQL("select document, node_id from {} where document = any(%s)").format(
-            table(collection, "data_children")
+        statement = compose(
+            collection, "select document, node_id from {data_children} where document = any(%s)"
         )
-        for page_id, node_id in await (await connection.execute(statement, (ids,))).fetchall():
+        for page_id, node_id in await fetch(connection, statement, (ids,)):
             node_ids.setdefault(page_id, set()).add(node_id)
     return [
         KnownChunks(
@@ -425,16 +288,14 @@ class _Places(NamedTuple):
 async def _read_places(
     connection: AsyncConnection[Any], collection: str, ids: Sequence[int]
 ) -> dict[int, _Places]:
-    statement = sql.SQL(
-        "select d.id, array(select distinct l.url from {links} l"
+    statement = compose(
+        collection,
+        "select d.id, array(select distinct l.url from {link_candidates} l"
         " where l.source_document = d.id and l.origin = 'page'), d.anchors, d.map_marks"
-        " from {documents} d where d.id = any(%s)"
-    ).format(links=table(collection, "link_candidates"), documents=table(collection, "documents"))
-    cursor = await connection.execute(statement, (list(ids),))
-    return {
-        page_id: _Places(set(links), anchors, marks)
-        for page_id, links, anchors, marks in await cursor.fetchall()
-    }
+        " from {documents} d where d.id = any(%s)",
+    )
+    rows = await fetch(connection, statement, (list(ids),))
+    return {page_id: _Places(set(links), *places) for page_id, links, *places in rows}
 
 
 async def _twins(
@@ -443,20 +304,21 @@ async def _twins(
     """Find pages with the text and title of others on their sites, by the addresses of these."""
     if not documents:
         return {}
-    statement = sql.SQL(
+    statement = compose(
+        collection,
         """
         select n.url, d.id, d.url
         from unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
              n(hash, site, title, edition, url)
         cross join lateral (
-            select id, url from {} d where d.content_hash = n.hash and d.site = n.site
+            select id, url from {documents} d where d.content_hash = n.hash and d.site = n.site
               and d.title is not distinct from n.title
               and d.edition is not distinct from n.edition
               and d.url <> n.url and d.gone_at is null
             order by id limit %s
         ) d
-        """
-    ).format(table(collection, "documents"))
+        """,
+    )
     columns = zip(
         *(
             (
@@ -470,8 +332,9 @@ async def _twins(
         ),
         strict=True,
     )
-    cursor = await connection.execute(statement, (*map(list, columns), _MOST_TWINS))
     found: dict[str, list[tuple[int, str]]] = {}
-    for asked, page_id, url in await cursor.fetchall():
+    for asked, page_id, url in await fetch(
+        connection, statement, (*map(list, columns), _MOST_TWINS)
+    ):
         found.setdefault(asked, []).append((page_id, url))
     return found

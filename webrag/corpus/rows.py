@@ -264,7 +264,7 @@ def _page_rows(document: NormalizedDocument, fields: Sequence[NodeFields], depth
     families += [leaf for leaf in leaves if leaf.relationships.get(PARENT) not in known]
     families.sort(key=attrgetter("start"))
     leaves.sort(key=attrgetter("start"))
-    parents = [_parent_row(each, index) for index, each in enumerate(families)]
+    parents = [parent_row(each, index) for index, each in enumerate(families)]
     return PageRows(
         document=document,
         document_id=document_id_of(document.url),
@@ -272,7 +272,7 @@ def _page_rows(document: NormalizedDocument, fields: Sequence[NodeFields], depth
         token_count=max((parent.token_end for parent in parents), default=0),
         term_count=0,
         parents=parents,
-        children=[_child_row(each, index) for index, each in enumerate(leaves)],
+        children=[child_row(each, index) for index, each in enumerate(leaves)],
         postings=[],
         links=link_candidates(document.url, document.links),
     )
@@ -324,17 +324,8 @@ def fields_of(node: "BaseNode") -> _FieldsOfNode:
     )
 
 
-def parent_row(node: "BaseNode", index: int) -> ParentRow:
+def parent_row(fields: NodeFields, index: int) -> ParentRow:
     """Give the row of a parent node; what its metadata lacks gets neutral values."""
-    return _parent_row(fields_of(node), index)
-
-
-def child_row(node: "BaseNode", ordinal: int) -> ChildRow:
-    """Give the row of a searched node; without a parent it is its own."""
-    return _child_row(fields_of(node), ordinal)
-
-
-def _parent_row(fields: NodeFields, index: int) -> ParentRow:
     metadata = fields.metadata
     flags: dict[str, Any] = {flag: bool(metadata.get(flag)) for flag in FLAG_KEYS}
     # Unchecked: what the metadata of somebody else's nodes hold is stored as it is.
@@ -354,7 +345,8 @@ def _parent_row(fields: NodeFields, index: int) -> ParentRow:
     )
 
 
-def _child_row(fields: NodeFields, ordinal: int) -> ChildRow:
+def child_row(fields: NodeFields, ordinal: int) -> ChildRow:
+    """Give the row of a searched node; without a parent it is its own."""
     searched = indexed_text_of(fields)
     stored = (
         stored_metadata(fields.node)
@@ -367,7 +359,7 @@ def _child_row(fields: NodeFields, ordinal: int) -> ChildRow:
         indexed_text=searched,
         text_hash=hashlib.blake2b(searched.encode(), digest_size=16).digest(),
         metadata=stored,
-        parent_id=_parent_id(fields),
+        parent_id=parent_id_of(fields),
         ordinal=ordinal,
         char_start=fields.start,
         char_end=fields.end,
@@ -401,12 +393,8 @@ def _related(ids: str | list[str], node_type: str = _TEXT) -> Any:
     return {"node_id": ids, "node_type": node_type, "class_name": "RelatedNodeInfo"}
 
 
-def parent_id_of(node: "BaseNode") -> UUID:
+def parent_id_of(fields: NodeFields) -> UUID:
     """Row id of a searched node's parent; without a parent it is its own."""
-    return _parent_id(fields_of(node))
-
-
-def _parent_id(fields: NodeFields) -> UUID:
     return row_id(str(fields.relationships.get(PARENT) or fields.node_id))
 
 

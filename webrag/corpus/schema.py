@@ -1,7 +1,8 @@
 """The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
 
 import logging
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -21,25 +22,10 @@ from webrag.corpus.tables import (
 from webrag.errors import ConfigurationError, StorageError
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import Rows, Values, fetch, fetch_as
 
-__all__ = [
-    "HOSTS_SCHEMA",
-    "SCHEMA_VERSION",
-    "CorpusMeta",
-    "collection_sizes",
-    "corpus_embedding",
-    "create_tables",
-    "drop_collection",
-    "ensure_schema",
-    "list_collections",
-    "lock_tables",
-    "migrate_tables",
-    "queue_schema",
-    "read_embedding",
-    "read_meta",
-    "table",
-    "update_schema",
-]
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 HOSTS_SCHEMA = "webrag$hosts"
@@ -91,7 +77,7 @@ async def create_tables(
         "embedding_model": model,
         "embedding_dimensions": dimensions,
     }
-    insert = sql.SQL("insert into {} (key, value) values (%s, %s)").format(_meta(collection))
+    insert = compose(collection, "insert into {corpus_meta} (key, value) values (%s, %s)")
     async with connection.cursor() as cursor:
         await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
 
@@ -114,18 +100,12 @@ async def migrate_tables(
             f" {version} to {SCHEMA_VERSION}, or add tables that it lacks.",
             hint="Run WebRAG once as the owner of its schema.",
         ) from error
-    update = sql.SQL("update {} set value = %s where key = 'schema_version'").format(
-        _meta(collection)
-    )
+    update = compose(collection, "update {corpus_meta} set value = %s where key = 'schema_version'")
     await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
     logger.info(
         "Brought the collection %s from schema version %d to %d, with all its tables.",
         *(collection, version, SCHEMA_VERSION),
     )
-
-
-def _meta(collection: str) -> sql.Identifier:
-    return sql.Identifier(collection, "corpus_meta")
 
 
 # pgvector's limit for an HNSW index on halfvec.
@@ -164,6 +144,32 @@ def table(collection: str, name: str) -> sql.Composed:
     return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
 
 
+@lru_cache(maxsize=256)
+def _tables(collection: str) -> dict[str, sql.Composed]:
+    return {name: table(collection, name) for name in (*TABLES, NEXT_CHILDREN)}
+
+
+def compose(collection: str, text: str, **parts: sql.Composable) -> sql.Composed:
+    """Put the names of a collection's tables into a statement, which has them in braces."""
+    return sql.SQL(text).format(**{**_tables(collection), **parts})
+
+
+async def select(database: Database, text: str, values: Values = ()) -> Rows:
+    """Run one statement with tables in braces as a transaction, and give its rows.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    statement = compose(database.config.collection, text)
+    return await database.run(lambda connection: fetch(connection, statement, values))
+
+
+async def select_as(database: Database, kind: type[T], text: str, values: Values = ()) -> list[T]:
+    """As `select`, with rows as objects whose fields are the columns."""
+    statement = compose(database.config.collection, text)
+    return await database.run(lambda connection: fetch_as(connection, kind, statement, values))
+
+
 def queue_schema(collection: str) -> str:
     """Name of the schema of a collection's job queue; no collection can have such a name."""
     return f"{check_collection_name(collection)}$jobs"
@@ -195,10 +201,7 @@ async def ensure_schema(
     wanted = (embedding_model, embedding_dimensions)
 
     async def work(connection: AsyncConnection[TupleRow]) -> None:
-        found = await read_meta(connection, collection)
-        if found is None or not found.is_current:
-            await lock_tables(connection, collection)
-            found = await read_meta(connection, collection)
+        found = await _locked_meta(connection, collection)
         if found is None:
             if database.config.url is not None:
                 _announce(connection, collection)
@@ -226,15 +229,21 @@ async def update_schema(database: "Database") -> tuple[str, int] | None:
     async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
         found = await read_meta(connection, collection)
         if found is not None and not found.is_current:
-            await lock_tables(connection, collection)
-            found = await read_meta(connection, collection)
-        if found is None:
-            return None
-        if not found.is_current:
+            found = await _locked_meta(connection, collection)
+        if found is not None and not found.is_current:
             await migrate_tables(connection, collection, found.version)
-        return found.embedding
+        return found and found.embedding
 
     return await database.run(work)
+
+
+async def _locked_meta(connection: AsyncConnection[TupleRow], collection: str) -> CorpusMeta | None:
+    """Read what a collection records, again under the lock where something is to be made."""
+    found = await read_meta(connection, collection)
+    if found is not None and found.is_current:
+        return found
+    await lock_tables(connection, collection)
+    return await read_meta(connection, collection)
 
 
 async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
@@ -253,12 +262,13 @@ async def list_collections(database: "Database") -> list[str]:
 
 
 async def _list(connection: AsyncConnection[TupleRow]) -> list[str]:
-    cursor = await connection.execute(
+    rows = await fetch(
+        connection,
         "select schemaname from pg_tables where tablename = any(%s)"
         " group by schemaname having count(*) = %s order by schemaname",
         (list(FIRST_TABLES), len(FIRST_TABLES)),
     )
-    return [row[0] for row in await cursor.fetchall()]
+    return [name for (name,) in rows]
 
 
 async def drop_collection(database: "Database", collection: str | None = None) -> bool:
@@ -333,10 +343,8 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
     """
     if not await _exists(connection, collection):
         return None
-    cursor = await connection.execute(
-        sql.SQL("select key, value from {}").format(table(collection, "corpus_meta"))
-    )
-    meta: dict[str, Any] = dict(await cursor.fetchall())
+    rows = await fetch(connection, compose(collection, "select key, value from {corpus_meta}"))
+    meta: dict[str, Any] = dict(rows)
     version = meta.get("schema_version")
     if not isinstance(version, int) or version > SCHEMA_VERSION:
         raise ConfigurationError(
@@ -390,14 +398,13 @@ async def _size_unless_gone(connection: AsyncConnection[Any], name: str) -> Coll
 
 async def _size(connection: AsyncConnection[Any], name: str) -> CollectionSize:
     documents = table(name, "documents")
-    cursor = await connection.execute(
+    ((allowed,),) = await fetch(
+        connection,
         "select has_schema_privilege(%s, 'usage')"
         " and has_table_privilege(to_regclass(%s), 'select')",
         (name, documents.as_string(connection)),
     )
-    allowed = await cursor.fetchone()
-    if not (allowed and allowed[0]):
+    if not allowed:
         return CollectionSize(name=name, documents=None)
-    cursor = await connection.execute(sql.SQL("select count(*) from {}").format(documents))
-    row = await cursor.fetchone()
-    return CollectionSize(name=name, documents=row[0] if row else None)
+    ((count,),) = await fetch(connection, compose(name, "select count(*) from {documents}"))
+    return CollectionSize(name=name, documents=count)

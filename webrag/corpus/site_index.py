@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose, select
 from webrag.corpus.writer import copy_links, lock_pages
 from webrag.ingestion.models import MapMark, MappedLink, is_generic_anchor
 from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
@@ -318,55 +318,44 @@ class SiteMapStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._collection = database.config.collection
 
     async def marked(self, urls: Sequence[str]) -> list[MarkedPage]:
         """Give those of some canonical URLs whose stored page names maps, in order."""
-        statement = sql.SQL(
-            "select url, id, depth, map_marks from {}"
+        rows = await select(
+            self._database,
+            "select url, id, depth, map_marks from {documents}"
             " where url = any(%(urls)s) and map_marks <> '[]'"
-            " order by array_position(%(urls)s, url)"
-        ).format(table(self._collection, "documents"))
-
-        async def work(connection: AsyncConnection[Any]) -> list[MarkedPage]:
-            cursor = await connection.execute(statement, {"urls": list(urls)})
-            return [
-                MarkedPage(url, page_id, depth, _MARKS.validate_python(marks))
-                for url, page_id, depth, marks in await cursor.fetchall()
-            ]
-
-        return await self._database.run(work)
+            " order by array_position(%(urls)s, url)",
+            {"urls": list(urls)},
+        )
+        return [
+            MarkedPage(page_url, page_id, depth, _MARKS.validate_python(marks))
+            for page_url, page_id, depth, marks in rows
+        ]
 
     async def read(self, url: str) -> StoredMap | None:
         """Give what came of reading a map, None when it was not asked for yet."""
-        statement = sql.SQL(
+        rows = await select(
+            self._database,
             "select fetched_at, coalesce(packed, ''), coalesce(failure, ''), marks"
-            " from {} where url = %s"
-        ).format(table(self._collection, "site_maps"))
-
-        async def work(connection: AsyncConnection[Any]) -> StoredMap | None:
-            row = await (await connection.execute(statement, (url,))).fetchone()
-            if row is None:
-                return None
-            at, packed, failure, marks = row
+            " from {site_maps} where url = %s",
+            (url,),
+        )
+        for at, packed, failure, marks in rows:
             return StoredMap(url, at, bytes(packed), failure, _MARKS.validate_python(marks))
-
-        return await self._database.run(work)
+        return None
 
     async def write(self, found: StoredMap) -> None:
         """Keep what came of reading a map in place of what was kept before."""
-        statement = sql.SQL(
-            "insert into {} (url, fetched_at, packed, failure, marks) values (%s, %s, %s, %s, %s)"
+        marks = Jsonb(_MARKS.dump_python(found.marks, mode="json"))
+        await select(
+            self._database,
+            "insert into {site_maps} (url, fetched_at, packed, failure, marks)"
+            " values (%s, %s, %s, %s, %s)"
             " on conflict (url) do update set fetched_at = excluded.fetched_at,"
-            " packed = excluded.packed, failure = excluded.failure, marks = excluded.marks"
-        ).format(table(self._collection, "site_maps"))
-        marks = Jsonb([mark.model_dump(mode="json") for mark in found.marks])
-        values = (found.url, found.fetched_at, found.packed or None, found.failure or None, marks)
-
-        async def work(connection: AsyncConnection[Any]) -> None:
-            await connection.execute(statement, values)
-
-        await self._database.run(work)
+            " packed = excluded.packed, failure = excluded.failure, marks = excluded.marks",
+            (found.url, found.fetched_at, found.packed or None, found.failure or None, marks),
+        )
 
 
 class MappedLinks:
@@ -384,15 +373,13 @@ class MappedLinks:
 
     async def unmapped(self, urls: Sequence[str]) -> list[str]:
         """Give those of some canonical URLs whose stored page was not mapped yet, in order."""
-        statement = sql.SQL(
-            "select url from {} where url = any(%s) and mapped_at is null and gone_at is null"
-        ).format(table(self._collection, "documents"))
-
-        async def work(connection: AsyncConnection[Any]) -> set[str]:
-            cursor = await connection.execute(statement, (list(urls),))
-            return {url for (url,) in await cursor.fetchall()}
-
-        found = await self._database.run(work)
+        rows = await select(
+            self._database,
+            "select url from {documents}"
+            " where url = any(%s) and mapped_at is null and gone_at is null",
+            (list(urls),),
+        )
+        found = {url for (url,) in rows}
         return [url for url in dict.fromkeys(urls) if url in found]
 
     async def store(self, url: str, links: Sequence[MappedLink], at: datetime) -> None:
@@ -408,28 +395,21 @@ class MappedLinks:
     async def _write(
         self, connection: AsyncConnection[Any], url: str, links: Sequence[MappedLink], at: datetime
     ) -> None:
-        candidates = table(self._collection, "link_candidates")
-        await lock_pages(connection, self._collection, [url])
-        rows = await fetch(
-            connection,
-            sql.SQL("update {} set mapped_at = %s where url = %s returning id").format(
-                table(self._collection, "documents")
-            ),
-            (at, url),
-        )
+        collection = self._collection
+        await lock_pages(connection, collection, [url])
+        mark = "update {documents} set mapped_at = %s where url = %s returning id"
+        rows = await fetch(connection, compose(collection, mark), (at, url))
         if not rows:
             return
         page_id = rows[0][0]
-        await connection.execute(
-            sql.SQL("delete from {} where source_document = %s and origin = 'map'").format(
-                candidates
-            ),
-            (page_id,),
-        )
+        forget = "delete from {link_candidates} where source_document = %s and origin = 'map'"
+        await connection.execute(compose(collection, forget), (page_id,))
         last = await fetch(
             connection,
-            sql.SQL("select coalesce(max(ordinal), -1) from {} where source_document = %s").format(
-                candidates
+            compose(
+                collection,
+                "select coalesce(max(ordinal), -1) from {link_candidates}"
+                " where source_document = %s",
             ),
             (page_id,),
         )
@@ -438,7 +418,7 @@ class MappedLinks:
             LinkCandidate(source_url=url, origin="map", **link.model_dump())
             for link in others.values()
         ]
-        await copy_links(connection, self._collection, [(page_id, listed)], first=last[0][0] + 1)
+        await copy_links(connection, collection, [(page_id, listed)], first=last[0][0] + 1)
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:

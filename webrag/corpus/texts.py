@@ -1,4 +1,7 @@
-"""Stored pages and passages by their stable ids, whole and located; it searches nothing."""
+"""Stored pages and passages by their stable ids, whole and located; it searches nothing.
+
+All functions raise StorageError when the database fails.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +9,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row
+from psycopg import AsyncConnection
 
 from webrag.corpus.models import SiteSize
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose, select, select_as
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import fetch_as
 
 
 class StoredVersion(NamedTuple):
@@ -95,29 +97,20 @@ class PageName:
 
 
 async def site_sizes(database: Database) -> list[SiteSize]:
-    """What is stored of each host, those with most pages first.
-
-    Raises:
-        StorageError: The database failed.
-    """
-    statement = sql.SQL(
+    """What is stored of each host, those with most pages first."""
+    sites = await select_as(
+        database,
+        SiteSize,
         """
         select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
                min(fetched_at) as fetched_at
-        from {} where gone_at is null group by site order by documents desc, site
-        """
-    ).format(table(database.config.collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> list[SiteSize]:
-        async with connection.cursor(row_factory=class_row(SiteSize)) as cursor:
-            await cursor.execute(statement)
-            sites = await cursor.fetchall()
-        stored = await stored_versions(connection, database.config.collection)
-        return [
-            each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
-        ]
-
-    return await database.run(work)
+        from {documents} where gone_at is null group by site order by documents desc, site
+        """,
+    )
+    stored = await select_as(database, StoredVersion, _VERSIONS)
+    return [
+        each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
+    ]
 
 
 def _newest_first(stored: Sequence[StoredVersion], site: str) -> dict[str, tuple[str, ...]]:
@@ -132,7 +125,7 @@ def _newest_first(stored: Sequence[StoredVersion], site: str) -> dict[str, tuple
 
 
 # From one version to the next along the index, which has a row for each page.
-_READ = """
+_VERSIONS = """
 with recursive versions as (
     (select site, library, edition, version from {documents}
      where version is not null and gone_at is null
@@ -151,30 +144,23 @@ with recursive versions as (
 
 async def stored_versions(connection: AsyncConnection[Any], collection: str) -> list[StoredVersion]:
     """Read every version that a page can be retrieved of, each once."""
-    statement = sql.SQL(_READ).format(documents=table(collection, "documents"))
-    return [StoredVersion(*row) for row in await fetch(connection, statement)]
+    return await fetch_as(connection, StoredVersion, compose(collection, _VERSIONS))
 
 
 async def year_sizes(database: Database) -> dict[int, int]:
     """The number of retrievable pages by year of publication, the latest first.
 
     Pages that do not say when they were published are in none.
-
-    Raises:
-        StorageError: The database failed.
     """
-    statement = sql.SQL(
+    rows = await select(
+        database,
         """
-        select publication_year, count(*) from {}
+        select publication_year, count(*) from {documents}
         where gone_at is null and publication_year is not null
         group by publication_year order by publication_year desc
-        """
-    ).format(table(database.config.collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> dict[int, int]:
-        return dict(await (await connection.execute(statement)).fetchall())
-
-    return await database.run(work)
+        """,
+    )
+    return dict(rows)
 
 
 async def name_pages(database: Database, contains: str, limit: int) -> list[PageName]:
@@ -184,93 +170,60 @@ async def name_pages(database: Database, contains: str, limit: int) -> list[Page
         database: Where the corpus is.
         contains: Words that stand there together; empty for every page.
         limit: Pages at most.
-
-    Raises:
-        StorageError: The database failed.
     """
-    statement = sql.SQL(
+    return await select_as(
+        database,
+        PageName,
         """
-        select document_id, url, title from {}
+        select document_id, url, title from {documents}
         where gone_at is null and (
             position(lower(%(words)s) in lower(url)) > 0
             or position(lower(%(words)s) in lower(coalesce(title, ''))) > 0
         )
         order by fetched_at desc, id desc limit %(limit)s
-        """
-    ).format(table(database.config.collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> list[PageName]:
-        async with connection.cursor(row_factory=class_row(PageName)) as cursor:
-            await cursor.execute(statement, {"words": contains, "limit": limit})
-            return await cursor.fetchall()
-
-    return await database.run(work)
+        """,
+        {"words": contains, "limit": limit},
+    )
 
 
 async def read_page(database: Database, document_id: UUID) -> PageText | None:
-    """The page with this id; None when it is not stored.
-
-    Raises:
-        StorageError: The database failed.
-    """
-    statement = sql.SQL(
-        "select document_id, url, title, markdown, fetched_at, gone_at, with_login from {}"
-        " where document_id = %s"
-    ).format(table(database.config.collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> PageText | None:
-        async with connection.cursor(row_factory=class_row(PageText)) as cursor:
-            await cursor.execute(statement, (document_id,))
-            return await cursor.fetchone()
-
-    return await database.run(work)
+    """The page with this id; None when it is not stored."""
+    found = await select_as(
+        database,
+        PageText,
+        "select document_id, url, title, markdown, fetched_at, gone_at, with_login"
+        " from {documents} where document_id = %s",
+        (document_id,),
+    )
+    return found[0] if found else None
 
 
 async def read_images(database: Database, document_id: UUID) -> list[PageImage]:
-    """The images of a page in their order; none where the page is not stored.
-
-    Raises:
-        StorageError: The database failed.
-    """
-    collection = database.config.collection
-    statement = sql.SQL(
+    """The images of a page in their order; none where the page is not stored."""
+    return await select_as(
+        database,
+        PageImage,
         """
         select distinct (image ->> 'position')::int as position,
                coalesce(image ->> 'alt', '') as alt, coalesce(image ->> 'caption', '') as caption
         from {parents} p join {documents} d on d.id = p.document,
              jsonb_array_elements(p.images) image
         where d.document_id = %s order by 1, 2, 3
-        """
-    ).format(parents=table(collection, "parents"), documents=table(collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> list[PageImage]:
-        async with connection.cursor(row_factory=class_row(PageImage)) as cursor:
-            await cursor.execute(statement, (document_id,))
-            return await cursor.fetchall()
-
-    return await database.run(work)
+        """,
+        (document_id,),
+    )
 
 
 async def read_passage(database: Database, passage_id: UUID) -> PassageText | None:
-    """The passage with this id; None when it is not stored.
-
-    Raises:
-        StorageError: The database failed.
-    """
-    statement = sql.SQL(
+    """The passage with this id; None when it is not stored."""
+    found = await select_as(
+        database,
+        PassageText,
         """
         select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
                d.fetched_at, d.gone_at, d.with_login
         from {parents} p join {documents} d on d.id = p.document where p.id = %s
-        """
-    ).format(
-        parents=table(database.config.collection, "parents"),
-        documents=table(database.config.collection, "documents"),
+        """,
+        (passage_id,),
     )
-
-    async def work(connection: AsyncConnection[Any]) -> PassageText | None:
-        async with connection.cursor(row_factory=class_row(PassageText)) as cursor:
-            await cursor.execute(statement, (passage_id,))
-            return await cursor.fetchone()
-
-    return await database.run(work)
+    return found[0] if found else None

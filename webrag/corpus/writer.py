@@ -18,13 +18,12 @@ from pydantic_core import to_jsonable_python
 from webrag.corpus.models import LastOutcome, LinkCandidate
 from webrag.corpus.past_pages import keep_past
 from webrag.corpus.rows import ChildRow, PageRows, ParentRow
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose, table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
-from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
-from webrag.postgres.execution import Rows, copy_rows, fetch
+from webrag.postgres.execution import copy_rows, fetch
 
 _Connection = AsyncConnection[Any]
 
@@ -53,7 +52,8 @@ async def copy_parents(
     connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]
 ) -> None:
     """Load parents, by the numbers of their pages."""
-    await _copy_rows(connection, collection, PARENTS, "document", pages)
+    rows = ((page_id, row) for page_id, own in pages for row in own)
+    await _copy(connection, collection, PARENTS, ("document",), rows)
 
 
 async def copy_children(
@@ -62,13 +62,12 @@ async def copy_children(
     pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]],
 ) -> None:
     """Load searched chunks and their vectors, by the numbers of their pages."""
-    columns, values = _row_reader(CHILDREN, "document", "embedding")
     rows = (
-        (page_id, HalfVector(embedding), *values(row))
+        (page_id, HalfVector(embedding), row)
         for page_id, children, embeddings in pages
         for row, embedding in zip(children, embeddings, strict=True)
     )
-    await copy_rows(connection, table(collection, CHILDREN.name), columns, rows)
+    await _copy(connection, collection, CHILDREN, ("document", "embedding"), rows)
 
 
 async def copy_links(
@@ -79,13 +78,12 @@ async def copy_links(
     first: int = 0,
 ) -> None:
     """Load links, by the numbers of the pages they are on, counted from `first` on each."""
-    columns, values = _row_reader(LINKS, "source_document", "ordinal")
     rows = (
-        (page_id, ordinal, *values(link))
-        for page_id, links in pages
-        for ordinal, link in enumerate(links, first)
+        (page_id, ordinal, link)
+        for page_id, own in pages
+        for ordinal, link in enumerate(own, first)
     )
-    await copy_rows(connection, table(collection, LINKS.name), columns, rows)
+    await _copy(connection, collection, LINKS, ("source_document", "ordinal"), rows)
 
 
 async def copy_postings(
@@ -105,26 +103,21 @@ async def copy_postings(
     await copy_rows(connection, table(collection, POSTINGS.name), POSTINGS.loaded, rows)
 
 
-async def _copy_rows(
+async def _copy(
     connection: _Connection,
     collection: str,
     target: Table,
-    owner: str,
-    pages: Iterable[tuple[int, Sequence[object]]],
+    first: tuple[str, ...],
+    rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Load rows whose fields are the columns; `owner` names the column of the page's number."""
-    columns, values = _row_reader(target, owner)
-    rows = ((page_id, *values(row)) for page_id, own in pages for row in own)
-    await copy_rows(connection, table(collection, target.name), columns, rows)
-
-
-def _row_reader(target: Table, *first: str) -> tuple[dict[str, str], Callable[[object], list[Any]]]:
-    """Columns with their types, and what reads a row's values of all but the first ones."""
+    """Load rows: the values of the first columns, and an object that has those of the others."""
     loaded = target.loaded
     own = {name: kind for name, kind in loaded.items() if name not in first}
     read = attrgetter(*(target.renamed.get(name, name) for name in own))
     written = _writer(own)
-    return {name: loaded[name] for name in first} | own, lambda row: written(read(row))
+    columns = {name: loaded[name] for name in first} | own
+    values = ((*given, *written(read(row))) for *given, row in rows)
+    await copy_rows(connection, table(collection, target.name), columns, values)
 
 
 def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
@@ -168,15 +161,16 @@ async def note_attempts(
         for url, each in sorted(attempts.items())  # in one order, so that nobody deadlocks
     ]
     await connection.execute(
-        sql.SQL(
+        compose(
+            collection,
             """
-            insert into {outcomes} (url, outcome, at, reason, status)
+            insert into {page_outcomes} (url, outcome, at, reason, status)
             select * from unnest(%s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::int[])
             on conflict (url) do update
             set outcome = excluded.outcome, at = excluded.at, reason = excluded.reason,
                 status = excluded.status
-            """
-        ).format(outcomes=table(collection, "page_outcomes")),
+            """,
+        ),
         [list(column) for column in zip(*rows, strict=True)],
     )
 
@@ -186,10 +180,7 @@ async def clear_attempts(connection: _Connection, collection: str, urls: Iterabl
     wanted = sorted(set(urls))
     if wanted:
         await connection.execute(
-            sql.SQL("delete from {} where url = any(%s)").format(
-                table(collection, "page_outcomes")
-            ),
-            (wanted,),
+            compose(collection, "delete from {page_outcomes} where url = any(%s)"), (wanted,)
         )
 
 
@@ -285,7 +276,11 @@ async def write_pages(
         connection, collection, set().union(*urls) - {document.url for document in documents}
     )
     attempts = {
-        document.url: _attempt(document, is_known=document.url in known.urls)
+        document.url: Attempt(
+            "updated" if document.url in known.urls else "indexed",
+            document.fetched_at,
+            status=document.status,
+        )
         for document, known in zip(documents, previous, strict=True)
     }
     await note_attempts(connection, collection, attempts)
@@ -297,9 +292,7 @@ async def next_page_ids(connection: _Connection, collection: str, count: int) ->
 
     From here on the transaction holds the table, so that others can wait for these pages.
     """
-    await connection.execute(
-        sql.SQL("lock table {} in row exclusive mode").format(table(collection, "documents"))
-    )
+    await connection.execute(compose(collection, "lock table {documents} in row exclusive mode"))
     rows = await fetch(
         connection,
         sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
@@ -316,7 +309,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
         "document_id": page.document_id,
         "aliases": sorted(aliases - {document.url}),
         "site": site_of(document.url),
-        "publication_year": _year(document.published_at),
+        "publication_year": document.published_at and document.published_at.year,
         "depth": min(page.depth, known.depth),
         "token_count": page.token_count,
         "child_count": len(page.children),
@@ -340,32 +333,24 @@ def edition_row(edition: Edition | None) -> dict[str, Any]:
     }
 
 
-def _attempt(document: NormalizedDocument, *, is_known: bool) -> Attempt:
-    outcome: LastOutcome = "updated" if is_known else "indexed"
-    return Attempt(outcome, document.fetched_at, status=document.status)
-
-
 async def _delete_previous(
     connection: _Connection, collection: str, urls: Sequence[set[str]]
 ) -> list[_Previous]:
     """What was stored under the URLs of each page, and is not any more."""
     old = await fetch(
         connection,
-        sql.SQL(
-            "delete from {} where url = any(%s) returning url, depth, aliases,"
-            " content_hash, coalesce(stored_at, fetched_at)"
-        ).format(table(collection, "documents")),
+        compose(
+            collection,
+            "delete from {documents} where url = any(%s) returning url, depth, aliases,"
+            " content_hash, coalesce(stored_at, fetched_at)",
+        ),
         (sorted(set().union(*urls)),),
     )
-    return [_previous([row for row in old if row[0] in own]) for own in urls]
-
-
-def _previous(old: Rows) -> _Previous:
-    known = {alias for url, _, aliases, *_ in old for alias in (url, *aliases)}
-    depth = min((row[1] for row in old), default=_DEEPEST)
-    stored = {content_hash: stored_at for *_, content_hash, stored_at in old}
-    return _Previous({row[0] for row in old}, depth, known, stored)
-
-
-def _year(published_at: datetime | None) -> int | None:
-    return published_at.year if published_at is not None else None
+    found = []
+    for own in urls:
+        rows = [row for row in old if row[0] in own]
+        known = {alias for url, _, aliases, *_ in rows for alias in (url, *aliases)}
+        depth = min((row[1] for row in rows), default=_DEEPEST)
+        stored = {content_hash: stored_at for *_, content_hash, stored_at in rows}
+        found.append(_Previous({row[0] for row in rows}, depth, known, stored))
+    return found

@@ -15,10 +15,9 @@ from typing import Any, Final, Literal, NamedTuple
 import procrastinate
 from procrastinate.schema import SchemaManager
 from psycopg import AsyncConnection, sql
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from webrag.corpus.schema import lock_tables, queue_schema, table
+from webrag.corpus.schema import compose, lock_tables, queue_schema, select
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.errors import ConfigurationError, InputError
@@ -34,6 +33,7 @@ from webrag.jobs.models import (
     merged_report,
 )
 from webrag.postgres.database import Database
+from webrag.postgres.execution import fetch, fetch_as
 from webrag.retrieval.citation_checks import Citation, check_citation
 
 TASK: Final = "webrag"
@@ -219,16 +219,11 @@ class JobQueue:
             kind: Only those of one queue.
         """
         await self.prepare()
-
-        async def work(connection: _Connection) -> list[Job]:
-            return await self._select(
-                connection,
-                "(j.ended_at is null or not %s) and j.kind = coalesce(%s, j.kind)"
-                " order by j.id desc limit %s",
-                (unfinished, kind, limit),
-            )
-
-        return await self.database.run(work, snapshot=True)
+        return await self._select(
+            "(j.ended_at is null or not %s) and j.kind = coalesce(%s, j.kind)"
+            " order by j.id desc limit %s",
+            (unfinished, kind, limit),
+        )
 
     async def job(self, number: int) -> Job:
         """One job.
@@ -237,7 +232,7 @@ class JobQueue:
             InputError: There is none with this number.
         """
         await self.prepare()
-        found = await self.database.run(lambda c: self._select(c, "j.id = %s", (number,)))
+        found = await self._select("j.id = %s", (number,))
         if not found:
             raise InputError(f"There is no job {number}; `webrag jobs list` lists them.")
         return found[0]
@@ -266,11 +261,11 @@ class JobQueue:
             ended = await connection.execute(
                 self._sql(
                     "update {jobs} set outcome = 'cancelled', ended_at = now()"
-                    " where id = %s and ended_at is null returning id"
+                    " where id = %s and ended_at is null"
                 ),
                 (number,),
             )
-            if await ended.fetchone() is None:
+            if not ended.rowcount:
                 return False
             await self._app.job_manager.cancel_job_by_id_async(
                 number, abort=True, connection=connection
@@ -302,27 +297,26 @@ class JobQueue:
 
         async def work(connection: _Connection) -> Turn | None:
             visited = await self._visited(connection, number)
-            row = await (
-                await connection.execute(
-                    self._sql(
-                        """
-                        update {jobs} set
-                          turn = greatest(turn, (extract(epoch from clock_timestamp()) * 1000
-                                                )::bigint) + 1,
-                          started_at = coalesce(started_at, now()), is_running = true,
-                          deaths = case when is_running and progress >= %(visited)s
-                                        then deaths + 1 else 0 end,
-                          progress = %(visited)s
-                        where id = %(job)s and ended_at is null
-                        returning turn, request, failures, report, deaths
-                        """
-                    ),
-                    {"job": number, "visited": visited},
-                )
-            ).fetchone()
-            if row is None:
+            rows = await fetch(
+                connection,
+                self._sql(
+                    """
+                    update {jobs} set
+                      turn = greatest(turn, (extract(epoch from clock_timestamp()) * 1000
+                                            )::bigint) + 1,
+                      started_at = coalesce(started_at, now()), is_running = true,
+                      deaths = case when is_running and progress >= %(visited)s
+                                    then deaths + 1 else 0 end,
+                      progress = %(visited)s
+                    where id = %(job)s and ended_at is null
+                    returning turn, request, failures, report, deaths
+                    """
+                ),
+                {"job": number, "visited": visited},
+            )
+            if not rows:
                 return None
-            turn, request, failures, report, deaths = row
+            turn, request, failures, report, deaths = rows[0]
             begun = Turn(
                 number,
                 turn,
@@ -385,13 +379,7 @@ class JobQueue:
                     "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
                     " failures = %s where id = %s and turn = %s and ended_at is null"
                 ),
-                (
-                    Jsonb(report.model_dump(mode="json")),
-                    reason,
-                    failures,
-                    turn.job,
-                    turn.number,
-                ),
+                (_json(report), reason, failures, turn.job, turn.number),
             )
             return cursor.rowcount > 0
 
@@ -402,7 +390,7 @@ class JobQueue:
         statement = self._sql(
             "update {jobs} set report = %s where id = %s and turn = %s and ended_at is null"
         )
-        values = (Jsonb(report.model_dump(mode="json")), turn.job, turn.number)
+        values = (_json(report), turn.job, turn.number)
         await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
@@ -417,22 +405,19 @@ class JobQueue:
             " and queue_name = any(coalesce(%s, array[queue_name])))"
         )
         names = None if kinds is None else list(kinds)
-
-        async def work(connection: _Connection) -> bool:
-            row = await (await connection.execute(statement, (names,))).fetchone()
-            return bool(row and row[0])
-
-        return await self.database.run(work)
+        rows = await self.database.run(lambda each: fetch(each, statement, (names,)))
+        return bool(rows[0][0])
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
         """Whether no other worker is in such a block; it is kept so until the end of this one."""
         async with self.database.session() as connection:
-            cursor = await connection.execute(
-                "select pg_try_advisory_xact_lock(hashtextextended(%s, 44))", (self.collection,)
+            ((is_alone,),) = await fetch(
+                connection,
+                "select pg_try_advisory_xact_lock(hashtextextended(%s, 44))",
+                (self.collection,),
             )
-            row = await cursor.fetchone()
-            yield bool(row and row[0])
+            yield is_alone
 
     async def repair(self) -> None:
         """End jobs whose place in the queue has ended, or is gone, without their knowing."""
@@ -445,11 +430,7 @@ class JobQueue:
               where p.id = j.id and p.status in ('todo', 'doing'))
             """
         )
-
-        async def work(connection: _Connection) -> None:
-            await connection.execute(statement)
-
-        await self.database.run(work)
+        await self.database.run(lambda connection: connection.execute(statement))
 
     async def remove_ended(self, kept: timedelta) -> int:
         """Delete jobs that ended longer ago than this, but the latest of each schedule; how many.
@@ -469,7 +450,7 @@ class JobQueue:
         places = self._sql("delete from {queue}.procrastinate_jobs where id = any(%s)")
 
         async def work(connection: _Connection) -> int:
-            rows = await (await connection.execute(ended, (kept, _REMOVED_AT_ONCE))).fetchall()
+            rows = await fetch(connection, ended, (kept, _REMOVED_AT_ONCE))
             # A trigger of procrastinate's names its tables without a schema.
             await use_queue_schema(connection, self.collection, is_local=True)
             await connection.execute(places, ([number for (number,) in rows],))
@@ -506,9 +487,8 @@ class JobQueue:
         values = (request.key, _json(request), round(every.total_seconds()))
 
         async def work(connection: _Connection) -> Schedule:
-            row = await (await connection.execute(statement, values)).fetchone()
-            assert row is not None
-            return (await self._schedules(connection, row[0]))[0]
+            ((number,),) = await fetch(connection, statement, values)
+            return (await self._schedules(connection, number))[0]
 
         return await self.database.run(work)
 
@@ -518,12 +498,8 @@ class JobQueue:
         Raises:
             InputError: There is no schedule with this number.
         """
-
-        async def work(connection: _Connection) -> int:
-            statement = self._sql("delete from {schedules} where id = %s")
-            return (await connection.execute(statement, (number,))).rowcount
-
-        if not await self.database.run(work):
+        statement = "delete from {schedules} where id = %s returning id"
+        if not await select(self.database, statement, (number,)):
             raise InputError(f"There is no schedule {number}; `webrag jobs schedule` lists them.")
 
     async def schedules(self) -> list[Schedule]:
@@ -534,13 +510,11 @@ class JobQueue:
         """Enqueue the visits that are due, each once however many workers ask; their number."""
 
         async def work(connection: _Connection) -> int:
-            due = await connection.execute(
-                self._sql(
-                    "select id, request from {schedules} where next_at <= now()"
-                    " order by next_at for update skip locked"
-                )
+            due = self._sql(
+                "select id, request from {schedules} where next_at <= now()"
+                " order by next_at for update skip locked"
             )
-            rows = await due.fetchall()
+            rows = await fetch(connection, due)
             for schedule, request in rows:
                 await self._enqueue_one(connection, JobRequest.model_validate(request), schedule)
                 await connection.execute(
@@ -567,8 +541,7 @@ class JobQueue:
             return [numbers[request.key] for request in requests]
 
         numbers = await self.database.run(work)
-        found = await self.database.run(lambda c: self._select(c, "j.id = any(%s)", (numbers,)))
-        jobs = {job.id: job for job in found}
+        jobs = {job.id: job for job in await self._select("j.id = any(%s)", (numbers,))}
         return [jobs[number] for number in numbers]
 
     async def _enqueue_one(
@@ -579,12 +552,9 @@ class JobQueue:
             "select pg_advisory_xact_lock(hashtextextended(%s, 43))",
             (f"{self.collection}\n{request.key}",),
         )
-        cursor = await connection.execute(
-            self._sql("select id from {jobs} where key = %s and ended_at is null"), (request.key,)
-        )
-        row = await cursor.fetchone()
-        if row is not None:
-            return int(row[0])
+        waiting = self._sql("select id from {jobs} where key = %s and ended_at is null")
+        for (number,) in await fetch(connection, waiting, (request.key,)):
+            return int(number)
         await use_queue_schema(connection, self.collection, is_local=True)
         number = await self._app.configure_task(
             TASK,
@@ -609,19 +579,18 @@ class JobQueue:
         reason: str | None,
         report: JobReport,
     ) -> bool:
-        row = await (
-            await connection.execute(
-                self._sql(
-                    "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
-                    " ended_at = now() where id = %s and turn = %s and ended_at is null"
-                    " returning key, schedule"
-                ),
-                (outcome, reason, Jsonb(report.model_dump(mode="json")), turn.job, turn.number),
-            )
-        ).fetchone()
-        if row is None:
+        rows = await fetch(
+            connection,
+            self._sql(
+                "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
+                " ended_at = now() where id = %s and turn = %s and ended_at is null"
+                " returning key, schedule"
+            ),
+            (outcome, reason, _json(report), turn.job, turn.number),
+        )
+        if not rows:
             return False
-        key, schedule = row
+        ((key, schedule),) = rows
         if outcome == "done":
             await connection.execute(self._sql("delete from {crawls} where key = %s"), (key,))
         await connection.execute(
@@ -634,19 +603,14 @@ class JobQueue:
         return True
 
     async def _visited(self, connection: _Connection, number: int) -> int:
-        cursor = await connection.execute(
-            self._sql(
-                "select count(*) from {crawl_urls} u join {crawls} c on c.id = u.crawl"
-                " join {jobs} j on j.key = c.key where j.id = %s and u.state in (1, 2)"
-            ),
-            (number,),
+        statement = self._sql(
+            "select count(*) from {crawl_urls} u join {crawls} c on c.id = u.crawl"
+            " join {jobs} j on j.key = c.key where j.id = %s and u.state in (1, 2)"
         )
-        row = await cursor.fetchone()
-        return int(row[0]) if row else 0
+        ((visited,),) = await fetch(connection, statement, (number,))
+        return int(visited)
 
-    async def _select(
-        self, connection: _Connection, condition: str, values: tuple[Any, ...]
-    ) -> list[Job]:
+    async def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
         statement = self._sql(
             """
             select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
@@ -660,9 +624,8 @@ class JobQueue:
             + condition
             + ") group by j.id, p.id order by j.id desc"
         )
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, values)
-            return [_job(row) for row in await cursor.fetchall()]
+        rows = await self.database.run(lambda each: fetch_as(each, dict, statement, values))
+        return [_job(row) for row in rows]
 
     async def _schedules(
         self, connection: _Connection, number: int | None = None
@@ -673,27 +636,19 @@ class JobQueue:
             " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
             " from {schedules} s where s.id = coalesce(%s, s.id) order by s.next_at, s.id"
         )
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, (number,))
-            return [Schedule.model_validate(row) for row in await cursor.fetchall()]
+        return await fetch_as(connection, Schedule, statement, (number,))
 
     async def _version(self, connection: _Connection) -> str | None:
-        cursor = await connection.execute(
-            self._sql(
-                "select value #>> '{{}}' from {corpus_meta} where key = %s and exists"
-                " (select from pg_namespace where nspname = %s)"
-            ),
-            (_VERSION_KEY, queue_schema(self.collection)),
+        statement = self._sql(
+            "select value #>> '{{}}' from {corpus_meta} where key = %s and exists"
+            " (select from pg_namespace where nspname = %s)"
         )
-        row = await cursor.fetchone()
-        return None if row is None else str(row[0])
+        rows = await fetch(connection, statement, (_VERSION_KEY, queue_schema(self.collection)))
+        return str(rows[0][0]) if rows else None
 
     async def _install(self, connection: _Connection, version: str | None) -> None:
         if version is None:
-            create = sql.SQL("create schema {}").format(
-                sql.Identifier(queue_schema(self.collection))
-            )
-            await connection.execute(create)
+            await connection.execute(self._sql("create schema {queue}"))
         await use_queue_schema(connection, self.collection, is_local=True)
         for script in _scripts(version):
             await connection.execute(script.encode())
@@ -706,10 +661,8 @@ class JobQueue:
         )
 
     def _sql(self, text: str) -> sql.Composed:
-        names = ("corpus_meta", "crawls", "crawl_urls", "jobs", "schedules")
-        tables = {name: table(self.collection, name) for name in names}
         queue = sql.Identifier(queue_schema(self.collection))
-        return sql.SQL(text).format(queue=queue, **tables)
+        return compose(self.collection, text, queue=queue)
 
 
 def site_request(url: str, options: CrawlOptions) -> JobRequest:
@@ -723,16 +676,12 @@ def site_request(url: str, options: CrawlOptions) -> JobRequest:
     return JobRequest(url=start, options=options)
 
 
-def _json(request: JobRequest) -> Jsonb:
-    return Jsonb(request.model_dump(mode="json"))
+def _json(stored: JobRequest | JobReport) -> Jsonb:
+    return Jsonb(stored.model_dump(mode="json"))
 
 
 def is_behind(stored: str | None, installed: str) -> bool:
     """Whether tables that one version of procrastinate made are to be brought to another.
-
-    Args:
-        stored: Version that made them; None when there are none.
-        installed: Version that is to work with them.
 
     Raises:
         ConfigurationError: They are of a newer version.

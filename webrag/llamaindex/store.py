@@ -61,12 +61,7 @@ class StoreCollection:
     async def run(
         self, work: Callable[[_Connection], Awaitable[T]], *, autocommit: bool = False
     ) -> T:
-        """Do the work in a transaction, a second time if the connection is lost.
-
-        Args:
-            work: What to do.
-            autocommit: The work begins its transaction itself, if it needs one.
-        """
+        """Do the work in a transaction, a second time if the connection is lost."""
         await self.prepare()
         return await self.database.run(work, autocommit=autocommit)
 
@@ -114,11 +109,6 @@ def search_options(
 ) -> SearchOptions:
     """Give how to search.
 
-    Args:
-        query: Its `mmr_threshold` counts before that of `kwargs`.
-        kwargs: Those of the call.
-        hnsw: The store's `hnsw_kwargs`.
-
     Raises:
         InputError: The threshold is out of range.
     """
@@ -138,10 +128,6 @@ def search_options(
 
 def check_query(query: VectorStoreQuery, dimensions: int) -> None:
     """Refuse a query that cannot be answered.
-
-    Args:
-        query: What is asked.
-        dimensions: Those of the collection.
 
     Raises:
         InputError: The mode is not offered, or it lacks what it is asked by.
@@ -171,10 +157,6 @@ def check_query(query: VectorStoreQuery, dimensions: int) -> None:
 
 def check_embeddings(nodes: Sequence[BaseNode], dimensions: int) -> None:
     """Refuse searched nodes that could not be found.
-
-    Args:
-        nodes: Those with children are parents and need no embedding.
-        dimensions: Those of the collection.
 
     Raises:
         InputError: An embedding is missing, or has another size.

@@ -12,12 +12,12 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
 from webrag.corpus.rows import STORE_KEYS
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
 from webrag.llamaindex.stored_nodes import PAGE_DATES, PAGE_KEYS
@@ -52,11 +52,11 @@ _BOOLEANS = ("True", "False")
 _LONGEST_DAY = len("2024-05-31")
 _UNKNOWN_KEYS = """
     select key from unnest(%s::text[]) key
-    where not exists (select from {children} c where c.metadata_ ? key)
-    and exists (select from {children})
+    where not exists (select from {data_children} c where c.metadata_ ? key)
+    and exists (select from {data_children})
 """
 _KNOWN_KEYS = """
-    select distinct key from (select metadata_ from {children} limit 1000) c,
+    select distinct key from (select metadata_ from {data_children} limit 1000) c,
     jsonb_object_keys(c.metadata_) key where key <> all(%s)
 """
 _COMPARISONS = {
@@ -91,11 +91,9 @@ async def refuse_unknown_keys(
     keys = sorted(_metadata_keys(filters)) if filters is not None else []
     if not keys:
         return
-    children = table(collection, "data_children")
-    unknown = await fetch(connection, sql.SQL(_UNKNOWN_KEYS).format(children=children), (keys,))
+    unknown = await fetch(connection, compose(collection, _UNKNOWN_KEYS), (keys,))
     if unknown:
-        statement = sql.SQL(_KNOWN_KEYS).format(children=children)
-        known = await fetch(connection, statement, (list(STORE_KEYS),))
+        known = await fetch(connection, compose(collection, _KNOWN_KEYS), (list(STORE_KEYS),))
         names = ", ".join(
             repr(key) for key in sorted({*_COLUMNS, *PAGE_KEYS, *(key for (key,) in known)})
         )

@@ -10,11 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 
 from webrag.concurrency import in_background
 from webrag.corpus.posting_blocks import mark_dirty
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.postings import (
     MAX_TERMS,
@@ -108,21 +108,13 @@ async def add_postings(
 ) -> None:
     """Index further chunks of a stored page.
 
-    Args:
-        connection: Within the transaction that stores the chunks.
-        collection: That of the page.
-        page_id: The page's number; nobody else writes it meanwhile.
-        rows: Of the chunks, whose numbers begin at 0.
-        first: Number of the first chunk on the page, higher than any there.
-        chunks: How many they are.
-
     Raises:
         TooManyPostingsError: The page would have more chunks than can be indexed.
     """
     check_chunk_count(first + chunks)
     last = await fetch(
         connection,
-        _compose(collection, _TAKE_LAST),
+        compose(collection, _TAKE_LAST),
         {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
         binary=True,
     )
@@ -139,7 +131,7 @@ async def remove_postings(
     """
     rows = await fetch(
         connection,
-        _compose(
+        compose(
             collection,
             "select term, segment, packed from {postings} where document = %s"
             " order by term, segment",
@@ -151,7 +143,7 @@ async def remove_postings(
     if not left:
         return 0
     await connection.execute(
-        _compose(collection, "delete from {postings} where document = %s and term = any(%s)"),
+        compose(collection, "delete from {postings} where document = %s and term = any(%s)"),
         (page_id, list(left)),
     )
     new = [row for of_term in left.values() for row in of_term]
@@ -162,22 +154,16 @@ async def remove_postings(
 async def recount(connection: _Connection, collection: str, page_id: int, more_terms: int) -> None:
     """Bring a page's counts up to date, after its chunks and its postings have changed.
 
-    Args:
-        connection: Within the transaction that changes the page.
-        collection: That of the page.
-        page_id: The page's number.
-        more_terms: By how many terms it has more than before, or fewer.
-
     Raises:
         TooManyPostingsError: The page has more words than can be indexed.
     """
     counts = await fetch(
         connection,
-        _compose(
+        compose(
             collection,
             """
             update {documents} set term_count = term_count + %(more)s,
-                child_count = (select count(*) from {children} where document = %(page)s),
+                child_count = (select count(*) from {data_children} where document = %(page)s),
                 token_count = (select coalesce(max(token_end), 0) from {parents}
                                where document = %(page)s)
             where id = %(page)s returning term_count
@@ -194,16 +180,7 @@ async def recount(connection: _Connection, collection: str, page_id: int, more_t
 async def _check_words(connection: _Connection, collection: str, page_id: int) -> None:
     ((words,),) = await fetch(
         connection,
-        _compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
+        compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
         (page_id,),
     )
     check_term_count(words)
-
-
-def _compose(collection: str, statement: str) -> sql.Composed:
-    return sql.SQL(statement).format(
-        children=table(collection, "data_children"),
-        documents=table(collection, "documents"),
-        parents=table(collection, "parents"),
-        postings=table(collection, "postings"),
-    )

@@ -21,12 +21,13 @@ from webrag.corpus.rows import (
     ParentRow,
     child_row,
     document_id_of,
+    fields_of,
     parent_id_of,
     parent_row,
     row_id,
     storable_node,
 )
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.corpus.writer import (
     copy_children,
     copy_documents,
@@ -46,7 +47,7 @@ from webrag.llamaindex.store_filters import filter_condition, ids_condition, ref
 from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
 from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
 from webrag.postgres.execution import fetch
-from webrag.retrieval.conditions import Condition, all_of
+from webrag.retrieval.conditions import all_of
 
 _Connection = AsyncConnection[Any]
 
@@ -183,20 +184,22 @@ def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> Pla
 
 
 def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AddedPage:
-    children = [child_row(leaf, 0) for leaf in leaves]
+    searched = list(map(fields_of, leaves))
+    children = [child_row(each, 0) for each in searched]
     present = {row_id(node.node_id) for node in inner}
-    without_parent = [leaf for leaf in leaves if parent_id_of(leaf) not in present]
+    alone = [each for each in searched if parent_id_of(each) not in present]
     count_tokens = get_tokenizer()
     terms = [analyze(child.indexed_text) for child in children]
     return AddedPage(
         url=url,
         title=_title((*inner, *leaves)[0].metadata),
         edition=_edition(url, (*inner, *leaves)[0].metadata),
-        parents=[parent_row(node, 0) for node in inner],
+        parents=[parent_row(fields_of(node), 0) for node in inner],
         children=children,
-        only_child_parents={leaf.node_id: parent_row(leaf, 0) for leaf in without_parent},
+        only_child_parents={each.node_id: parent_row(each, 0) for each in alone},
         tokens={
-            row_id(node.node_id): _tokens(node, count_tokens) for node in (*inner, *without_parent)
+            row_id(node.node_id): _tokens(node, count_tokens)
+            for node in (*inner, *(each.node for each in alone))
         },
         postings=pack_postings(terms),
         term_count=sum(map(len, terms)),
@@ -346,11 +349,10 @@ async def _pages_holding(
     """The addresses of the pages that stored nodes belong to."""
     rows = await fetch(
         connection,
-        sql.SQL(
-            "select distinct d.url from {children} c join {documents} d on d.id = c.document"
-            " where c.node_id = any(%s)"
-        ).format(
-            children=table(collection, "data_children"), documents=table(collection, "documents")
+        compose(
+            collection,
+            "select distinct d.url from {data_children} c join {documents} d on d.id = c.document"
+            " where c.node_id = any(%s)",
         ),
         (list(node_ids),),
     )
@@ -363,8 +365,9 @@ async def _remove(
     """Delete searched nodes, and give the numbers they had on each page, in order of the pages."""
     deleted = await fetch(
         connection,
-        sql.SQL("delete from {} where node_id = any(%s) returning document, ordinal").format(
-            table(collection, "data_children")
+        compose(
+            collection,
+            "delete from {data_children} where node_id = any(%s) returning document, ordinal",
         ),
         (list(node_ids),),
     )
@@ -376,15 +379,13 @@ async def _remove(
 
 async def _delete_empty(connection: _Connection, collection: str, page_ids: Iterable[int]) -> None:
     """Delete the parents, and the pages, that are left without searched nodes."""
-    names = {name: table(collection, name) for name in ("parents", "documents")}
-    names["children"] = table(collection, "data_children")
     for statement in (
         "delete from {parents} p where p.document = any(%s)"
-        " and not exists (select from {children} c where c.parent_id = p.id)",
+        " and not exists (select from {data_children} c where c.parent_id = p.id)",
         "delete from {documents} d where d.id = any(%s)"
-        " and not exists (select from {children} c where c.document = d.id)",
+        " and not exists (select from {data_children} c where c.document = d.id)",
     ):
-        await connection.execute(sql.SQL(statement).format(**names), (list(page_ids),))
+        await connection.execute(compose(collection, statement), (list(page_ids),))
 
 
 async def _delete_parents(
@@ -392,7 +393,7 @@ async def _delete_parents(
 ) -> None:
     """Make way for parents that are stored already."""
     await connection.execute(
-        sql.SQL("delete from {} where id = any(%s)").format(table(collection, "parents")),
+        compose(collection, "delete from {parents} where id = any(%s)"),
         ([parent.chunk_id for _, nodes in placed for parent in nodes.parents],),
     )
 
@@ -405,7 +406,7 @@ async def _known_parents(
     wanted = {each.parent_id for each in children if each.parent_id != row_id(each.node_id)}
     rows = await fetch(
         connection,
-        sql.SQL("select id from {} where id = any(%s)").format(table(collection, "parents")),
+        compose(collection, "select id from {parents} where id = any(%s)"),
         (list(wanted),),
     )
     return {found for (found,) in rows}
@@ -417,18 +418,16 @@ async def _stored_pages(
     """The number and the end of each page that is stored."""
     rows = await fetch(
         connection,
-        sql.SQL(
+        compose(
+            collection,
             """
             select d.url, d.id, d.markdown,
-                   coalesce((select max(ordinal) + 1 from {children} where document = d.id), 0),
+                   coalesce((select max(ordinal) + 1 from {data_children}
+                             where document = d.id), 0),
                    coalesce((select max(chunk_index) + 1 from {parents} where document = d.id), 0),
                    coalesce((select max(token_end) from {parents} where document = d.id), 0)
             from {documents} d where d.url = any(%s)
-            """
-        ).format(
-            children=table(collection, "data_children"),
-            parents=table(collection, "parents"),
-            documents=table(collection, "documents"),
+            """,
         ),
         (list(urls),),
     )
@@ -467,17 +466,18 @@ async def _write_markdown(
     connection: _Connection, collection: str, page_id: int, nodes: PlacedNodes
 ) -> None:
     await connection.execute(
-        sql.SQL(
-            "update {} set gone_at = null, markdown = %s, content_hash = %s,"
+        compose(
+            collection,
+            "update {documents} set gone_at = null, markdown = %s, content_hash = %s,"
             " anchors = coalesce((select jsonb_agg(a order by (a ->> 'char_start')::int)"
-            " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s"
-        ).format(table(collection, "documents")),
+            " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s",
+        ),
         (nodes.markdown, content_hash(nodes.markdown), Jsonb(nodes.anchors), page_id),
     )
 
 
 _SELECT = f"""
-select {STORED_NODE} from {{children}} c join {{documents}} d on d.id = c.document
+select {STORED_NODE} from {{data_children}} c join {{documents}} d on d.id = c.document
 where {{condition}} order by c.document, c.ordinal
 """
 
@@ -489,9 +489,12 @@ async def select_nodes(
     filters: MetadataFilters | None,
 ) -> list[TextNode]:
     """Give the searched nodes that match, in page order; all when nothing is asked for."""
-    condition = _condition(node_ids, filters)
+    parts = [] if node_ids is None else [ids_condition(node_ids)]
+    parts += [] if filters is None else [filter_condition(filters)]
+    condition = all_of(parts)
     await refuse_unknown_keys(connection, collection, filters)
-    rows = await fetch(connection, _compose(collection, _SELECT, condition), condition.values)
+    statement = compose(collection, _SELECT, condition=sql.SQL(condition.text))
+    rows = await fetch(connection, statement, condition.values)
     return [stored_node(*row) for row in rows]
 
 
@@ -523,34 +526,18 @@ async def delete_document(connection: _Connection, collection: str, ref_doc_id: 
     ref_doc_id = storable(ref_doc_id)
     rows = await fetch(
         connection,
-        sql.SQL("select node_id from {} where metadata_->>'ref_doc_id' = %s").format(
-            table(collection, "data_children")
+        compose(
+            collection, "select node_id from {data_children} where metadata_->>'ref_doc_id' = %s"
         ),
         (ref_doc_id,),
     )
     await delete_children(connection, collection, [node_id for (node_id,) in rows])
     await connection.execute(
-        sql.SQL("delete from {} where document_id::text = %s").format(
-            table(collection, "documents")
-        ),
+        compose(collection, "delete from {documents} where document_id::text = %s"),
         (ref_doc_id,),
     )
 
 
 async def clear(connection: _Connection, collection: str) -> None:
     """Delete all pages with everything made from them."""
-    await connection.execute(sql.SQL("delete from {}").format(table(collection, "documents")))
-
-
-def _condition(node_ids: Sequence[str] | None, filters: MetadataFilters | None) -> Condition:
-    parts = [] if node_ids is None else [ids_condition(node_ids)]
-    parts += [] if filters is None else [filter_condition(filters)]
-    return all_of(parts)
-
-
-def _compose(collection: str, statement: str, condition: Condition) -> sql.Composed:
-    return sql.SQL(statement).format(
-        children=table(collection, "data_children"),
-        documents=table(collection, "documents"),
-        condition=sql.SQL(condition.text),
-    )
+    await connection.execute(compose(collection, "delete from {documents}"))

@@ -12,11 +12,11 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.node_parser.webrag import FLAG_KEYS
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.rows import NODE_COLUMNS, node_from_columns, row_id
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.ingestion.characters import storable
 from webrag.postgres.execution import fetch
 from webrag.retrieval.models import RetrievedChunk
@@ -140,7 +140,7 @@ cross join lateral (
            coalesce(nullif(min(c.metadata_ ->> 'ref_doc_id'), 'None'), d.document_id::text)
                as source,
            bool_or((c.metadata_ ->> '_node_content')::jsonb -> 'relationships' ? '4') as is_parent
-    from {{children}} c where c.parent_id = p.id
+    from {{data_children}} c where c.parent_id = p.id
 ) own
 where own.is_parent and p.id = any(%s)
 """
@@ -154,12 +154,7 @@ async def select_parents(
     Ids that no stored parent has are left out. Other parsers' ids need not be those of the rows.
     """
     wanted = {row_id(storable(node_id)): node_id for node_id in node_ids}
-    statement = sql.SQL(_PARENTS).format(
-        parents=table(collection, "parents"),
-        documents=table(collection, "documents"),
-        children=table(collection, "data_children"),
-    )
-    rows = await fetch(connection, statement, (list(wanted),))
+    rows = await fetch(connection, compose(collection, _PARENTS), (list(wanted),))
     found = {row[0]: _stored_parent(wanted[row[0]], *row) for row in rows}
     return [found[each] for each in wanted if each in found]
 

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 
 from psycopg import AsyncConnection, sql
+from psycopg.rows import class_row
+
+T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
+
+Query = LiteralString | bytes | sql.SQL | sql.Composed
 
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -30,7 +35,7 @@ class Statement:
 
 async def fetch(
     connection: AsyncConnection[Any],
-    text: bytes | sql.Composed | sql.SQL,
+    text: Query,
     values: Values = (),
     *,
     binary: bool = False,
@@ -45,6 +50,15 @@ async def fetch(
     """
     cursor = await connection.execute(text, values, binary=binary)
     return await cursor.fetchall() if cursor.description else []
+
+
+async def fetch_as(
+    connection: AsyncConnection[Any], kind: type[T], text: Query, values: Values = ()
+) -> list[T]:
+    """Run a statement and give its rows as objects whose fields are its columns."""
+    async with connection.cursor(row_factory=class_row(kind)) as cursor:
+        await cursor.execute(text, values)
+        return await cursor.fetchall()
 
 
 async def fetch_together(connection: AsyncConnection[Any], *statements: Statement) -> list[Rows]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.corpus.texts import StoredVersion, stored_versions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
@@ -69,9 +69,10 @@ async def _read_near(
     connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
 ) -> dict[str, set[str]]:
     """Read which libraries some pages are about, and the editions they belong to."""
-    statement = "select library, edition from {} where version is not null and url = any(%s)"
-    composed = sql.SQL(statement).format(table(collection, "documents"))
-    rows = await fetch(connection, composed, (list(urls),))
+    statement = (
+        "select library, edition from {documents} where version is not null and url = any(%s)"
+    )
+    rows = await fetch(connection, compose(collection, statement), (list(urls),))
     return {
         library: {edition for _, edition in group}
         for library, group in groupby(sorted(rows), key=lambda row: str(row[0]))

@@ -1,16 +1,14 @@
 """Examines a collection without changing it: server, tables, indexes, rows, offsets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from psycopg import AsyncConnection, sql
-from psycopg.rows import dict_row
-from pydantic import BaseModel, ConfigDict
 
 from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import CorpusMeta, read_meta, table
+from webrag.corpus.schema import CorpusMeta, compose, read_meta, table
 from webrag.corpus.tables import (
     BLOCK_TABLES,
     FIRST_TABLES,
@@ -20,11 +18,15 @@ from webrag.corpus.tables import (
     VECTOR_INDEX,
     index_statements,
 )
-from webrag.errors import ConfigurationError, StorageError, WebRAGError
+from webrag.errors import ConfigurationError, StorageError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import content_hash
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import Rows, fetch, fetch_as
+
+_Connection = AsyncConnection[Any]
 
 _PAGES_AT_ONCE = 16
 
@@ -36,7 +38,7 @@ _PARENTS = "select document, char_start, char_end, text from {parents} where doc
 
 _CHILDREN = """
 select document, char_start, char_end, text, ordinal, node_id, metadata_
-from {children} where document = any(%s) order by document, ordinal
+from {data_children} where document = any(%s) order by document, ordinal
 """
 
 _POSTINGS = "select document, term, segment, packed from {postings} where document = any(%s)"
@@ -62,25 +64,15 @@ class PageFaults:
 
 
 async def check_pages(
-    connection: AsyncConnection[Any],
+    connection: _Connection,
     collection: str,
     sample: int | None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PageFaults:
-    """Verify pages taken at random, or all; memory does not grow with their number.
+    """Verify pages taken at random, or all; memory does not grow with their number."""
 
-    Args:
-        connection: One snapshot.
-        collection: Which collection.
-        sample: How many pages; None for all.
-        on_progress: Told how many are verified, and how many there are to verify.
-    """
-    names = {name: table(collection, name) for name in ("documents", "parents", "postings")}
-    names["children"] = table(collection, "data_children")
-
-    async def read(statement: str, value: Any) -> list[tuple[Any, ...]]:
-        composed = sql.SQL(statement).format(**names)
-        return await (await connection.execute(composed, (value,))).fetchall()
+    async def read(statement: str, value: Any) -> Rows:
+        return await fetch(connection, compose(collection, statement), (value,))
 
     ids = [page_id for (page_id,) in await read(_IDS, sample)]
     ((total,),) = await read("select count(*) from {documents} where %s", True)
@@ -119,7 +111,7 @@ _REINDEX = "Run `webrag reindex --force`."
 _REFRESH = "Run `webrag ingest --refresh` with the URLs named."
 
 
-class Check(BaseModel):
+class Check(FrozenModel):
     """One thing that was examined.
 
     Attributes:
@@ -129,18 +121,14 @@ class Check(BaseModel):
         remedy: What to do about it; None when nothing need be done.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str
     level: _Level
     found: str
     remedy: str | None = None
 
 
-class CorpusCheck(BaseModel):
+class CorpusCheck(FrozenModel):
     """Everything that was examined, in order."""
-
-    model_config = ConfigDict(frozen=True)
 
     checks: tuple[Check, ...]
 
@@ -150,7 +138,7 @@ class CorpusCheck(BaseModel):
         return all(check.level != "fail" for check in self.checks)
 
 
-LOADING = Check(
+_LOADING = Check(
     name="indexes",
     level="warn",
     found="A large load is under way or was interrupted: there is no vector index yet, and"
@@ -158,26 +146,8 @@ LOADING = Check(
     remedy="None needed: the load, or the next command that opens the collection, builds it.",
 )
 
-"""While a load has put the index off."""
 
-
-def obstacle_check(error: WebRAGError) -> Check:
-    """What kept the examination from going on."""
-    return Check(name="database", level="fail", found=str(error), remedy=error.hint)
-
-
-def absent_check(collection: str) -> Check:
-    """There is no collection."""
-    return Check(
-        name="collection",
-        level="warn",
-        found=f"The collection {collection} does not exist yet.",
-        remedy="Run `webrag ingest URL`, or name another with --collection.",
-    )
-
-
-def schema_check(meta: CorpusMeta) -> Check:
-    """Which version the tables have."""
+def _schema_check(meta: CorpusMeta) -> Check:
     model, dimensions = meta.embedding
     found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
     if not meta.is_current:
@@ -186,23 +156,11 @@ def schema_check(meta: CorpusMeta) -> Check:
     return Check(name="schema", level="ok", found=found)
 
 
-def tables_check(missing: list[str]) -> Check:
-    """Some tables are missing."""
-    return Check(
-        name="tables",
-        level="fail",
-        found=f"Missing: {', '.join(missing)}.",
-        remedy="Restore a backup, or `webrag corpus drop` it and fetch its pages again.",
-    )
-
-
-def row_checks(row: Mapping[str, Any], embedding: tuple[str, int]) -> list[Check]:
-    """Whether the numbers of rows fit together.
-
-    Args:
-        row: Them.
-        embedding: Model and dimensions that are recorded.
-    """
+async def _row_checks(
+    connection: _Connection, collection: str, embedding: tuple[str, int]
+) -> list[Check]:
+    children = table(collection, "data_children").as_string(connection)
+    (row,) = await fetch_as(connection, dict, compose(collection, _ROWS), (children,))
     counted = "{documents:,} pages, {parents:,} parents, {children:,} chunks.".format(**row)
     embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} chunks."
     orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
@@ -238,16 +196,11 @@ def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check
     )
 
 
-def page_checks(faults: PageFaults) -> list[Check]:
-    """Whether the pages that were verified are as they should be."""
+def _page_checks(faults: PageFaults) -> list[Check]:
     scope = f"{faults.pages:,} of {faults.total:,} pages verified"
     named = {"offsets": faults.offsets, "texts": faults.hashes, "postings": faults.postings}
     return [
-        _judged(
-            name,
-            f"{scope}, {len(urls):,} with faults{_some(urls)}.",
-            urls,
-        )
+        _judged(name, f"{scope}, {len(urls):,} with faults{_some(urls)}.", urls)
         for name, urls in named.items()
     ]
 
@@ -257,16 +210,9 @@ def _some(urls: list[str]) -> str:
     return f" ({shown}{', ...' if len(urls) > 3 else ''})" if urls else ""
 
 
-def model_check(
+def _model_check(
     embedding: tuple[str, int], wanted: tuple[str, int] | None, unfinished: tuple[str, int] | None
 ) -> Check:
-    """Whether the collection was made with the model that is asked for.
-
-    Args:
-        embedding: Model and dimensions that are recorded.
-        wanted: Those of the settings; None when they leave it to the corpus.
-        unfinished: Those of a reindexing that is not done.
-    """
     remedy = "Run `webrag reindex` with the model that is to be used."
     if unfinished is not None:
         found = f"A reindexing to {unfinished[0]} was interrupted, or is under way."
@@ -276,8 +222,6 @@ def model_check(
         return Check(name="model", level="fail", found=found, remedy=remedy)
     return Check(name="model", level="ok", found="The settings fit the collection.")
 
-
-_Connection = AsyncConnection[Any]
 
 _VERSIONS = """
 select current_setting('server_version') as postgres,
@@ -295,23 +239,23 @@ where n.nspname = %s and t.relname = any(%s)
 _ROWS = """
 select (select count(*) from {documents}) as documents,
        (select count(*) from {parents}) as parents,
-       (select count(*) from {children}) as children,
-       (select count(*) from {children} where embedding is null) as unembedded,
-       (select count(*) from {children} c
+       (select count(*) from {data_children}) as children,
+       (select count(*) from {data_children} where embedding is null) as unembedded,
+       (select count(*) from {data_children} c
         where not exists (select from {parents} p where p.id = c.parent_id)) as orphans,
        (select count(*) from {parents} p
-        where not exists (select from {children} c where c.parent_id = p.id)) as childless,
+        where not exists (select from {data_children} c where c.parent_id = p.id)) as childless,
        (select count(*) from {documents} d where child_count <>
-        (select count(*) from {children} c where c.document = d.id)) as miscounted,
+        (select count(*) from {data_children} c where c.document = d.id)) as miscounted,
        (select count(*) from {documents} d where term_count > 0
         and not exists (select from {postings} p where p.document = d.id)) as wordless,
-       (select count(*) from {children} c
+       (select count(*) from {data_children} c
         where not exists (select from {documents} d where d.id = c.document))
        + (select count(*) from {parents} p
           where not exists (select from {documents} d where d.id = p.document))
        + (select count(*) from {postings} p
           where not exists (select from {documents} d where d.id = p.document))
-       + (select count(*) from {links} l
+       + (select count(*) from {link_candidates} l
           where not exists (select from {documents} d where d.id = l.source_document)) as pageless,
        (select atttypmod from pg_attribute
         where attrelid = %s::regclass and attname = 'embedding') as dimensions
@@ -342,32 +286,39 @@ async def check_corpus(
         meta = await read_meta(connection, collection)
         found = [await _server(connection, database)]
         if meta is None:
-            return [*found, absent_check(collection)]
-        embedding = meta.embedding
-        found.append(schema_check(meta))
+            absent = Check(
+                name="collection",
+                level="warn",
+                found=f"The collection {collection} does not exist yet.",
+                remedy="Run `webrag ingest URL`, or name another with --collection.",
+            )
+            return [*found, absent]
+        found.append(_schema_check(meta))
         missing = await _missing_tables(connection, collection, meta)
         if missing:
-            return [*found, tables_check(missing)]
+            incomplete = Check(
+                name="tables",
+                level="fail",
+                found=f"Missing: {', '.join(missing)}.",
+                remedy="Restore a backup, or `webrag corpus drop` it and fetch its pages again.",
+            )
+            return [*found, incomplete]
         found += await _indexes(connection, collection, meta)
-        found += await _rows(connection, collection, embedding)
-        faults = await check_pages(connection, collection, sample, on_progress)
-        found += page_checks(faults)
-        found.append(model_check(embedding, wanted, await unfinished_model(connection, collection)))
-        return found
+        found += await _row_checks(connection, collection, meta.embedding)
+        found += _page_checks(await check_pages(connection, collection, sample, on_progress))
+        unfinished = await unfinished_model(connection, collection)
+        return [*found, _model_check(meta.embedding, wanted, unfinished)]
 
     try:
         await database.open()
         checks = await database.run(examine, snapshot=True)
     except (ConfigurationError, StorageError) as error:
-        checks.append(obstacle_check(error))
+        checks.append(Check(name="database", level="fail", found=str(error), remedy=error.hint))
     return CorpusCheck(checks=tuple(checks))
 
 
 async def _server(connection: _Connection, database: Database) -> Check:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(sql.SQL(_VERSIONS))
-        row = await cursor.fetchone()
-    assert row is not None
+    (row,) = await fetch_as(connection, dict, sql.SQL(_VERSIONS))
     found = f"{database.description}, pgvector {row['pgvector']}."
     if row["offered"] is not None and row["offered"] != row["pgvector"]:
         remedy = f"Run `alter extension vector update` for version {row['offered']}."
@@ -376,20 +327,18 @@ async def _server(connection: _Connection, database: Database) -> Check:
 
 
 async def _missing_tables(connection: _Connection, collection: str, meta: CorpusMeta) -> list[str]:
-    cursor = await connection.execute(
-        "select tablename::text from pg_tables where schemaname = %s", (collection,)
-    )
+    named = "select tablename::text from pg_tables where schemaname = %s"
+    rows = await fetch(connection, named, (collection,))
     expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
     if not meta.has_blocks:
         expected -= set(BLOCK_TABLES)
     if not meta.has_past:
         expected -= set(PAST_TABLES)
-    return sorted(expected - {name for (name,) in await cursor.fetchall()})
+    return sorted(expected - {name for (name,) in rows})
 
 
 async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -> list[Check]:
-    cursor = await connection.execute(sql.SQL(_INDEXES), (collection, list(TABLES)))
-    valid: dict[str, bool] = dict(await cursor.fetchall())
+    valid: dict[str, bool] = dict(await fetch(connection, _INDEXES, (collection, list(TABLES))))
     expected = index_statements(
         *(collection, meta.embedding[1], meta.version),
         with_blocks=meta.has_blocks,
@@ -400,7 +349,7 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
             name="indexes",
             level="fail",
             found=f"The index {name} is missing.",
-            remedy=f"Run in the database: {_one_line(statement.as_string(connection))}",
+            remedy=f"Run in the database: {' '.join(statement.as_string(connection).split())}",
         )
         for name, statement in expected.items()
         if name not in valid and not (meta.is_loading and name == VECTOR_INDEX)
@@ -416,28 +365,7 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
         if not is_valid
     ]
     if meta.is_loading:
-        checks.append(LOADING)
+        checks.append(_LOADING)
     return checks or [
         Check(name="indexes", level="ok", found=f"All {len(valid)} exist and are valid.")
     ]
-
-
-def _one_line(statement: str) -> str:
-    return " ".join(statement.split())
-
-
-async def _rows(
-    connection: _Connection, collection: str, embedding: tuple[str, int]
-) -> list[Check]:
-    names = {name: table(collection, name) for name in ("documents", "parents", "postings")}
-    statement = sql.SQL(_ROWS).format(
-        **names,
-        children=table(collection, "data_children"),
-        links=table(collection, "link_candidates"),
-    )
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        children = table(collection, "data_children").as_string(connection)
-        await cursor.execute(statement, (children,))
-        row = await cursor.fetchone()
-    assert row is not None
-    return row_checks(row, embedding)

@@ -4,27 +4,25 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from psycopg import AsyncConnection, sql
-from pydantic import BaseModel, ConfigDict
+from psycopg import AsyncConnection
 
 from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
-from webrag.corpus import queries
-from webrag.corpus.schema import table, update_schema
+from webrag.corpus.queries import find_pages
+from webrag.corpus.schema import compose, select, update_schema
 from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.errors import InputError
+from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.postgres.database import Database
 
 
-class ForgetReport(BaseModel):
+class ForgetReport(FrozenModel):
     """What was forgotten.
 
     Attributes:
         removed: Canonical URLs of the pages that were deleted.
         unknown: URLs that were named and are not stored.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     removed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -47,25 +45,13 @@ async def urls_to_forget(
         site: `host` or `host:port`, without `www.`.
         fetched_before: The site last delivered or confirmed the page before this time.
     """
-    statement = sql.SQL(
-        "select url from {} where (%(site)s::text is null or site = %(site)s)"
-        " and (%(before)s::timestamptz is null or fetched_at < %(before)s) order by url"
-    ).format(table(database.config.collection, "documents"))
-
-    async def work(connection: AsyncConnection[Any]) -> list[str]:
-        cursor = await connection.execute(statement, {"site": site, "before": fetched_before})
-        return [url for (url,) in await cursor.fetchall()]
-
-    return await database.run(work)
-
-
-async def stored_urls(database: Database, urls: Sequence[str]) -> dict[str, str]:
-    """The canonical URL of each page that is stored, by the URL asked for."""
-    collection = database.config.collection
-    found = await database.run(
-        lambda connection: queries.find_pages(connection, collection, urls), snapshot=True
+    rows = await select(
+        database,
+        "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
+        " and (%(before)s::timestamptz is null or fetched_at < %(before)s) order by url",
+        {"site": site, "before": fetched_before},
     )
-    return {asked: page.url for asked, page in found.items()}
+    return [url for (url,) in rows]
 
 
 async def forget_page(
@@ -73,11 +59,12 @@ async def forget_page(
 ) -> bool:
     """Delete a page with everything made from it; False when it is not stored, or not that old."""
     collection = database.config.collection
-    statement = sql.SQL(
-        "delete from {} where url = %(url)s"
+    statement = compose(
+        collection,
+        "delete from {documents} where url = %(url)s"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
-        " returning requested_url"
-    ).format(table(collection, "documents"))
+        " returning requested_url",
+    )
 
     async def work(connection: AsyncConnection[Any]) -> bool:
         await lock_pages(connection, collection, [url])
@@ -87,7 +74,7 @@ async def forget_page(
         if removed is None:
             return False
         await clear_attempts(connection, collection, {url, *removed})
-        past = sql.SQL("delete from {} where url = %s").format(table(collection, "past_pages"))
+        past = compose(collection, "delete from {past_pages} where url = %s")
         await connection.execute(past, (url,))
         return True
 
@@ -150,12 +137,11 @@ async def _pages_to_forget(
 ) -> tuple[list[str], tuple[str, ...]]:
     """Canonical URLs of what is stored, and what was named and is not."""
     if urls:
-        known = await stored_urls(database, urls)
+        known = await database.run(
+            lambda connection: find_pages(connection, database.config.collection, urls)
+        )
         unknown = tuple(url for url in urls if url not in known)
-        return list(dict.fromkeys(known.values())), unknown
-    named = None if site is None else _site(site)
-    return await urls_to_forget(database, site=named, fetched_before=before), ()
-
-
-def _site(given: str) -> str:
-    return site_of(canonical_url(given if "://" in given else f"https://{given}/"))
+        return list(dict.fromkeys(page.url for page in known.values())), unknown
+    if site is not None:
+        site = site_of(canonical_url(site if "://" in site else f"https://{site}/"))
+    return await urls_to_forget(database, site=site, fetched_before=before), ()

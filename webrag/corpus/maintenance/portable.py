@@ -11,12 +11,13 @@ import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, cast
+from typing import IO, Annotated, Literal, cast
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
+from webrag.ingestion.characters import storable_values
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.html.tree import MAX_LINKS
 from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
@@ -40,7 +41,6 @@ _MAX_NAME_CHARS = 2_000  # anchors may be addresses
 _MAX_NAMES = 100_000
 _MAX_HEADER_CHARS = 8_192
 _LONGEST_HEADER = 1_000_000
-_GZIP_LEVEL = 6
 _FIRST_YEAR, _LAST_YEAR = 1000, 8999
 
 
@@ -170,9 +170,7 @@ class PortablePage(_Line):
 
 def open_for_writing(path: Path, *, compress: bool) -> IO[bytes]:
     """Open a new file, compressed on request."""
-    if compress:
-        return cast("IO[bytes]", gzip.open(path, "wb", _GZIP_LEVEL))
-    return path.open("wb")
+    return cast("IO[bytes]", gzip.open(path, "wb", 6)) if compress else path.open("wb")
 
 
 def open_for_reading(path: Path) -> IO[bytes]:
@@ -262,8 +260,9 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
         try:
             line = file.readline(_LONGEST_LINE)
             is_cut = len(line) == _LONGEST_LINE and not line.endswith(b"\n")
-            if is_cut:
-                _skip_line(file)
+            rest = line
+            while is_cut and rest and not rest.endswith(b"\n"):
+                rest = file.readline(_LONGEST_LINE)
         except (OSError, EOFError, zlib.error):
             yield number, "The compressed file is damaged or incomplete from here on."
             return
@@ -282,13 +281,6 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
             yield number, f"It is longer than {_LONGEST_LINE:,} bytes."
         elif line.strip():
             yield number, _page(line)
-
-
-def _skip_line(file: IO[bytes]) -> None:
-    while True:
-        rest = file.readline(_LONGEST_LINE)
-        if not rest or rest.endswith(b"\n"):
-            return
 
 
 def _page(line: bytes) -> PortablePage | str:
@@ -319,31 +311,11 @@ def _has_too_many_values(line: bytes) -> bool:
 
 
 def _check(page: PortablePage) -> None:
-    if not all(map(_is_storable, _strings(page.model_dump(mode="python")))):
+    values = page.model_dump()
+    if storable_values(values) != values:
         raise InputError("It holds a NUL or half a surrogate pair, which no text may contain.")
     for url in (page.url, page.requested_url, *page.aliases):
         if page_address(url) != url:
             raise InputError(f"{url} is not in canonical form, {page_address(url)}.")
     if content_hash(page.markdown) != page.content_hash:
         raise InputError("The text does not have the content_hash the line names: it was changed.")
-
-
-def _is_storable(text: str) -> bool:
-    if "\x00" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _strings(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _strings(each)

@@ -14,16 +14,17 @@ import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import corpus_embedding, read_embedding, table
+from webrag.corpus.schema import compose, corpus_embedding, read_embedding, select, table
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
+from webrag.frozen import FrozenModel
 from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import fetch, fetch_as
 
 _Connection = AsyncConnection[Any]
 
@@ -31,35 +32,34 @@ _META_KEY = "reindexing"
 
 _BUILD_MEMORY = "256MB"
 
-_CHUNKS = """
+_PENDING = """
 select c.id, c.node_id, c.text, c.metadata_ as metadata, c.ordinal,
        coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash,
        (select d.url from {documents} d where d.id = c.document) as url
-from {children} c where not exists (select from {next} n where n.id = c.id)
+from {data_children} c
+where c.id between %s and %s and not exists (select from {reindex_children} n where n.id = c.id)
+order by c.id {order} limit %s
 """
 
-_PENDING = f"{_CHUNKS} and c.id > %s order by c.id limit %s"
-
-_PENDING_FROM_THE_END = f"{_CHUNKS} and c.id between %s and %s order by c.id desc limit %s"
-
 _KNOWN = """
-select distinct on (text_hash) text_hash, embedding::halfvec from {next}
+select distinct on (text_hash) text_hash, embedding::halfvec from {reindex_children}
 where text_hash = any(%s) and embedding is not null
 """
 
 # A chunk may have been deleted and stored anew while its vector was made. The lock on its page
 # holds until this transaction ends, so that the page's later removal also removes the copy.
 _MAKE_ROOM = (
-    "delete from {next} n using {children} c where c.id = any(%s) and n.node_id = c.node_id",
-    "delete from {next} n using {children} c where c.id = any(%s)"
+    "delete from {reindex_children} n using {data_children} c where c.id = any(%s)"
+    " and n.node_id = c.node_id",
+    "delete from {reindex_children} n using {data_children} c where c.id = any(%s)"
     " and n.document = c.document and n.ordinal = c.ordinal",
 )
 
 _INSERT = """
-insert into {next} ({columns}, embedding)
+insert into {reindex_children} ({columns}, embedding)
 select {values}, made.embedding::halfvec
 from unnest(%s::bigint[], %s::text[]) made(id, embedding)
-join {children} c on c.id = made.id join {documents} d on d.id = c.document
+join {data_children} c on c.id = made.id join {documents} d on d.id = c.document
 order by c.id for key share of d
 on conflict do nothing
 """
@@ -92,81 +92,37 @@ class PendingChunk:
 
 async def unfinished_model(connection: _Connection, collection: str) -> tuple[str, int] | None:
     """Model and dimensions of an interrupted reindexing, None when there is none."""
-    statement = sql.SQL("select value from {} where key = %s").format(
-        table(collection, "corpus_meta")
-    )
-    row = await (await connection.execute(statement, (_META_KEY,))).fetchone()
-    return None if row is None else (str(row[0]["model"]), int(row[0]["dimensions"]))
+    statement = compose(collection, "select value from {corpus_meta} where key = %s")
+    rows = await fetch(connection, statement, (_META_KEY,))
+    return (str(rows[0][0]["model"]), int(rows[0][0]["dimensions"])) if rows else None
 
 
 async def prepare_next(connection: _Connection, collection: str, wanted: tuple[str, int]) -> None:
     """Make the second table, or keep an interrupted one that is for the same model."""
     if await unfinished_model(connection, collection) != wanted:
-        await connection.execute(_compose(collection, "drop table if exists {next}"))
+        await connection.execute(compose(collection, "drop table if exists {reindex_children}"))
     create, _ = children_statements(collection, wanted[1])
     for statement in create:
         await connection.execute(statement)
     # What an interrupted run had no vectors for is tried, and told, again.
-    await connection.execute(_compose(collection, "delete from {next} where embedding is null"))
+    await connection.execute(
+        compose(collection, "delete from {reindex_children} where embedding is null")
+    )
     value = Jsonb({"model": wanted[0], "dimensions": wanted[1]})
     await connection.execute(
-        _compose(
+        compose(
             collection,
-            "insert into {meta} (key, value) values (%s, %s)"
+            "insert into {corpus_meta} (key, value) values (%s, %s)"
             " on conflict (key) do update set value = excluded.value",
         ),
         (_META_KEY, value),
     )
 
 
-async def remove_stale(connection: _Connection, collection: str) -> None:
-    """Remove chunks that are no longer in the collection."""
-    await lift_timeouts(connection)
-    await connection.execute(_compose(collection, _STALE))
-
-
 _STALE = """
-delete from {next} n where not exists (select from {children} c where c.id = n.id)
+delete from {reindex_children} n
+where not exists (select from {data_children} c where c.id = n.id)
 """
-
-
-async def count_chunks(connection: _Connection, collection: str) -> tuple[int, int]:
-    """Chunks of the collection, and chunks of the second table."""
-    await lift_timeouts(connection)
-    cursor = await connection.execute(
-        _compose(
-            collection, "select (select count(*) from {children}), (select count(*) from {next})"
-        )
-    )
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0]), int(row[1])
-
-
-async def pending_chunks(
-    connection: _Connection, collection: str, after: int, limit: int
-) -> list[PendingChunk]:
-    """Chunks without a new vector, by id, from behind `after` on."""
-    return await _select_chunks(connection, collection, _PENDING, (after, limit))
-
-
-async def _select_chunks(
-    connection: _Connection, collection: str, statement: str, values: tuple[int, ...]
-) -> list[PendingChunk]:
-    async with connection.cursor(row_factory=class_row(PendingChunk)) as cursor:
-        await cursor.execute(_compose(collection, statement), values)
-        return await cursor.fetchall()
-
-
-async def known_vectors(
-    connection: _Connection, collection: str, hashes: Sequence[bytes]
-) -> dict[bytes, NDArray[np.float32]]:
-    """New vectors of texts that have one already, by hash."""
-    cursor = await connection.execute(_compose(collection, _KNOWN), (list(hashes),))
-    return {
-        bytes(text_hash): embedding.to_numpy().astype(np.float32)
-        for text_hash, embedding in await cursor.fetchall()
-    }
 
 
 async def insert_vectors(
@@ -181,21 +137,29 @@ async def insert_vectors(
         False when the second table is not for this model any more; nothing was written.
     """
     # In the order in which `switch` takes them; from here on nobody switches or begins anew.
-    await connection.execute(_compose(collection, "lock table {documents} in row share mode"))
+    await connection.execute(compose(collection, "lock table {documents} in row share mode"))
     if await unfinished_model(connection, collection) is None:
         return False
-    await connection.execute(_compose(collection, "lock table {next} in row exclusive mode"))
+    await connection.execute(
+        compose(collection, "lock table {reindex_children} in row exclusive mode")
+    )
     if await unfinished_model(connection, collection) != wanted:
         return False
     ids = [chunk.id for chunk, _ in rows]
     for statement in _MAKE_ROOM:
-        await connection.execute(_compose(collection, statement), (ids,))
-    columns = await _columns(connection, collection)
-    insert = _compose(
+        await connection.execute(compose(collection, statement), (ids,))
+    # A later version may have more of them.
+    columns = await fetch(
+        connection,
+        "select attname::text from pg_attribute where attrelid = %s::regclass and attnum > 0"
+        " and not attisdropped and attname <> 'embedding' order by attnum",
+        (table(collection, "data_children").as_string(connection),),
+    )
+    insert = compose(
         collection,
         _INSERT,
-        columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
-        values=sql.SQL(", ").join(sql.Identifier("c", name) for name in columns),
+        columns=sql.SQL(", ").join(sql.Identifier(name) for (name,) in columns),
+        values=sql.SQL(", ").join(sql.Identifier("c", name) for (name,) in columns),
     )
     vectors = [None if vector is None else HalfVector(vector).to_text() for _, vector in rows]
     await connection.execute(insert, (ids, vectors))
@@ -210,7 +174,7 @@ async def index_next(connection: _Connection, collection: str, dimensions: int) 
     )
     for statement in children_statements(collection, dimensions)[1]:
         await connection.execute(statement)
-    await connection.execute(_compose(collection, "analyze {next}"))
+    await connection.execute(compose(collection, "analyze {reindex_children}"))
 
 
 async def switch(
@@ -227,41 +191,56 @@ async def switch(
             await connection.execute("select set_config('lock_timeout', '500ms', true)")
             # In the order in which pages are written.
             await connection.execute(
-                _compose(collection, "lock table {documents}, {children} in access exclusive mode")
+                compose(
+                    collection, "lock table {documents}, {data_children} in access exclusive mode"
+                )
             )
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
         return "busy"
-    cursor = await connection.execute(
-        _compose(
-            collection,
-            "select from {children} c"
-            " where not exists (select from {next} n where n.id = c.id) limit 1",
-        )
+    missing = compose(
+        collection,
+        "select c.id from {data_children} c"
+        " where not exists (select from {reindex_children} n where n.id = c.id) limit 1",
     )
-    if await cursor.fetchone() is not None:
+    if await fetch(connection, missing):
         return "incomplete"
-    await connection.execute(_compose(collection, _STALE))
+    await connection.execute(compose(collection, _STALE))
     await _replace(connection, collection)
     if await read_embedding(connection, collection) != wanted:
-        await _leave_past_to_words(connection, collection, wanted[1])
-    await _record(connection, collection, wanted)
+        # Vectors of another model say nothing: from now on past texts are found by their words.
+        await connection.execute(
+            compose(
+                collection,
+                "alter table {past_children} alter column embedding type halfvec({size})"
+                " using null",
+                size=sql.Literal(wanted[1]),
+            )
+        )
+    update = compose(collection, "update {corpus_meta} set value = %s where key = %s")
+    await connection.execute(update, (Jsonb(wanted[0]), "embedding_model"))
+    await connection.execute(update, (Jsonb(wanted[1]), "embedding_dimensions"))
+    await connection.execute(
+        compose(collection, "delete from {corpus_meta} where key = %s"), (_META_KEY,)
+    )
     return "switched"
 
 
 async def _replace(connection: _Connection, collection: str) -> None:
     name = table(collection, "data_children").as_string(connection)
-    grants = await (await connection.execute(_GRANTS, (name,))).fetchall()
+    grants = await fetch(connection, _GRANTS, (name,))
     await connection.execute(
-        _compose(
+        compose(
             collection,
             "select setval(pg_get_serial_sequence(%s, 'id'),"
             " nextval(pg_get_serial_sequence(%s, 'id')), false)",
         ),
         (table(collection, NEXT_CHILDREN).as_string(connection), name),
     )
-    await connection.execute(_compose(collection, "drop table {children}"))
-    await connection.execute(_compose(collection, "alter table {next} rename to data_children"))
-    names = await (await connection.execute(_RENAMED, (collection, NEXT_CHILDREN))).fetchall()
+    await connection.execute(compose(collection, "drop table {data_children}"))
+    await connection.execute(
+        compose(collection, "alter table {reindex_children} rename to data_children")
+    )
+    names = await fetch(connection, _RENAMED, (collection, NEXT_CHILDREN))
     for old, kind in names:
         new = old.replace(NEXT_CHILDREN, "data_children", 1)
         what = sql.SQL("sequence" if kind == "S" else "index")
@@ -274,50 +253,11 @@ async def _replace(connection: _Connection, collection: str) -> None:
         await connection.execute(sql.SQL(grant))
 
 
-async def _leave_past_to_words(connection: _Connection, collection: str, dimensions: int) -> None:
-    """Vectors of another model say nothing: from now on past texts are found by their words."""
-    await connection.execute(
-        _compose(
-            collection,
-            "alter table {past} alter column embedding type halfvec({size}) using null",
-            past=table(collection, "past_children"),
-            size=sql.Literal(dimensions),
-        )
-    )
-
-
-async def _record(connection: _Connection, collection: str, wanted: tuple[str, int]) -> None:
-    update = _compose(collection, "update {meta} set value = %s where key = %s")
-    await connection.execute(update, (Jsonb(wanted[0]), "embedding_model"))
-    await connection.execute(update, (Jsonb(wanted[1]), "embedding_dimensions"))
-    await connection.execute(
-        _compose(collection, "delete from {meta} where key = %s"), (_META_KEY,)
-    )
-
-
-async def _columns(connection: _Connection, collection: str) -> list[str]:
-    """Columns of the searched table but the vector; a later version may have more."""
-    cursor = await connection.execute(
-        "select attname::text from pg_attribute where attrelid = %s::regclass and attnum > 0"
-        " and not attisdropped and attname <> 'embedding' order by attnum",
-        (table(collection, "data_children").as_string(connection),),
-    )
-    return [name for (name,) in await cursor.fetchall()]
-
-
-def _compose(collection: str, statement: str, **parts: sql.Composable) -> sql.Composed:
-    return sql.SQL(statement).format(
-        children=table(collection, "data_children"),
-        next=table(collection, NEXT_CHILDREN),
-        documents=table(collection, "documents"),
-        meta=table(collection, "corpus_meta"),
-        **parts,
-    )
-
-
 logger = logging.getLogger(__name__)
 
 _BATCH = 256
+
+_LAST = 2**63 - 1  # of a bigint
 
 # Chunks; the bundled model embeds them in 0.9 s, so that fewer are worth no job.
 _LEAST_RANGE = 4_096
@@ -333,7 +273,7 @@ _SWITCH_PAUSE_S = 0.5
 _SWITCH_ATTEMPTS = 240  # two minutes of readers that never let go
 
 
-class ReindexReport(BaseModel):
+class ReindexReport(FrozenModel):
     """What a reindexing did.
 
     Attributes:
@@ -349,14 +289,12 @@ class ReindexReport(BaseModel):
         is_paused: The call ended early, as it was asked to; the old vectors serve.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     model: str
     dimensions: int
     previous_model: str
     chunks: int = 0
     embedded: int = 0
-    failed: dict[str, str] = {}
+    failed: dict[str, str] = Field(default_factory=dict)
     was_current: bool = False
     is_paused: bool = False
 
@@ -427,15 +365,7 @@ async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
         database: The collection.
         most: Parts at most; one of less than 4,096 chunks is not divided.
     """
-    collection = database.config.collection
-
-    async def work(connection: _Connection) -> Sequence[Any]:
-        cursor = await connection.execute(
-            _compose(collection, "select min(id), max(id) from {children}")
-        )
-        return await cursor.fetchone() or (None, None)
-
-    first, last = await database.run(work)
+    ((first, last),) = await select(database, "select min(id), max(id) from {data_children}")
     if first is None:
         return []
     count = min(most, (last - first + 1) // _LEAST_RANGE) or 1
@@ -524,15 +454,8 @@ class _Reembedding:
 
     async def fill_downwards(self, first: int, last: int) -> bool:
         """Whether all of a range that the model takes is embedded, or need not be any more."""
-
-        async def pending(connection: _Connection) -> list[PendingChunk]:
-            if await unfinished_model(connection, self._collection) != self._wanted:
-                return []
-            values = (first, last, _BATCH)
-            return await _select_chunks(connection, self._collection, _PENDING_FROM_THE_END, values)
-
         while not self._is_over():
-            chunks = await self._database.run(pending)
+            chunks = await self._pending(first, last, "desc")
             if not chunks or not await self._fill_batch(chunks, with_refused=False):
                 return True
             last = chunks[-1].id - 1
@@ -540,26 +463,41 @@ class _Reembedding:
 
     async def _fill(self) -> bool:
         """Whether every chunk has been dealt with; not when the call was to end early."""
-        collection = self._collection
-        await self._database.run(lambda each: remove_stale(each, collection))
-        last = 0
+
+        async def remove_stale(connection: _Connection) -> None:
+            await lift_timeouts(connection)
+            await connection.execute(compose(self._collection, _STALE))
+
+        await self._database.run(remove_stale)
+        first = 0
         while not self._is_over():
-            start = last
-            chunks = await self._database.run(
-                lambda each: pending_chunks(each, collection, start, _BATCH)  # noqa: B023
-            )
+            chunks = await self._pending(first, _LAST, "asc")
             await self._report(is_last=not chunks)
             if not chunks:
                 return True
             if not await self._fill_batch(chunks, with_refused=True):
                 raise StorageError("The second table is being made for another model.")
-            last = chunks[-1].id
+            first = chunks[-1].id + 1
         return False
+
+    async def _pending(
+        self, first: int, last: int, order: Literal["asc", "desc"]
+    ) -> list[PendingChunk]:
+        statement = compose(self._collection, _PENDING, order=sql.SQL(order))
+
+        async def work(connection: _Connection) -> list[PendingChunk]:
+            unfinished = await unfinished_model(connection, self._collection)
+            if order == "desc" and unfinished != self._wanted:  # nobody keeps others from it
+                return []
+            return await fetch_as(connection, PendingChunk, statement, (first, last, _BATCH))
+
+        return await self._database.run(work)
 
     async def _fill_batch(self, chunks: Sequence[PendingChunk], *, with_refused: bool) -> bool:
         collection, wanted = self._collection, self._wanted
         hashes = list({chunk.text_hash for chunk in chunks})
-        vectors = await self._database.run(lambda each: known_vectors(each, collection, hashes))
+        known = await select(self._database, _KNOWN, (hashes,))
+        vectors = {bytes(key): each.to_numpy().astype(np.float32) for key, each in known}
         new = {
             chunk.text_hash: indexed_text(chunk.node_id, chunk.text, chunk.metadata)
             for chunk in chunks
@@ -617,12 +555,17 @@ class _Reembedding:
         begun = time.monotonic()
         if begun < self._counts_at and not is_last:
             return
-        total, self.done = await self._database.run(
-            lambda each: count_chunks(each, self._collection)
-        )
+        total, self.done = await self._database.run(self._count)
         self._counts_at = begun + (1 + _COUNT_PAUSE) * (time.monotonic() - begun)
         if self._on_progress is not None:
             self._on_progress(min(self.done, total), total)
+
+    async def _count(self, connection: _Connection) -> Sequence[int]:
+        await lift_timeouts(connection)
+        text = "select (select count(*) from {data_children}),"
+        text += " (select count(*) from {reindex_children})"
+        (counts,) = await fetch(connection, compose(self._collection, text))
+        return counts
 
 
 @asynccontextmanager
@@ -631,7 +574,12 @@ async def _only_one(database: Database) -> AsyncIterator[None]:
     is_done = False
     try:
         async with database.session() as connection:
-            if not await _try_lock(connection, database.config.collection):
+            ((is_mine,),) = await fetch(
+                connection,
+                sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
+                (f"reindex {database.config.collection}", _LOCK_SEED),
+            )
+            if not is_mine:
                 raise StorageError(
                     f"The collection {database.config.collection!r} is being reindexed by another"
                     " process.",
@@ -643,12 +591,3 @@ async def _only_one(database: Database) -> AsyncIterator[None]:
         if not is_done:
             raise
         logger.info("The connection that held the lock was lost; the work was done without it.")
-
-
-async def _try_lock(connection: AsyncConnection[Any], collection: str) -> bool:
-    cursor = await connection.execute(
-        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
-        (f"reindex {collection}", _LOCK_SEED),
-    )
-    row = await cursor.fetchone()
-    return bool(row and row[0])

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from psycopg.rows import dict_row
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from webrag.corpus.acquirer import unexpected_failure
 from webrag.corpus.indexer import Indexer, PreparedPage
@@ -24,15 +24,17 @@ from webrag.corpus.maintenance.portable import (
     read_pages,
 )
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import read_embedding, table, update_schema
+from webrag.corpus.schema import compose, read_embedding, update_schema
 from webrag.errors import DatabaseUnavailableError, InputError, ProviderError, WebRAGError
+from webrag.frozen import FrozenModel
 from webrag.postgres.database import Database, lift_timeouts
+from webrag.postgres.execution import fetch, fetch_as
 
 _PAGES_READ_AT_ONCE = 8  # a page and its HTML may have megabytes
 
 _COUNTS = """
 select count(*) filter (where site <> ''), count(*) filter (where site = ''),
-       (select count(*) from {links} l join {documents} d on d.id = l.source_document
+       (select count(*) from {link_candidates} l join {documents} d on d.id = l.source_document
         where d.site <> '' and l.origin = 'page' and (%(all)s or not d.with_login)),
        count(*) filter (where site <> '' and with_login)
 from {documents}
@@ -43,12 +45,12 @@ _DOCUMENTS = (
 _LINKS = """
 select source_document, url, title as anchor_text, description as sentence, heading, rel,
        char_start, char_end
-from {links} where source_document = any(%s) and origin = 'page'
+from {link_candidates} where source_document = any(%s) and origin = 'page'
 order by source_document, ordinal
 """
 
 
-class ExportReport(BaseModel):
+class ExportReport(FrozenModel):
     """What was written.
 
     Attributes:
@@ -57,8 +59,6 @@ class ExportReport(BaseModel):
         private: Pages that were read with a login and are left out.
         bytes: Size of the file.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     documents: int
@@ -106,7 +106,8 @@ async def export_corpus(
 
     try:
         documents, left_out, private = await database.run(work, snapshot=True)
-        size = await asyncio.to_thread(_put_in_place, partial, path)
+        size = (await asyncio.to_thread(partial.stat)).st_size
+        await asyncio.to_thread(partial.replace, path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"The file {path} cannot be written: {reason}.") from error
@@ -129,9 +130,8 @@ async def _write(
     if embedding is None:
         raise InputError(f"The collection {collection!r} does not exist yet.")
     which = {"all": with_logins}
-    counts = await (await connection.execute(_compose(collection, _COUNTS), which)).fetchone()
-    assert counts is not None
-    total, left_out, links, private = counts
+    counts = await fetch(connection, compose(collection, _COUNTS), which)
+    ((total, left_out, links, private),) = counts
     private = 0 if with_logins else private
     total -= private
     header = PortableHeader(
@@ -146,7 +146,7 @@ async def _write(
     written = 0
     # A cursor of the server's: the driver's own would hold the whole corpus.
     async with connection.cursor("webrag_export", row_factory=dict_row) as cursor:
-        await cursor.execute(_compose(collection, _DOCUMENTS), which)
+        await cursor.execute(compose(collection, _DOCUMENTS), which)
         while rows := await cursor.fetchmany(_PAGES_READ_AT_ONCE):
             pages = await _with_links(connection, collection, rows)
             await asyncio.to_thread(_write_lines, file, pages)
@@ -160,27 +160,15 @@ async def _with_links(
     connection: AsyncConnection[Any], collection: str, rows: Sequence[dict[str, Any]]
 ) -> list[PortablePage]:
     links: dict[int, list[PortableLink]] = {row["id"]: [] for row in rows}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_compose(collection, _LINKS), (list(links),))
-        for link in await cursor.fetchall():
-            links[link.pop("source_document")].append(PortableLink.model_validate(link))
+    found = await fetch_as(connection, dict, compose(collection, _LINKS), (list(links),))
+    for link in found:
+        links[link.pop("source_document")].append(PortableLink.model_validate(link))
     return [PortablePage(**row, links=tuple(links[row["id"]])) for row in rows]
-
-
-def _put_in_place(partial: Path, path: Path) -> int:
-    partial.replace(path)
-    return path.stat().st_size
 
 
 def _write_lines(file: IO[bytes], lines: Sequence[BaseModel]) -> None:
     for line in lines:
         file.write(line.model_dump_json(exclude_none=True).encode() + b"\n")
-
-
-def _compose(collection: str, statement: str) -> sql.Composed:
-    return sql.SQL(statement).format(
-        documents=table(collection, "documents"), links=table(collection, "link_candidates")
-    )
 
 
 _LINES_AT_ONCE = 8
@@ -192,7 +180,7 @@ _CHUNKS_AT_ONCE = 2_000
 _NumberedLine = tuple[int, PortablePage | str]
 
 
-class ImportReport(BaseModel):
+class ImportReport(FrozenModel):
     """What an import did.
 
     Attributes:
@@ -202,8 +190,6 @@ class ImportReport(BaseModel):
         kept: Pages of which the corpus has a newer version, which was kept.
         failed: Line number to the reason it was left out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     indexed: int = 0
     updated: int = 0
