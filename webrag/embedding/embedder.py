@@ -323,10 +323,6 @@ class VectorsUnderWay:
         """Wait until every vector is there, and give the hashes of those made by this call.
 
         What another call fails to make, or is cancelled over, is made here.
-
-        Args:
-            wanted: What was claimed.
-            make: Gives one row per hash.
         """
         made: set[bytes] = set()
         while missing := {key: each for key, each in wanted.items() if each.value is None}:

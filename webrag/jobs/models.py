@@ -194,13 +194,7 @@ class WorkerOptions(FrozenModel):
 
 
 def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -> SiteReport:
-    """The report of all turns.
-
-    Args:
-        before: Of the turns before this one.
-        now: Of this one.
-        visited: Pages that the corpus says were visited in all turns.
-    """
+    """The report of all turns."""
     turns = [now] if before is None else [before, now]
 
     def total(name: str) -> dict[str, int]:

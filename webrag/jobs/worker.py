@@ -69,12 +69,7 @@ class TurnEnd(NamedTuple):
 
 
 def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
-    """What follows a turn at a site that went as it should, or met a silent site.
-
-    Args:
-        report: Of the turn.
-        failures: Turns in a row that ended in a failure before it.
-    """
+    """What follows a turn at a site that went as it should, or met a silent site."""
     if report.ended == "paused":
         return TurnEnd()
     if report.ended != "unreachable":
@@ -85,12 +80,7 @@ def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
 
 
 def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
-    """What follows a turn that failed: another one after a pause where that may help.
-
-    Args:
-        error: Why.
-        failures: Turns in a row that ended in a failure before it.
-    """
+    """What follows a turn that failed: another one after a pause where that may help."""
     # Settings are a worker's own: those of another may fit, or of this one when it starts anew.
     may_pass = (ConfigurationError, ProviderError, StorageError)
     is_passing = isinstance(error, may_pass) or is_no_answer(error)
@@ -100,12 +90,7 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
 
 
 def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
-    """What follows a turn that met an error of WebRAG itself: it may lie in a single page.
-
-    Args:
-        error: Which.
-        failures: Turns in a row that ended in a failure before it.
-    """
+    """What follows a turn that met an error of WebRAG itself: it may lie in a single page."""
     said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")[
         :_MOST_REASON_CHARS
     ]
@@ -121,12 +106,7 @@ def _again_or_failed(reason: str, failures: int) -> TurnEnd:
 
 
 def decide_after_check(checks: Sequence[CitationCheck], failures: int) -> TurnEnd:
-    """What follows a turn that checked quotations: pages that could not be had are tried again.
-
-    Args:
-        checks: What was found.
-        failures: Turns in a row that could not have every page.
-    """
+    """What follows a turn that checked quotations: pages that could not be had are tried again."""
     unread = [check.url for check in checks if check.live.state == "unreachable"]
     if not unread:
         return TurnEnd("done")
