@@ -205,7 +205,8 @@ class CrawlState:
     async def sitemaps(self, page_id: int) -> list[str]:
         """Give the addresses of sitemaps that a stored page names, in its order."""
         statement = (
-            "select named.address from {documents}, jsonb_array_elements(map_marks) as marks (mark),"
+            "select named.address from {documents}"
+            " cross join jsonb_array_elements(map_marks) as marks (mark),"
             " jsonb_array_elements_text(mark -> 'urls') as named (address)"
             " where id = %s and mark ->> 'kind' = 'sitemap'"
         )
