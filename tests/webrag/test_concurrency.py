@@ -28,6 +28,7 @@ PACKAGES = ("webrag", "node_parsers", "postprocessors")
 # Who starts a task outside a group, and keeps it: where it is cancelled and waited for.
 OWNERS = {
     "webrag/corpus/acquirer.py": "a flight, ended by the last caller who leaves",
+    "webrag/orchestration/engine.py": "the engine, whose close ends its runs",
     "webrag/orchestration/workflow.py": "the workflow, which the close of the engine waits for",
     "webrag/corpus/batches.py": "a batch, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",

@@ -7,7 +7,7 @@ from webrag.errors import DeadlineError
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
 from webrag.question import Question
 
-from .conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, Lab, held, texts
+from .conftest import AT_SEED, MANUAL, TWO_LINKS_AWAY, Lab, held, texts
 
 
 async def test_soft_deadline_gives_a_partial_result(lab: Lab, static_site: Any, gate: Any) -> None:
@@ -53,7 +53,7 @@ async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: An
     expansion = ExpansionConfig(iteration_timeout_s=1.0)
 
     result = await lab.engine(config=OrchestrationConfig(expansion=expansion)).run(
-        Question.of(ONE_LINK_AWAY, urls=site + "/", expansion_budget=1)
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", expansion_budget=1)
     )
 
     step = result.expansion_steps[-1]
