@@ -309,13 +309,13 @@ class _Columns:
     fused: NDArray[np.float64]
     is_eligible: NDArray[np.bool_]
 
-    def at(self, place: int) -> WordingScores:
-        return WordingScores(
-            similarity=float(self.similarity[place]),
-            lexical=float(self.lexical[place]),
-            page_lexical=float(self.pages[place]),
-            fused=float(self.fused[place]),
-        )
+    def at(self, place: int) -> dict[str, float]:
+        return {
+            "similarity": float(self.similarity[place]),
+            "lexical": float(self.lexical[place]),
+            "page_lexical": float(self.pages[place]),
+            "fused": float(self.fused[place]),
+        }
 
 
 def _columns(rows: Rows, words: WordScores, place: int, config: RetrievalConfig) -> _Columns:
@@ -346,7 +346,9 @@ def _question_candidates(
     return drop_repeated_texts(sorted(scored, key=lambda each: (-each.fused, each.key)))
 
 
-def _candidate(row: Sequence[Any], scores: WordingScores, config: RetrievalConfig) -> Candidate:
+def _candidate(
+    row: Sequence[Any], scores: Mapping[str, float], config: RetrievalConfig
+) -> Candidate:
     return Candidate(
         key=_key(row),
         document=row[0],
@@ -354,10 +356,10 @@ def _candidate(row: Sequence[Any], scores: WordingScores, config: RetrievalConfi
         parent_tokens=row[5],
         text_hash=row[3],
         depth_weight=depth_weight(row[4], rate=config.depth_decay_rate, floor=config.depth_floor),
-        similarity=scores.similarity,
-        lexical=scores.lexical,
-        page_lexical=scores.page_lexical,
-        fused=scores.fused,
+        similarity=scores["similarity"],
+        lexical=scores["lexical"],
+        page_lexical=scores["page_lexical"],
+        fused=scores["fused"],
     )
 
 
@@ -389,7 +391,9 @@ def _with_wordings(
         texts |= {text} - {None}
 
     def complete(candidate: Candidate, place: int) -> Candidate:
-        return replace(candidate, wordings=tuple(each.at(place) for each in told[1:]))
+        return replace(
+            candidate, wordings=tuple(WordingScores(**each.at(place)) for each in told[1:])
+        )
 
     extra = (_candidate(rows[place], told[0].at(place), config) for place in added)
     return (

@@ -9,7 +9,7 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from webrag.corpus.models import ParentChunk
-from webrag.corpus.schema import table
+from webrag.corpus.schema import compose
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
 from webrag.postgres.execution import Statement
@@ -43,10 +43,6 @@ class Queries:
         chunks, chunk_values = scope.chunks.named("chunk_")
         self._conditions = (f"{present} and {pages}", chunks, present)
         self._values = {**present_values, **page_values, **chunk_values}
-
-    def of(self, scope: Scope) -> "Queries":
-        """Statements for another scope of the same collection."""
-        return Queries(self.collection, scope)
 
     def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
         """One row: pages, their children and lexical terms; tokens and number of parents.
@@ -366,9 +362,9 @@ class Queries:
 
     def _statement(self, text: str, columns: str = "", /, **values: Any) -> Statement:
         is_short = sum(map(len, self._conditions)) < _LONGEST_KEPT
-        compose = _composed if is_short else _composed.__wrapped__
+        composed = _composed if is_short else _composed.__wrapped__
         is_past = self.scope.as_of is not None
-        statement = compose(text, self.collection, self._conditions, columns, is_past)
+        statement = composed(text, self.collection, self._conditions, columns, is_past)
         return Statement(statement, {**self._values, **values}, binary=True)
 
 
@@ -393,17 +389,15 @@ _POSTINGS_OF = """
 def _composed(
     text: str, collection: str, conditions: tuple[str, str, str], columns: str, is_past: bool
 ) -> bytes:
-    names = ("documents", "parents", "data_children", "postings")
-    blocks = ("blocks", "blocked_pages", "posting_blocks")
     pages, chunks, present = conditions
-    tables = {name: table(collection, name) for name in (*names, *blocks)}
-    if is_past:
-        tables |= {name: _with_past(collection, name) for name in names}
-    composed = sql.SQL(text).format(
+    tables = {name: _with_past(collection, name) for name in _COLUMNS} if is_past else {}
+    composed = compose(
+        collection,
+        text,
         pages=sql.SQL(pages),
         chunks=sql.SQL(chunks),
         there=sql.SQL(present),
-        columns=sql.SQL(columns).format(**tables),
+        columns=compose(collection, columns, **tables),
         of_same_text=sql.SQL(" and p.document = c.document" if is_past else ""),
         **tables,
     )
@@ -417,28 +411,29 @@ _COLUMNS = {
     "postings": list(POSTINGS.loaded),
 }
 
-# Without conditions, which would keep the planner from joining each of the two by its indexes.
-_EITHER = "(select {own} from {now} e union all select {past} from {then} e)"
 _PAST_MARKDOWN = "(select t.markdown from {past_pages} t where t.id = e.past)"
 
 
 def _with_past(collection: str, name: str) -> sql.Composed:
-    """A table together with the rows of past texts."""
+    """A table together with the rows of past texts.
+
+    Without conditions, which would keep the planner from joining each of the two by its indexes.
+    """
     own = [f"e.{column}" for column in _COLUMNS[name]]
     past = [_PAST_MARKDOWN if each == "e.markdown" else each for each in own]
     then = f"past_{name.removeprefix('data_')}"
-    return sql.SQL(_EITHER).format(
-        own=sql.SQL(", ".join(own)),
-        past=sql.SQL(", ".join(past)).format(past_pages=table(collection, "past_pages")),
-        now=table(collection, name),
-        then=table(collection, then),
+    return compose(
+        collection,
+        f"(select {', '.join(own)} from {{{name}}} e"
+        f" union all select {', '.join(past)} from {{{then}}} e)",
     )
 
 
-def _places(children: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
+def _places(children: Sequence[tuple[int, int]]) -> dict[str, str]:
+    # Arrays as Postgres writes them: the driver takes lists number by number.
     return {
-        "documents": [document for document, _ in children],
-        "ordinals": [ordinal for _, ordinal in children],
+        "documents": f"{{{','.join(str(document) for document, _ in children)}}}",
+        "ordinals": f"{{{','.join(str(ordinal) for _, ordinal in children)}}}",
     }
 
 
