@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, Unpack
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,9 +76,16 @@ from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
-from webrag.question import QueryType, Question, ResearchMode, check_question
+from webrag.question import (
+    PageFilters,
+    Question,
+    QuestionOptions,
+    ResearchMode,
+    check_question,
+    keywords_checked,
+)
 from webrag.retrieval.citation_checks import Citation, CitationCheck
-from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalMode
 from webrag.settings import Settings, load_settings
 from webrag.settings.variables import nearest
@@ -190,6 +197,8 @@ class WebRAG:
 
     In a script without an event loop `with` does the same: `run` waits for one call, and what
     `query_engine` and `retriever` give is called as any other part of LlamaIndex.
+
+    Every call raises StorageError when the database fails.
 
         with WebRAG() as rag:
             rag.run(rag.ingest("https://example.com/docs/"))
@@ -355,22 +364,14 @@ class WebRAG:
 
     # Questions; these need an open WebRAG.
 
+    @keywords_checked
     async def answer(
         self,
         url: Named | Sequence[Named],
         question: str,
         *,
-        wordings: str | Sequence[str] | None = None,
-        parts: Sequence[str] | None = None,
-        intent: QueryType | None = None,
-        known_context: str | None = None,
-        constraints: Sequence[str] | None = None,
-        expansion_budget: int | None = None,
-        research_mode: ResearchMode = "fast",
-        retrieval_mode: RetrievalMode = "chunk",
-        max_pages: int | None = None,
-        as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
+        **options: Unpack[QuestionOptions],
     ) -> OrchestrationResult:
         """Find evidence for a question, starting from one or more pages.
 
@@ -378,68 +379,27 @@ class WebRAG:
             url: Page, or pages, to start from; fetched and indexed when the corpus lacks them. A
                 file or folder of this machine, by its path, is read with all below it.
             question: At most 8,000 characters.
-            wordings: At most 5 other wordings, each of at most 500 characters: words that
-                the page may use, names of options or functions, a sentence one expects there.
-                Guesses may be wrong; the question itself counts double.
-            parts: The separate questions it holds, 2 to 4, each of at most 500 characters; each
-                is to be answered, and links are followed for what is not. None to have the
-                question split where it asks for several things.
-            intent: Kind of question, when the caller knows it.
-            known_context: What the caller knows already.
-            constraints: Wishes such as "must include code examples".
-            expansion_budget: Rounds of link following at most; 0 for none, None for the
-                default of the mode.
-            research_mode: `fast` reads the named pages only, `deep` follows their links where
-                the evidence is too thin.
-            retrieval_mode: `chunk` selects passages, `full_context` returns everything stored
-                for the pages, `auto` decides by size.
-            max_pages: Pages obtained at most after the named ones, 0 to 100; None for
-                `MAX_PAGES_PER_RUN`.
-            as_of: Answer from the texts that the pages had at this moment, as far as they were
-                kept; nothing is fetched or read. UTC without a time zone.
             on_progress: Told what is being done.
+            options: What else may be said about it, as the fields of a `Question`.
 
         Raises:
             InputError: The question, a URL, a mode or a number cannot be used, or nothing is held
                 as of the moment; the message says since when there is something.
             FetchError: The only page named could not be obtained.
-            StorageError: The database failed.
         """
         urls = self._addresses(url)
         if not urls:
             raise InputError("No URL was given: name at least one page to start from.")
-        asked = Question.of(
-            question,
-            urls=urls,
-            wordings=wordings,
-            parts=parts,
-            intent=intent,
-            known_context=known_context,
-            constraints=constraints,
-            expansion_budget=expansion_budget,
-            research_mode=research_mode,
-            retrieval_mode=retrieval_mode,
-            max_pages=max_pages,
-            as_of=as_of,
-        )
+        asked = Question.of(question, urls=urls, **options)
         return await self.evidence_for(asked, on_progress=on_progress)
 
+    @keywords_checked
     async def search(
         self,
         question: str,
         *,
-        wordings: str | Sequence[str] | None = None,
-        parts: Sequence[str] | None = None,
-        source_urls: str | Sequence[str] | None = None,
-        sites: str | Sequence[str] | None = None,
-        years: int | Sequence[int] | None = None,
-        fetched_since: datetime | None = None,
-        has: ContentKind | Sequence[ContentKind] = (),
-        intent: QueryType | None = None,
-        top_k: int | None = None,
-        retrieval_mode: RetrievalMode = "chunk",
-        as_of: datetime | None = None,
         on_progress: ProgressCallback | None = None,
+        **options: Unpack[QuestionOptions],
     ) -> OrchestrationResult:
         """Find evidence in what is stored; nothing is fetched.
 
@@ -448,43 +408,14 @@ class WebRAG:
 
         Args:
             question: At most 8,000 characters.
-            wordings: As for `answer`.
-            parts: As for `answer`.
-            source_urls: Only these pages.
-            sites: Only pages of these hosts (`host` or `host:port`).
-            years: Only pages published in these years; pages without a date are left out.
-            fetched_since: Only pages that their site delivered or confirmed then or later; UTC
-                without a time zone.
-            has: Only passages that hold each of these: `table`, `code`, `math`,
-                `definition_list`, `admonition`, `steps`.
-            intent: Kind of question, when the caller knows it.
-            top_k: Results at most.
-            retrieval_mode: `chunk` selects passages, `full_context` returns everything the
-                filters leave, up to the context budget, `auto` decides by size.
-            as_of: Search the texts that pages had at this moment, as far as they were kept; UTC
-                without a time zone.
             on_progress: Told what is being done.
+            options: What else may be said about it, as the fields of a `Question`.
 
         Raises:
-            InputError: The question, a filter, the mode or `top_k` cannot be used, or nothing is
+            InputError: The question, a filter, the mode or a number cannot be used, or nothing is
                 held as of the moment; the message says since when there is something.
-            StorageError: The database failed.
         """
-        asked = Question.of(
-            question,
-            wordings=wordings,
-            parts=parts,
-            source_urls=source_urls,
-            sites=sites,
-            years=years,
-            fetched_since=fetched_since,
-            has=has,
-            intent=intent,
-            top_k=top_k,
-            retrieval_mode=retrieval_mode,
-            as_of=as_of,
-        )
-        return await self.evidence_for(asked, on_progress=on_progress)
+        return await self.evidence_for(Question.of(question, **options), on_progress=on_progress)
 
     async def evidence_for(
         self, question: Question, *, on_progress: ProgressCallback | None = None
@@ -498,7 +429,6 @@ class WebRAG:
         Raises:
             InputError: The question is empty or too long, or nothing is held as of its moment.
             FetchError: The only page named could not be obtained.
-            StorageError: The database failed.
         """
         check_question(question.text)
         question, missing = await self._located(question, on_progress)
@@ -533,7 +463,6 @@ class WebRAG:
         Raises:
             InputError: The question cannot be used, or a version is not stored; the message names
                 those that are.
-            StorageError: The database failed.
         """
         from webrag.orchestration.version_comparison import compare_versions, versioned_name
 
@@ -544,19 +473,15 @@ class WebRAG:
         engine = await asyncio.to_thread(lambda: parts.engine)
         return await compare_versions(engine, parts.corpus, question, *names, top_k=top_k)
 
+    @keywords_checked
     async def ask(
         self,
         question: str,
         *,
-        wordings: str | Sequence[str] | None = None,
-        parts: Sequence[str] | None = None,
         url: Named | Sequence[Named] = (),
-        sites: str | Sequence[str] = (),
-        years: Sequence[int] = (),
         deep: bool = False,
-        expansion_budget: int | None = None,
-        as_of: datetime | None = None,
         on_event: "EventListener | None" = None,
+        **options: Unpack[QuestionOptions],
     ) -> "ManagerResult":
         """Answer a question in sentences, each with citations that were checked.
 
@@ -566,35 +491,21 @@ class WebRAG:
 
         Args:
             question: At most 8,000 characters.
-            wordings: As for `answer`.
-            parts: As for `answer`.
             url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
                 stored when there is none. Files and folders of this machine as for `answer`.
-            sites: Only pages of these hosts (`host` or `host:port`); any when there are none.
-            years: Only pages published in these years; any when there are none.
             deep: Follow the links of `url` where the evidence is too thin.
-            expansion_budget: Rounds of that at most; None for `MAX_EXPANSION_DEPTH`.
-            as_of: As for `answer`.
             on_event: Told of each step, and of each sentence as soon as it is checked.
+            options: What else may be said about it, as the fields of a `Question`.
 
         Raises:
             InputError: A URL, a year or `expansion_budget` cannot be used, or `deep` has no URL to
                 start from, or nothing is held as of the moment.
             FetchError: None of the pages could be obtained.
             ProviderError: The question could not be embedded.
-            StorageError: The database failed.
         """
-        asked = Question.of(
-            question,
-            wordings=wordings,
-            parts=parts,
-            urls=self._addresses(url),
-            sites=sites or None,
-            years=years or None,
-            research_mode="deep" if deep else "fast",
-            expansion_budget=expansion_budget,
-            as_of=as_of,
-        )
+        if deep:
+            options["research_mode"] = "deep"
+        asked = Question.of(question, urls=self._addresses(url), **options)
         return await self.answer_to(asked, on_event=on_event)
 
     async def answer_to(
@@ -611,7 +522,6 @@ class WebRAG:
                 from no page, or nothing is held as of its moment.
             FetchError: None of the pages could be obtained.
             ProviderError: The question could not be embedded.
-            StorageError: The database failed.
         """
         from webrag.answering.planning import check_answerable
 
@@ -805,7 +715,6 @@ class WebRAG:
 
         Raises:
             InputError: One of them is no document, or has no text; nothing was stored.
-            StorageError: The database failed.
         """
         from webrag.ingestion.given_documents import GivenPage, pages_of_documents
 
@@ -1014,7 +923,6 @@ class WebRAG:
             InputError: The URL or a pattern cannot be used.
             FetchError: The start page could not be obtained.
             ProviderError: The embedding service fails for every page.
-            StorageError: The database failed.
         """
         from webrag.crawling.report import CrawlOptions
 
@@ -1046,7 +954,6 @@ class WebRAG:
         Raises:
             ConfigurationError: The extra `workers` is not installed.
             InputError: The URL or a pattern cannot be used.
-            StorageError: The database failed.
         """
         from webrag.crawling.report import CrawlOptions
 
@@ -1068,7 +975,6 @@ class WebRAG:
         Raises:
             ConfigurationError: The extra `workers` is not installed.
             InputError: A URL or the version cannot be used; nothing was enqueued.
-            StorageError: The database failed.
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
         label = "" if version is None else checked_version(version)
@@ -1089,7 +995,6 @@ class WebRAG:
         Raises:
             ConfigurationError: The extra `workers` is not installed.
             InputError: A URL, a quotation or its offsets cannot be used; nothing was enqueued.
-            StorageError: The database failed.
         """
         given = [citations] if isinstance(citations, Citation) else list(citations)
         return await self.jobs.enqueue_citations(given, live=live)
@@ -1159,7 +1064,6 @@ class WebRAG:
 
         Raises:
             InputError: `limit` or `offset` cannot be used.
-            StorageError: The database failed.
         """
         checked_count("limit", limit, minimum=1)
         checked_count("offset", offset, minimum=0)
@@ -1172,7 +1076,6 @@ class WebRAG:
 
         Raises:
             InputError: `limit` cannot be used.
-            StorageError: The database failed.
         """
         checked_count("limit", limit, minimum=1)
         return await self._open_parts.corpus.failures(limit)
@@ -1203,7 +1106,6 @@ class WebRAG:
 
         Raises:
             InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
-            StorageError: The database failed.
         """
         given = [citations] if isinstance(citations, Citation) else list(citations)
         if not given:
@@ -1226,7 +1128,6 @@ class WebRAG:
 
         Raises:
             InputError: The words or the limit cannot be used.
-            StorageError: The database failed.
         """
         checked_count("limit", limit, minimum=1)
         words = check_text("contains", contains).strip()
@@ -1262,7 +1163,6 @@ class WebRAG:
 
         Raises:
             InputError: The page is not stored or holds no such place, or two places are named.
-            StorageError: The database failed.
         """
         from webrag.retrieval.reading import ReadingPlace, read_stored
 
@@ -1498,29 +1398,22 @@ class WebRAG:
     # The parts as LlamaIndex components. These need an open WebRAG; what they give works as long as
     # that stays open, refuses to read the corpus afterwards, and is not to be closed.
 
+    @keywords_checked
     def retriever(
         self,
         *,
-        source_urls: str | Sequence[str] | None = None,
-        sites: str | Sequence[str] | None = None,
-        years: int | Sequence[int] | None = None,
-        fetched_since: datetime | None = None,
-        has: ContentKind | Sequence[ContentKind] = (),
         retrieval_mode: RetrievalMode = "chunk",
         top_k: int | None = None,
         similarity_top_k: int | None = None,
+        **filters: Unpack[PageFilters],
     ) -> "WebRAGRetriever":
         """Retrieval without reranking: both legs, fused, children merged into their parents.
 
         Args:
-            source_urls: Only these pages.
-            sites: Only pages of these hosts.
-            years: Only pages published in these years.
-            fetched_since: Only pages that their site delivered or confirmed then or later.
-            has: Only passages that hold each of these kinds of content.
-            retrieval_mode: As for `WebRAG.search`.
+            retrieval_mode: As for `search`.
             top_k: Nodes at most; None for ten, and for all where pages are read whole.
             similarity_top_k: The same, by the name that stock retrievers have for it.
+            filters: Which stored pages and passages are searched, as the fields of a `Question`.
 
         Raises:
             InputError: A filter, the mode or `top_k` cannot be used, or both names of it are given.
@@ -1533,24 +1426,20 @@ class WebRAG:
             top_k = similarity_top_k
         if top_k is None and retrieval_mode == "chunk":
             top_k = _RETRIEVED
-        filters = SearchFilters.of(
-            source_urls=source_urls, sites=sites, years=years, fetched_since=fetched_since, has=has
-        )
         return WebRAGRetriever(
-            self._open_parts.searcher, filters=filters, mode=retrieval_mode, top_k=top_k
+            self._open_parts.searcher,
+            filters=SearchFilters.of(**filters),
+            mode=retrieval_mode,
+            top_k=top_k,
         )
 
+    @keywords_checked
     def query_engine(
         self,
         url: str | Sequence[str] | None = None,
         *,
         research_mode: ResearchMode = "fast",
         expansion_budget: int | None = None,
-        source_urls: str | Sequence[str] | None = None,
-        sites: str | Sequence[str] | None = None,
-        years: int | Sequence[int] | None = None,
-        fetched_since: datetime | None = None,
-        has: ContentKind | Sequence[ContentKind] = (),
         similarity_top_k: int | None = None,
         node_postprocessors: "Sequence[BaseNodePostprocessor]" = (),
         max_quotes: int = 3,
@@ -1558,6 +1447,7 @@ class WebRAG:
         response_mode: "ResponseMode | str" = "compact",
         streaming: bool = False,
         callback_manager: "CallbackManager | None" = None,
+        **filters: Unpack[PageFilters],
     ) -> "WebRAGQueryEngine":
         """The whole loop: retrieval, reranking, link following, verbatim quotations.
 
@@ -1565,11 +1455,6 @@ class WebRAG:
             url: Pages to start every query from; None searches what is stored.
             research_mode: As for `WebRAG.answer`.
             expansion_budget: As for `WebRAG.answer`.
-            source_urls: Only these stored pages, where no URL is given, as what follows.
-            sites: Only pages of these hosts.
-            years: Only pages published in these years.
-            fetched_since: Only pages that their site delivered or confirmed then or later.
-            has: Only passages that hold each of these kinds of content.
             similarity_top_k: Source nodes at most; None for all evidence.
             node_postprocessors: Applied to the source nodes, as in stock engines.
             max_quotes: Quotations in the response text at most.
@@ -1577,6 +1462,8 @@ class WebRAG:
             response_mode: How it does, as in stock engines.
             streaming: Give the text in pieces.
             callback_manager: LlamaIndex's own.
+            filters: Which stored pages and passages are searched where no URL is given, as the
+                fields of a `Question`.
 
         Raises:
             InputError: A URL, a filter, a mode or a number cannot be used.
@@ -1588,13 +1475,7 @@ class WebRAG:
             urls=url,
             research_mode=research_mode,
             expansion_budget=expansion_budget,
-            filters=SearchFilters.of(
-                source_urls=source_urls,
-                sites=sites,
-                years=years,
-                fetched_since=fetched_since,
-                has=has,
-            ),
+            filters=SearchFilters.of(**filters),
             similarity_top_k=similarity_top_k,
             node_postprocessors=node_postprocessors,
             max_quotes=max_quotes,

@@ -1,10 +1,14 @@
 """The one declaration of a question: what is asked, where, and how much it may cost."""
 
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from operator import index
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from webrag.argument_checks import (
     check_choice,
@@ -28,6 +32,8 @@ INTENTS: Final[tuple[QueryType, ...]] = get_args(QueryType)
 # Some two pages of print, chosen, not measured: a stack trace fits, a pasted document does not.
 MAX_QUESTION_CHARS = 8_000
 
+M = TypeVar("M", bound=Callable[..., Any])
+
 _MAX_URLS: Final = 20
 _MAX_PAGES: Final = 100
 
@@ -36,8 +42,58 @@ _CHOICES: Final = {
     "research_mode": RESEARCH_MODES,
     "retrieval_mode": RETRIEVAL_MODES,
 }
-_MINIMA: Final = {"expansion_budget": 0, "max_pages": 0, "top_k": 1}
+MINIMA: Final = {"expansion_budget": 0, "max_pages": 0, "top_k": 1}
 _FILTERS: Final = ("source_urls", "sites", "years", "fetched_since", "has", "as_of")
+
+
+class PageFilters(TypedDict, total=False):
+    """The fields of a question that limit which stored pages and passages are searched."""
+
+    source_urls: str | Sequence[str] | None
+    sites: str | Sequence[str] | None
+    years: int | Sequence[int] | None
+    fetched_since: datetime | None
+    has: ContentKind | Sequence[ContentKind]
+
+
+class QuestionOptions(PageFilters, total=False):
+    """What may be said about a question beside its text and its pages, as callers write it."""
+
+    wordings: str | Sequence[str] | None
+    parts: Sequence[str] | None
+    as_of: datetime | None
+    intent: QueryType | None
+    known_context: str | None
+    constraints: Sequence[str] | None
+    research_mode: ResearchMode
+    expansion_budget: int | None
+    max_pages: int | None
+    retrieval_mode: RetrievalMode
+    top_k: int | None
+
+
+def keywords_checked(method: M) -> M:
+    """Refuse keywords that the `Unpack` of a method lacks, and show them all in its signature."""
+    signature = inspect.signature(method)
+    *own, options = signature.parameters.values()
+    (declared,) = get_args(options.annotation)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in get_type_hints(declared).items()
+    ]
+    shown = signature.replace(parameters=[*own, *more])
+
+    @functools.wraps(method)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        if unknown := keywords.keys() - shown.parameters:
+            name = f"{method.__qualname__}()"
+            raise TypeError(f"{name} got an unexpected keyword argument {min(unknown)!r}")
+        return method(*arguments, **keywords)
+
+    if inspect.iscoroutinefunction(method) and sys.version_info >= (3, 12):
+        inspect.markcoroutinefunction(checked)
+    checked.__signature__ = shown  # type: ignore[attr-defined]
+    return cast(M, checked)
 
 
 class Question(FrozenModel):
@@ -45,51 +101,62 @@ class Question(FrozenModel):
 
     Whether its text is empty or too long is told by `check_question` where evidence is asked for;
     whoever answers in sentences replies to such a question politely.
-
-    Attributes:
-        wordings: Other wordings of it, at most 5 of at most 500 characters each.
-        parts: The separate questions it holds, 2 to 4 of at most 500 characters each, where the
-            caller knows them; each is to be answered.
-        urls: Pages to start from, at most 20; those that are not stored are fetched.
-        stored: Stored pages that count as named, as many as there are, and are not asked for again.
-        source_urls: Only these stored pages are searched; None for any.
-        sites: Only pages of these hosts; None for any.
-        years: Only pages published in these years; None for any.
-        fetched_since: Only pages that their site delivered or confirmed then or later.
-        has: Only passages that hold each of these kinds of content.
-        as_of: Answer from the texts that pages had at this moment; nothing is fetched.
-        intent: Kind of question, when the caller knows it.
-        known_context: What the caller knows already.
-        constraints: Preferences such as "must include code examples".
-        research_mode: `fast` reads the named pages only, `deep` follows their links where the
-            evidence is too thin.
-        expansion_budget: Rounds of that at most, 0 for none whatever the mode; None for the
-            default of the mode.
-        max_pages: Pages obtained after the named ones, 0 to 100; None for the configured number.
-        retrieval_mode: `chunk` selects passages, `full_context` returns everything that may be
-            searched up to the budget, `auto` decides by size.
-        top_k: Results of a search at most; None for what the token budget holds.
     """
 
     text: str
-    wordings: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    stored: tuple[str, ...] = ()
-    source_urls: tuple[str, ...] | None = None
-    sites: tuple[str, ...] | None = None
-    years: tuple[int, ...] | None = None
-    fetched_since: datetime | None = None
-    has: tuple[ContentKind, ...] = ()
-    as_of: datetime | None = None
-    intent: QueryType | None = None
-    known_context: str | None = None
-    constraints: tuple[str, ...] = ()
-    research_mode: ResearchMode = "fast"
-    expansion_budget: int | None = None
-    max_pages: int | None = None
-    retrieval_mode: RetrievalMode = "chunk"
-    top_k: int | None = None
+    wordings: tuple[str, ...] = Field(
+        (),
+        description="Other words the page may use: terms, names of options or functions, a sentence"
+        " you expect there; at most 5 of at most 500 characters. A wrong guess does little harm.",
+    )
+    parts: tuple[str, ...] = Field(
+        (),
+        description="The 2 to 4 questions that it holds, of at most 500 characters; each is to be"
+        " answered. Without them it is split where it asks for several things.",
+    )
+    urls: tuple[str, ...] = Field(
+        (), description="Pages to start from, at most 20; those that are not stored are fetched."
+    )
+    stored: tuple[str, ...] = Field(
+        (), description="Stored pages that count as named, as many as there are."
+    )
+    source_urls: tuple[str, ...] | None = Field(None, description="Only this page.")
+    sites: tuple[str, ...] | None = Field(
+        None,
+        description="Only this host; the address of its root will do. HOST@1.5 for one version.",
+    )
+    years: tuple[int, ...] | None = Field(
+        None, description="Only pages published in this year; pages without a date are left out."
+    )
+    fetched_since: datetime | None = Field(
+        None, description="Only pages that their site delivered or confirmed then or later."
+    )
+    has: tuple[ContentKind, ...] = Field(
+        (), description="Only passages that hold this; all of them must hold."
+    )
+    as_of: datetime | None = Field(
+        None,
+        description="Answer from what was stored then, as far as it was kept, and fetch nothing.",
+    )
+    intent: QueryType | None = Field(None, description="Kind of question, if you know it.")
+    known_context: str | None = Field(None, description="What you know; counts as wordings.")
+    constraints: tuple[str, ...] = Field(
+        (), description='A preference, such as "must include code examples".'
+    )
+    research_mode: ResearchMode = Field(
+        "fast", description="Follow links where the evidence is too thin."
+    )
+    expansion_budget: int | None = Field(
+        None, description="Rounds of link following at most; 0 for none, whatever the mode."
+    )
+    max_pages: int | None = Field(
+        None, description="Pages obtained after the named ones, 0 to 100."
+    )
+    retrieval_mode: RetrievalMode = Field(
+        "chunk",
+        description="Select passages, return the pages whole, or decide by size.",
+    )
+    top_k: int | None = Field(None, description="Results at most.")
 
     @classmethod
     def of(cls, text: str, **given: Any) -> Self:
@@ -113,8 +180,8 @@ class Question(FrozenModel):
         text = check_text("The question", given.get("text"))
         for name in _CHOICES.keys() & values:
             check_choice(name, values[name], _CHOICES[name])
-        for name in _MINIMA.keys() & values:
-            checked_count(name, values[name], minimum=_MINIMA[name])
+        for name in MINIMA.keys() & values:
+            checked_count(name, values[name], minimum=MINIMA[name])
             values[name] = index(values[name])
         if values.get("max_pages", 0) > _MAX_PAGES:
             raise InputError(f"max_pages is {values['max_pages']}; allowed are 0 to {_MAX_PAGES}.")

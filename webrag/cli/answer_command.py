@@ -8,25 +8,18 @@ import click
 
 from webrag.cli.options import (
     Reading,
-    as_of_option,
     asked_question,
-    deep_option,
     json_option,
-    parse_moment,
-    parts_option,
+    question_command,
     reading_options,
     run_options,
-    site_option,
-    url_option,
     version_option,
     with_settings,
-    wordings_option,
-    year_option,
 )
 from webrag.cli.output import print_brief, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run
-from webrag.cli.words import split_named, split_words, typed_addresses
+from webrag.cli.words import split_named, split_words
 from webrag.concurrency import in_background
 from webrag.errors import InputError
 
@@ -42,54 +35,15 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
 
 
-_INTENTS = click.Choice(["factual", "comparison", "how_to", "exploratory"])
-_mode_option = click.option(
-    "--mode",
-    "retrieval_mode",
-    type=click.Choice(["chunk", "full_context", "auto"]),
-    default="chunk",
-    show_default=True,
-    help="Select passages, return the pages whole, or decide by size.",
-)
-_intent_option = click.option("--intent", type=_INTENTS, help="Kind of question, if you know it.")
-
-
 @with_settings
-@click.command("answer", short_help="Answer a question from a web page, file or folder.")
+@question_command(
+    "answer",
+    *("wordings", "parts", "urls", "research_mode", "expansion_budget", "sites", "years", "as_of"),
+    *("retrieval_mode", "intent", "known_context", "constraints"),
+    short_help="Answer a question from a web page, file or folder.",
+)
 @click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
-@wordings_option
-@parts_option
-@click.option(
-    "--also",
-    "--url",
-    "also",
-    multiple=True,
-    callback=typed_addresses,
-    metavar="URL",
-    help="Start from this page too. Repeatable.",
-)
-@deep_option("Follow links where the evidence is too thin.")
-@click.option(
-    "--budget",
-    "expansion_budget",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Rounds of link following at most.",
-)
-@site_option
 @version_option
-@year_option
-@as_of_option
-@_mode_option
-@_intent_option
-@click.option("--known-context", metavar="TEXT", help="What you know; counts as wordings.")
-@click.option(
-    "--constraint",
-    "constraints",
-    multiple=True,
-    metavar="TEXT",
-    help='A wish, as "must include code examples". Repeatable.',
-)
 @reading_options
 @json_option
 @click.pass_context
@@ -110,42 +64,27 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     reading = Reading.taken_from(given)
     check = check_named if given["as_of"] is None else named_address
     named, question = split_named(words)
-    urls = tuple(map(check, (*named, *given.pop("also"))))
+    urls = tuple(map(check, (*named, *given.pop("urls"))))
     asked = asked_question(question, given, urls=urls)
     only = partial(narrowed, filters=asked.filters, top_k=reading.top_k)
     run(_print_evidence(ctx, asked, reading, only))
 
 
 @with_settings
-@click.command("search", short_help="Search what is stored; fetches nothing.")
+@question_command(
+    "search",
+    *("wordings", "parts", "source_urls", "sites", "years", "fetched_since", "as_of", "has"),
+    *("retrieval_mode", "intent"),
+    short_help="Search what is stored; fetches nothing.",
+)
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@wordings_option
-@parts_option
-@url_option
-@site_option
 @version_option
-@year_option
-@click.option(
-    "--fetched-since",
-    callback=parse_moment,
-    metavar="DATE|AGE",
-    help="Only pages confirmed since: 2026-05-31, 7d.",
-)
-@as_of_option
-@click.option(
-    "--has",
-    type=click.Choice(["table", "code", "math", "definition_list", "admonition", "steps"]),
-    multiple=True,
-    help="Only passages that hold this. Repeatable; all must hold.",
-)
 @click.option(
     "--between",
     nargs=2,
     metavar="OLD NEW",
     help="Print what two stored versions say differently: 3.11 3.12 with --site, or HOST@3.11 ...",
 )
-@_mode_option
-@_intent_option
 @reading_options
 @json_option
 @click.pass_context
@@ -262,16 +201,13 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 
 
 @with_settings
-@click.command("ask", short_help="Answer a question in sentences, each with citations.")
+@question_command(
+    "ask",
+    *("wordings", "parts", "urls", "sites", "years", "as_of", "research_mode"),
+    short_help="Answer a question in sentences, each with citations.",
+)
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@wordings_option
-@parts_option
-@url_option
-@site_option
 @version_option
-@year_option
-@as_of_option
-@deep_option("Follow links of --url where the evidence is too thin.")
 @reading_options
 @json_option
 @click.pass_context

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from typing_extensions import override
@@ -71,46 +72,65 @@ json_option = click.option(
     help="Print the result, or the error, as JSON.",
 )
 
-wordings_option = click.option(
-    "--wording",
-    "wordings",
-    multiple=True,
-    metavar="TEXT",
-    help="Other words the page may use: terms, names of options or functions, a sentence you expect"
-    " there. A wrong guess does little harm. Repeatable, up to 5.",
-)
-
-parts_option = click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    metavar="TEXT",
-    help="One of the 2 to 4 questions that QUESTION holds; each is to be answered. Repeatable.",
-)
-
-url_option = click.option(
-    "--url",
-    "urls",
-    multiple=True,
-    callback=typed_addresses,
-    metavar="URL",
-    help="Only this page. Repeatable.",
-)
+# What a field of a question is called on the command line, where that is not its own name.
+_FLAGS = {
+    "wordings": ("--wording",),
+    "parts": ("--part",),
+    "urls": ("--url", "--also"),
+    "source_urls": ("--url",),
+    "sites": ("--site",),
+    "years": ("--year",),
+    "research_mode": ("--deep",),
+    "expansion_budget": ("--budget",),
+    "retrieval_mode": ("--mode",),
+    "constraints": ("--constraint",),
+}
+_METAVARS = {"urls": "URL", "source_urls": "URL", "sites": "HOST", "years": "YEAR"}
 
 
-def deep_option(help: str) -> "Callable[[_Command], _Command]":
-    """The option that lets a question follow links."""
-    return click.option("--deep", "research_mode", flag_value="deep", default="fast", help=help)
+def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], click.Command]":
+    """Make a command of a function, with an option for each of some fields of a `Question`."""
+
+    class QuestionCommand(click.Command):
+        # Made when they are asked for: the help of the whole program does without pydantic.
+        @override
+        def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+            words, *others = super().get_params(ctx)
+            return [words, *map(_question_option, fields), *others]
+
+    return click.command(name, cls=QuestionCommand, **more)
 
 
-site_option = click.option(
-    "--site",
-    "sites",
-    multiple=True,
-    metavar="HOST",
-    help="Only this host; the address of its root will do. HOST@1.5 for one version of it."
-    " Repeatable.",
-)
+def _question_option(name: str) -> click.Option:
+    """Make the option for a field of a question from its type and its description."""
+    from webrag.question import MINIMA, Question
+
+    info = Question.model_fields[name]
+    parts = get_args(info.annotation)
+    kind = parts[0] if NoneType in parts else info.annotation
+    is_many = get_origin(kind) is tuple
+    value = get_args(kind)[0] if is_many else kind
+    more: dict[str, Any] = {"multiple": True} if is_many else {}
+    help_text = f"{info.description}{' Repeatable.' if is_many else ''}"
+    if name == "research_mode":
+        more = {"flag_value": "deep", "default": info.default}
+    elif get_origin(value) is Literal:
+        more |= {"type": click.Choice(get_args(value))}
+        if info.default in get_args(value):
+            more |= {"default": info.default, "show_default": True}
+    elif value is int:
+        more |= {"type": click.IntRange(min=MINIMA.get(name, 1))}
+        more |= {"metavar": _METAVARS.get(name, "N")}
+    elif value is datetime:
+        more |= {"callback": parse_moment, "metavar": "DATE|AGE"}
+        help_text += " As 2026-05-31, 2026-05-31T12:00, 30d."
+    else:
+        more |= {"metavar": _METAVARS.get(name, "TEXT")}
+        if name in ("urls", "source_urls"):
+            more |= {"callback": typed_addresses}
+    flags = _FLAGS.get(name, (f"--{name.replace('_', '-')}",))
+    return click.Option([*flags, name], help=help_text, **more)
+
 
 version_option = click.option(
     "--version",
@@ -130,16 +150,6 @@ def versioned_sites(sites: tuple[str, ...], version: str | None) -> tuple[str, .
     from webrag.ingestion.versions import checked_version
 
     return tuple(f"{site}@{checked_version(version)}" for site in sites or ("",))
-
-
-year_option = click.option(
-    "--year",
-    "years",
-    type=click.IntRange(1, 9999),
-    multiple=True,
-    metavar="YEAR",
-    help="Only pages published in this year. Repeatable.",
-)
 
 
 def with_options(*options: "Callable[[_Command], _Command]") -> "Callable[[_Command], _Command]":
@@ -320,14 +330,6 @@ def parse_moment(
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-
-as_of_option = click.option(
-    "--as-of",
-    callback=parse_moment,
-    metavar="DATE|AGE",
-    help="Answer from what was stored then, as far as it was kept, and fetch nothing:"
-    " 2026-05-31, 2026-05-31T12:00, 30d.",
-)
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 

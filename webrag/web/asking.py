@@ -192,8 +192,8 @@ class AskHandlers:
                     understood,
                     wordings=asked.wordings or None,
                     url=asked.urls,
-                    sites=asked.sites,
-                    years=asked.years,
+                    sites=asked.sites or None,
+                    years=asked.years or None,
                     deep=asked.deep,
                     # Nothing is followed otherwise, and a number left in the form does no harm.
                     expansion_budget=asked.rounds if asked.deep else None,

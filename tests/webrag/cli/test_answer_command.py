@@ -44,7 +44,7 @@ def test_choices_are_those_of_the_library(
 ) -> None:
     offered = {
         param.name: set(param.type.choices)
-        for param in command.params
+        for param in command.get_params(click.Context(command))
         if isinstance(param.type, click.Choice)
     }
 
@@ -116,7 +116,7 @@ def test_what_is_known_and_wished_counts(manual: Any, corpus_command: Run) -> No
 def test_questions_are_read_with_the_same_options(command: str) -> None:
     found = main.get_command(click.Context(main), command)
     assert found is not None
-    offered = {option for param in found.params for option in param.opts}
+    offered = {option for param in found.get_params(click.Context(found)) for option in param.opts}
 
     assert offered >= {
         "--full", "--top-k", "--max-tokens", "--json", "--site", "--url", "--year", "--no-pager",

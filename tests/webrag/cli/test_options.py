@@ -119,7 +119,8 @@ def test_logging_is_as_before_after_a_command(webrag: Run, seen: list[Settings])
 def test_options_offer_the_words_that_are_understood(
     command: click.Command, option: str, words: Any
 ) -> None:
-    (choice,) = (each.type for each in command.params if each.name == option)
+    params = command.get_params(click.Context(command))
+    (choice,) = (each.type for each in params if each.name == option)
 
     assert isinstance(choice, click.Choice)
     assert set(choice.choices) == set(words)
