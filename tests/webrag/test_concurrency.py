@@ -65,7 +65,7 @@ BORROWERS = {
     "webrag/wiring/components.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
     "webrag/wiring/jobs.py": "imports packages and loads a model",
-    "webrag/wiring/langsmith_tracing.py": "sends what is left, with a limit",
+    "webrag/wiring/open_telemetry.py": "sends what is left, with a limit",
     "webrag/process_pool/pool.py": "ends processes",
 }
 

@@ -26,6 +26,7 @@ import pytest
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+from llama_index_instrumentation import root_dispatcher
 from mcp import Client
 from pydantic import BaseModel, SecretStr
 
@@ -66,7 +67,7 @@ from webrag.wiring.page_sources import (
 )
 from webrag.wiring.rerankers import choose_reranker
 from webrag.wiring.tokenizer import choose_tokenizer
-from webrag.wiring.tracing import choose_tracer
+from webrag.wiring.tracing import start_tracing
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "How is the confidence computed and which thresholds decide?"
@@ -531,15 +532,13 @@ def refusal(settings: Settings) -> str:
 async def traced(_: Lab, settings: Settings) -> Any:
     async with AsyncExitStack() as stack:
         try:
-            tracer = choose_tracer(settings, stack)
+            start_tracing(settings, stack)
         except ConfigurationError as error:
             return str(error)
-        sink = getattr(tracer, "_step_tracer", None)
-        client = getattr(sink, "_client", None)
-        return (
-            type(tracer).__name__, getattr(client, "api_url", None),
-            getattr(sink, "_project", None), len(stack._exit_callbacks),
-        )  # fmt: skip
+        tracer = getattr(root_dispatcher.span_handlers[-1], "_tracer", None)
+        processors = getattr(getattr(tracer, "span_processor", None), "_span_processors", ())
+        exporters = [each.span_exporter for each in processors]
+        return len(stack._exit_callbacks), [(e._endpoint, dict(e._client._headers)) for e in exporters]
 
 
 async def refused_to_serve(_: Lab, settings: Settings) -> Any:

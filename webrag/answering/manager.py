@@ -195,50 +195,26 @@ T = TypeVar("T")
 _dispatcher = get_dispatcher(__name__)
 
 
-class StepTracer(Protocol):
-    """Runs a step inside a span of its own, under the span of the step around it."""
+@_dispatcher.span
+async def traced_step(
+    step: str, work: Callable[[], Awaitable[Any]], inputs: Mapping[str, Any]
+) -> Any:
+    """A step as LlamaIndex's instrumentation sees it; handlers read `step` and `inputs`."""
+    del step, inputs
+    return await work()
 
-    async def run(
-        self, step: str, work: Callable[[], Awaitable[Any]], inputs: Mapping[str, Any]
-    ) -> Any:
-        """What the work returns; what it raises is raised."""
 
-
-class Tracer:
-    """Gives every step a span of LlamaIndex's instrumentation, and one of a step tracer if given.
+async def in_span(
+    step: str, work: Callable[[], Awaitable[T]], inputs: Mapping[str, Any] | None = None
+) -> T:
+    """Run a step in a span of its own.
 
     Args:
-        step_tracer: For example LangSmith's; None for none.
+        step: Name of the span.
+        work: The step.
+        inputs: What a handler of spans may record.
     """
-
-    def __init__(self, step_tracer: StepTracer | None = None) -> None:
-        self._step_tracer = step_tracer
-
-    async def step(
-        self, step: str, work: Callable[[], Awaitable[T]], inputs: Mapping[str, Any] | None = None
-    ) -> T:
-        """Run a step.
-
-        Args:
-            step: Name of the span.
-            work: The step.
-            inputs: What a step tracer may record.
-        """
-        tracer = self._step_tracer
-        if tracer is None:
-            return cast(T, await traced_step(step, work))
-
-        async def observed() -> T:
-            return cast(T, await traced_step(step, work))
-
-        return cast(T, await tracer.run(step, observed, inputs or {}))
-
-
-@_dispatcher.span
-async def traced_step(step: str, work: Callable[[], Awaitable[Any]]) -> Any:
-    """A step as LlamaIndex's instrumentation sees it; handlers read its name from `step`."""
-    del step
-    return await work()
+    return cast(T, await traced_step(step, work, inputs or {}))
 
 
 _log = logging.getLogger(__name__)
@@ -289,7 +265,6 @@ class Manager:
         pages: Stored text that citations are checked against.
         similarity: Cosine of two texts; None to compare words alone.
         guardrails: Checks; more can be added to the default ones.
-        tracer: Spans of the steps.
     """
 
     def __init__(
@@ -303,7 +278,6 @@ class Manager:
         pages: PageReader,
         similarity: Callable[[str, str], float] | None = None,
         guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS,
-        tracer: Tracer | None = None,
     ) -> None:
         self._planner = planner
         self._scope = scope
@@ -313,7 +287,6 @@ class Manager:
         self._pages = pages
         self._similarity = similarity
         self._guardrails = tuple(guardrails)
-        self._tracer = tracer or Tracer()
 
     async def run(
         self, question: Question, *, on_event: EventListener | None = None
@@ -335,7 +308,7 @@ class Manager:
         """
         run = Run(question, on_event)
         inputs = {"query": question.text, "urls": list(question.urls)}
-        return await self._tracer.step("answer", lambda: self._guarded(run), inputs)
+        return await in_span("answer", lambda: self._guarded(run), inputs)
 
     async def _guarded(self, run: Run) -> ManagerResult:
         run.enter("execute_plan")
@@ -348,33 +321,33 @@ class Manager:
     async def _execute(self, run: Run) -> ManagerResult:
         check_stage("input", Checked(run.question.text), self._guardrails)
         run.step("plan")
-        plan, problem = await self._tracer.step("plan", lambda: self._planner.plan(run.question))
+        plan, problem = await in_span("plan", lambda: self._planner.plan(run.question))
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
             return incoherent_result(run)
-        candidates = await self._tracer.step(
+        candidates = await in_span(
             "retrieve",
             lambda: self._retrieve(run, plan),
             {"query": plan.revised_query, "wordings": list(plan.wordings)},
         )
         plan = run.plan = candidates.as_searched(plan)
         run.step("rerank")
-        gathered = await self._tracer.step(
+        gathered = await in_span(
             "rerank",
             lambda: self._rank(run, candidates),
             {"query": plan.revised_query, "candidates": candidates.count},
         )
         desk = await self._desk(run, gathered)
         run.step("synthesize")
-        draft = await self._tracer.step(
+        draft = await in_span(
             "synthesize",
             lambda: self._synthesizer.write(plan, gathered, desk),
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
         run.step("reflect")
-        reflection, problem = await self._tracer.step(
+        reflection, problem = await in_span(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
         )
         run.note(problem)

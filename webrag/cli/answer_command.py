@@ -102,7 +102,7 @@ def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
         old, new = between
         _print_changes(ctx, question, old, new, given["sites"], reading)
         return
-    pages = tuple(map(named_address, (*named, *given.pop("urls")))) or None
+    pages = tuple(map(named_address, (*named, *given["source_urls"]))) or None
     asked = asked_question(question, given, source_urls=pages, top_k=reading.top_k)
     result = run(_print_evidence(ctx, asked, reading))
     if (asked.sites or asked.source_urls) and not result.corpus_stats.total_parent_chunks:

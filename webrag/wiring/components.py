@@ -40,7 +40,7 @@ from webrag.wiring.rerankers import (
     missing_key,
 )
 from webrag.wiring.tokenizer import portable_tokenizer
-from webrag.wiring.tracing import choose_tracer
+from webrag.wiring.tracing import start_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +175,7 @@ class Components:
             self._splitting_llm = await asyncio.to_thread(
                 choose_orchestration_llm, settings, self._own.llm
             )
-        self._tracer = choose_tracer(settings, stack)
+        start_tracing(settings, stack)
         self._check_parser()
         if self._guardrails:
             # Refuses at once what the manager, made for the first answer, would refuse.
@@ -474,5 +474,4 @@ class Components:
             pages=self.corpus,
             similarity=TextSimilarity(self._bundled).between,
             guardrails=with_defaults(self._guardrails),
-            tracer=self._tracer,
         )

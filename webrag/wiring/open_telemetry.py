@@ -1,8 +1,10 @@
 """Turns LlamaIndex's instrumentation into OpenTelemetry spans; imported only when asked for."""
 
+import asyncio
 import inspect
+import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final
 
 from llama_index.postprocessor.webrag.service_calls import session_proxies
@@ -15,18 +17,30 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 _STEP: Final = "traced_step"
+_FLUSH_S: Final = 5
+_SUMMARY: Final = (
+    "confidence", "final_reason", "method", "gave_up", "coherence", "score", "state"
+)  # fmt: skip
 
 
 class _SpanHandler(BaseSpanHandler[BaseSpan]):
-    """Opens a span for each of LlamaIndex's; names, times and errors only, no contents."""
+    """Opens a span for each of LlamaIndex's: names, times and kinds of errors.
+
+    Args:
+        provider: Where they go; None for the program's own tracer provider.
+        with_inputs: Of steps of an answer also questions and addresses, counts and scores of what
+            came of it; page text stays here.
+    """
 
     _tracer: trace.Tracer = PrivateAttr()
     _spans: dict[str, Span] = PrivateAttr(default_factory=dict)
+    _with_inputs: bool = PrivateAttr()
 
-    def __init__(self, provider: TracerProvider | None) -> None:
+    def __init__(self, provider: TracerProvider | None, *, with_inputs: bool) -> None:
         super().__init__()
         self._tracer = trace.get_tracer("webrag", tracer_provider=provider)
         self._spans = {}
+        self._with_inputs = with_inputs
 
     @classmethod
     @override
@@ -45,7 +59,10 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> BaseSpan | None:
         parent = self._spans.get(parent_span_id or "")
         context = trace.set_span_in_context(parent) if parent else None
-        self._spans[id_] = self._tracer.start_span(_name(id_, bound_args), context=context)
+        span = self._tracer.start_span(_name(id_, bound_args), context=context)
+        self._spans[id_] = span
+        if self._with_inputs and (inputs := bound_args.arguments.get("inputs")):
+            span.set_attribute("input.value", json.dumps(inputs))
         return BaseSpan(id_=id_, parent_id=parent_span_id)
 
     @override
@@ -59,6 +76,8 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> BaseSpan | None:
         span = self._spans.pop(id_, None)
         if span is not None:
+            if self._with_inputs and "step" in bound_args.arguments:
+                span.set_attribute("output.value", json.dumps(_summary(result)))
             span.end()
         return self.open_spans.get(id_)
 
@@ -80,13 +99,11 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
 
 
 @contextmanager
-def listening_spans(provider: TracerProvider | None = None) -> Iterator[None]:
-    """Make spans of LlamaIndex's instrumentation while the block runs.
-
-    Args:
-        provider: Where they go; None for the program's own tracer provider.
-    """
-    handler = _SpanHandler(provider)
+def listening_spans(
+    provider: TracerProvider | None = None, *, with_inputs: bool = False
+) -> Iterator[None]:
+    """Make spans of LlamaIndex's instrumentation while the block runs, as `_SpanHandler` says."""
+    handler = _SpanHandler(provider, with_inputs=with_inputs)
     root_dispatcher.add_span_handler(handler)
     try:
         yield
@@ -94,9 +111,14 @@ def listening_spans(provider: TracerProvider | None = None) -> Iterator[None]:
         root_dispatcher.span_handlers.remove(handler)
 
 
-@contextmanager
-def collector_provider(endpoint: str, proxy: str | None = None) -> Iterator[TracerProvider]:
-    """A tracer provider that sends to a collector over HTTP, flushed when the block ends."""
+def export_spans(
+    endpoint: str,
+    stack: AsyncExitStack,
+    *,
+    proxy: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> TracerProvider:
+    """A tracer provider that sends to a collector over HTTP; the stack flushes it."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider as SdkProvider
@@ -106,12 +128,23 @@ def collector_provider(endpoint: str, proxy: str | None = None) -> Iterator[Trac
     provider = SdkProvider(resource=Resource.create({SERVICE_NAME: "webrag"}))
     session = Session()
     session.trust_env, session.proxies = session_proxies(proxy)
-    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", session=session)
+    exporter = OTLPSpanExporter(
+        endpoint=f"{endpoint}/v1/traces", headers=headers, session=session, timeout=_FLUSH_S
+    )
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    try:
-        yield provider
-    finally:
-        provider.shutdown()
+    stack.push_async_callback(asyncio.to_thread, provider.shutdown)
+    return provider
+
+
+def _summary(result: Any) -> dict[str, Any]:
+    """Numbers and labels of a step's result."""
+    parts = result if isinstance(result, tuple) else (result,)
+    return {
+        name: value
+        for part in parts
+        for name in _SUMMARY
+        if isinstance(value := getattr(part, name, None), str | int | float | bool)
+    }
 
 
 def _name(id_: str, bound_args: inspect.BoundArguments) -> str:

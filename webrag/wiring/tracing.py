@@ -8,69 +8,52 @@ from webrag.errors import ConfigurationError
 from webrag.extras import how_to_install
 
 if TYPE_CHECKING:
-    from webrag.answering.manager import Tracer
     from webrag.settings import Settings
-    from webrag.wiring.langsmith_tracing import LangSmithTracer
+
+_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-def choose_tracer(settings: "Settings", stack: AsyncExitStack) -> "Tracer | None":
-    """Set up what `WEBRAG_TRACING` names; the stack flushes and undoes it.
-
-    Returns:
-        None when tracing is off.
+def start_tracing(settings: "Settings", stack: AsyncExitStack) -> None:
+    """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it.
 
     Raises:
         ConfigurationError: A package of `webrag[tracing]` or a key is missing.
     """
     if settings.tracing == "off":
-        return None
-    from webrag.answering.manager import Tracer
+        return
+    for package in _PACKAGES:
+        if not _is_installed(package):
+            raise ConfigurationError(
+                f"WEBRAG_TRACING={settings.tracing} needs {package.replace('.', '-')}.",
+                hint=how_to_install("tracing"),
+            )
+    from webrag.wiring.open_telemetry import export_spans, listening_spans
 
     if settings.tracing in ("opentelemetry", "both"):
-        _open_telemetry(settings, stack)
+        endpoint = settings.otel_exporter_otlp_endpoint
+        # Without a collector they go to the tracer provider of the program.
+        provider = endpoint and export_spans(endpoint, stack, proxy=settings.service_proxy)
+        stack.enter_context(listening_spans(provider or None))
     if settings.tracing in ("langsmith", "both"):
-        return Tracer(_langsmith(settings, stack))
-    return Tracer()
-
-
-def _open_telemetry(settings: "Settings", stack: AsyncExitStack) -> None:
-    _need("opentelemetry.sdk", settings)
-    from webrag.wiring.open_telemetry import collector_provider, listening_spans
-
-    endpoint = settings.otel_exporter_otlp_endpoint
-    if endpoint is not None:
-        _need("opentelemetry.exporter.otlp.proto.http", settings)
-    provider = None
-    if endpoint is not None:
-        provider = stack.enter_context(collector_provider(endpoint, settings.service_proxy))
-    stack.enter_context(listening_spans(provider))
-
-
-def _langsmith(settings: "Settings", stack: AsyncExitStack) -> "LangSmithTracer":
-    _need("langsmith", settings)
-    from webrag.wiring.langsmith_tracing import LangSmithTracer
-
-    if settings.langsmith_api_key is None:
-        raise ConfigurationError(
-            f"WEBRAG_TRACING={settings.tracing} needs a key for LangSmith: set LANGSMITH_API_KEY."
+        if settings.langsmith_api_key is None:
+            raise ConfigurationError(
+                f"WEBRAG_TRACING={settings.tracing} needs a key for LangSmith: set"
+                " LANGSMITH_API_KEY."
+            )
+        provider = export_spans(
+            f"{settings.langsmith_endpoint}/otel",
+            stack,
+            proxy=settings.service_proxy,
+            headers={
+                "x-api-key": settings.langsmith_api_key.get_secret_value(),
+                "Langsmith-Project": settings.langsmith_project,
+            },
         )
-    tracer = LangSmithTracer(
-        endpoint=settings.langsmith_endpoint,
-        api_key=settings.langsmith_api_key.get_secret_value(),
-        project=settings.langsmith_project,
-        proxy=settings.service_proxy,
-    )
-    stack.push_async_callback(tracer.aclose)
-    return tracer
+        stack.enter_context(listening_spans(provider, with_inputs=True))
 
 
-def _need(package: str, settings: "Settings") -> None:
+def _is_installed(package: str) -> bool:
     try:
-        found = find_spec(package)
+        return find_spec(package) is not None
     except ModuleNotFoundError:
-        found = None
-    if found is None:
-        raise ConfigurationError(
-            f"WEBRAG_TRACING={settings.tracing} needs the package {package.replace('.', '-')}.",
-            hint=how_to_install("tracing"),
-        )
+        return False

@@ -10,6 +10,7 @@ from llama_index.postprocessor.webrag import RerankError
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.language_model import ask, stream
+from webrag.answering.manager import in_span
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, WebRAGError
 from webrag.ingestion.firecrawl.source import FirecrawlSource
@@ -18,7 +19,7 @@ from webrag.settings import Settings, load_settings
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
 from webrag.wiring.rerankers import choose_reranker
-from webrag.wiring.tracing import choose_tracer
+from webrag.wiring.tracing import start_tracing
 
 KEY = "sk-canary-0123456789"
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
@@ -129,9 +130,8 @@ async def trace(settings: Settings, _: Any) -> None:
         return "done"
 
     async with AsyncExitStack() as stack:
-        tracer = choose_tracer(settings, stack)
-        assert tracer is not None
-        await tracer.step("answer", step)
+        start_tracing(settings, stack)
+        await in_span("answer", step)
 
 
 Use = Callable[[Settings, Any], Awaitable[None]]

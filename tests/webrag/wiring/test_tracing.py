@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.loopback import QuietHandler, serving
-from webrag.answering.manager import Tracer
+from webrag.answering.manager import in_span
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
 from webrag.wiring.open_telemetry import listening_spans
-from webrag.wiring.tracing import choose_tracer
+from webrag.wiring.tracing import start_tracing
 
 
 class Collector(list[Any]):
@@ -48,14 +48,14 @@ def collector() -> Iterator[Collector]:
         yield received
 
 
-async def two_steps(tracer: Tracer) -> str:
+async def two_steps() -> str:
     async def inner() -> str:
         return "page text"
 
     async def outer() -> str:
-        return await tracer.step("retrieve", inner, {"query": "port?"})
+        return await in_span("retrieve", inner, {"query": "port?"})
 
-    return await tracer.step("answer", outer, {"query": "port?"})
+    return await in_span("answer", outer, {"query": "port?"})
 
 
 async def test_steps_become_nested_open_telemetry_spans_without_contents() -> None:
@@ -63,8 +63,8 @@ async def test_steps_become_nested_open_telemetry_spans_without_contents() -> No
     provider.add_span_processor(SimpleSpanProcessor(exporter))
 
     with listening_spans(provider):
-        await two_steps(Tracer())
-    await two_steps(Tracer())
+        await two_steps()
+    await two_steps()
 
     inner, outer = exporter.get_finished_spans()
     assert (inner.name, outer.name) == ("webrag.retrieve", "webrag.answer")
@@ -83,7 +83,7 @@ async def test_step_that_fails_is_a_span_with_an_error() -> None:
         raise ValueError("a secret")
 
     with listening_spans(provider), pytest.raises(ValueError, match="a secret"):
-        await Tracer().step("plan", failing)
+        await in_span("plan", failing)
 
     (span,) = exporter.get_finished_spans()
     assert not span.status.is_ok
@@ -97,9 +97,8 @@ async def test_steps_are_sent_to_langsmith_without_page_text(collector: Collecto
     )
 
     async with AsyncExitStack() as stack:
-        tracer = choose_tracer(settings, stack)
-        assert tracer is not None
-        assert await two_steps(tracer) == "page text"
+        start_tracing(settings, stack)
+        assert await two_steps() == "page text"
 
     sent = b"".join(collector).decode("utf-8", errors="replace")
     assert "webrag.answer" in sent
@@ -112,9 +111,8 @@ async def test_steps_are_sent_to_an_open_telemetry_collector(collector: Collecto
     settings = load_settings(tracing="opentelemetry", otel_exporter_otlp_endpoint=collector.url)
 
     async with AsyncExitStack() as stack:
-        tracer = choose_tracer(settings, stack)
-        assert tracer is not None
-        await two_steps(tracer)
+        start_tracing(settings, stack)
+        await two_steps()
 
     assert b"webrag.retrieve" in b"".join(collector)
 
@@ -122,15 +120,15 @@ async def test_steps_are_sent_to_an_open_telemetry_collector(collector: Collecto
 async def test_langsmith_without_a_key_is_refused() -> None:
     async with AsyncExitStack() as stack:
         with pytest.raises(ConfigurationError, match="LANGSMITH_API_KEY"):
-            choose_tracer(load_settings(tracing="both"), stack)
+            start_tracing(load_settings(tracing="both"), stack)
 
 
 async def test_nothing_is_imported_while_tracing_is_off() -> None:
     code = (
         "import sys, asyncio; from contextlib import AsyncExitStack;"
-        "import webrag.wiring.components; from webrag.wiring.tracing import choose_tracer;"
+        "import webrag.wiring.components; from webrag.wiring.tracing import start_tracing;"
         "from webrag.settings import load_settings;"
-        "assert choose_tracer(load_settings(), AsyncExitStack()) is None;"
+        "start_tracing(load_settings(), AsyncExitStack());"
         "print([m for m in ('langsmith', 'opentelemetry.sdk') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
