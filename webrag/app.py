@@ -485,8 +485,8 @@ class WebRAG:
     ) -> "ManagerResult":
         """Answer a question in sentences, each with citations that were checked.
 
-        Written by the language model of `ANSWER_LLM_*` when there is one, else made of the best
-        sentences found. Questions that are empty, too long or make no sense end in the state
+        Written by the language model of `ORCHESTRATION_LLM_*` when there is one, else made of the
+        best sentences found. Questions that are empty, too long or make no sense end in the state
         `fail` with a polite reply.
 
         Args:

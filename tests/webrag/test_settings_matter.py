@@ -58,7 +58,7 @@ from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
 from webrag.wiring.embeddings import choose_embedding
-from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.page_sources import (
     builtin_source,
     choose_logins,
@@ -538,7 +538,9 @@ async def traced(_: Lab, settings: Settings) -> Any:
         tracer = getattr(root_dispatcher.span_handlers[-1], "_tracer", None)
         processors = getattr(getattr(tracer, "span_processor", None), "_span_processors", ())
         exporters = [each.span_exporter for each in processors]
-        return len(stack._exit_callbacks), [(e._endpoint, dict(e._client._headers)) for e in exporters]
+        return len(stack._exit_callbacks), [
+            (e._endpoint, dict(e._client._headers)) for e in exporters
+        ]
 
 
 async def refused_to_serve(_: Lab, settings: Settings) -> Any:
@@ -587,8 +589,7 @@ def keeps_sessions(settings: Settings) -> bool:
     return not assembled.server.session_manager.stateless
 
 
-SPLITTING = built(lambda settings: language_model(settings, choose_orchestration_llm))
-WRITING = built(lambda settings: language_model(settings, choose_answer_llm))
+SPLITTING = built(lambda settings: language_model(settings, choose_language_model))
 RERANKING, EMBEDDING = built(reranker_of), built(embedding_of)
 ADMITTING = built(access_of)
 SECURITY = built(lambda settings: allowed_names(settings))
@@ -649,7 +650,7 @@ ROWS = (
     Row("retrieval_depth_floor", (0.0, 1.0),
         retrieved(lambda nodes: max(node.score for node in nodes), depth=5)),
     Row("retrieval_hnsw_ef_search", (1, 200), config("retrieval", "hnsw_ef_search")),
-    Row("fusion_method", ("score", "rrf"),
+    Row("retrieval.fusion_method", ("score", "rrf"),
         retrieved(lambda nodes: [round(node.score, 3) for node in nodes])),
     Row("retrieval.lexical_weight", (0.1, 0.9),
         retrieved(lambda nodes: [round(node.score, 3) for node in nodes])),
@@ -687,7 +688,7 @@ ROWS = (
     Row("orchestration.expansion.site_map.timeout_s", (1.0, 5.0), config("expansion", "site_map")),
     Row("orchestration.expansion.site_map.fresh_s", (60.0, 86_400.0),
         config("expansion", "site_map")),
-    Row("expansion_min_candidate_score", (0.0, 1.0),
+    Row("orchestration.expansion.min_candidate_score", (0.0, 1.0),
         explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
     Row("expansion_scope", ("same_site", "any"), explored(obtained)),
@@ -773,11 +774,8 @@ ROWS = (
     Row("mcp_structured_output", (False, True), structured_reply),
     Row("mcp_enable_forget", (False, True), tools_of),
     # Answers and tracing.
-    Row("answer_llm_base_url", (None, "http://b.example/v1"), WRITING),
-    Row("answer_llm_api_key", (None, KEY), WRITING),
-    Row("answer_llm_model", (None, "two"), WRITING, {"answer_llm_api_key": KEY}),
     Row("agent_rerank_recency_boost", (0.0, 1.0), config("answer", "rerank_recency_boost")),
-    Row("agent_recent_year_window", (1, 10), config("answer", "recent_year_window")),
+    Row("answering.recent_year_window", (1, 10), config("answer", "recent_year_window")),
     Row("answering.max_sentences", (1, 5), config("answer", "max_sentences")),
     Row("agent_reflection_temperature", (0.0, 1.0), config("answer", "reflection_temperature")),
     Row("tracing", ("off", "opentelemetry"), traced),

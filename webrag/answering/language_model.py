@@ -93,7 +93,7 @@ def _failed(error: Exception) -> ProviderError:
         f"The language model {said}.",
         provider="language model",
         status=status if isinstance(status, int) else None,
-        hint="Check ANSWER_LLM_BASE_URL, ANSWER_LLM_MODEL and ANSWER_LLM_API_KEY.",
+        hint="Check ORCHESTRATION_LLM_BASE_URL, _MODEL and _API_KEY.",
     )
 
 

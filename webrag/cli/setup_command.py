@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 _OPENAI = "https://api.openai.com/v1"
 _VARIABLES = ("ORCHESTRATION_LLM_BASE_URL", "ORCHESTRATION_LLM_MODEL", "ORCHESTRATION_LLM_API_KEY")
-# They would win over those for answers.
-_CLEARED: "dict[str, str | None]" = dict.fromkeys(
-    ("ANSWER_LLM_BASE_URL", "ANSWER_LLM_MODEL", "ANSWER_LLM_API_KEY")
-)
 _WITHOUT = (
     "Everything works without a language model: answers are sentences of the pages. With one,"
     " `webrag ask` and the page write in their own words, each sentence checked against its"
@@ -67,7 +63,7 @@ def setup_command(
     took = None
     if server != "none":
         values, took = _tried(server, model, _key() if key else None)
-    _write(ctx, values | _CLEARED, took)
+    _write(ctx, values, took)
 
 
 def _write(ctx: click.Context, values: "dict[str, str | None]", took: float | None) -> None:
@@ -103,7 +99,7 @@ def _tried(
             raise InputError(f"Name one with --model; {server} has: {named}.")
         model = known[0]
     values: dict[str, str | None] = dict(zip(_VARIABLES, (server, model, key), strict=True))
-    given: dict[str, Any] = {name.lower(): value for name, value in (values | _CLEARED).items()}
+    given: dict[str, Any] = {name.lower(): value for name, value in values.items()}
     return values, run(try_model(load_settings(**given)))
 
 

@@ -3,8 +3,6 @@
 import re
 import types
 from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -12,6 +10,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    NamedTuple,
     Self,
     TypeVar,
     Union,
@@ -19,10 +18,8 @@ from typing import (
     get_origin,
 )
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
 from webrag.configuration import Allowed
@@ -36,16 +33,8 @@ from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, filling, hidden_parts, mask_url
-from webrag.settings.removed import REMOVED
 from webrag.settings.values import PARTS, Values
-from webrag.settings.variables import (
-    ORIGINS,
-    Variables,
-    VariablesSource,
-    extra_of,
-    is_secret,
-    nearest,
-)
+from webrag.settings.variables import Found, Variables, extra_of, is_secret, nearest
 
 if TYPE_CHECKING:
     from webrag.ingestion.logins.session import Login
@@ -99,7 +88,7 @@ def explain(
     error: ValidationError,
     fields: dict[str, FieldInfo],
     given: dict[str, Any],
-    variables: Variables,
+    found: dict[str, Found],
 ) -> str:
     """One sentence that names each wrong variable, its value and what is allowed.
 
@@ -109,7 +98,7 @@ def explain(
         error: What validation found.
         fields: The settings by name.
         given: Values passed in the program, which win over variables.
-        variables: Where the other values came from.
+        found: Where the other values came from.
     """
     parts: dict[str, str] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=True):
@@ -118,45 +107,34 @@ def explain(
             part = ".".join((field, *inner))
             parts.setdefault(part, f"{part}: {item['msg'].removeprefix('Value error, ')}")
         elif field in fields:
-            parts.setdefault(field, _wrong(field, fields[field], given, variables))
+            origin = None if field in given else found.get(field)
+            parts.setdefault(field, _wrong(field, fields[field], given.get(field), origin))
         elif field:
-            parts.setdefault(field, f"{field} is not a setting{_hint(field, fields)}")
+            meant = nearest(field, fields)
+            hint = f"; did you mean {meant}?" if meant else ""
+            parts.setdefault(field, f"{field} is not a setting{hint}")
         else:
             parts.setdefault(field, str(item.get("ctx", {}).get("error", item["msg"])))
     said = "; ".join(parts.values())
     return said if said.endswith("?") else f"{said}."
 
 
-def _hint(field: str, fields: dict[str, FieldInfo]) -> str:
-    for name in (field.upper(), f"WEBRAG_{field.upper()}"):
-        if name in REMOVED:
-            return f": {REMOVED[name]}"
-    meant = nearest(field, fields)
-    return f"; did you mean {meant}?" if meant else ""
-
-
-def _wrong(field: str, info: FieldInfo, given: dict[str, Any], variables: Variables) -> str:
-    found = None if field in given else variables.find(field, info)
+def _wrong(field: str, info: FieldInfo, value: Any, found: Found | None) -> str:
     name = found.name if found else field
     where = f" (in {found.file})" if found and found.file else ""
     allowed = allowed_text(info)
     if is_secret(info):
         return f"{name}{where} must be {allowed}; its value is not shown"
-    shown = repr(mask_url(str(found.value if found else given.get(field))))
+    shown = repr(mask_url(str(found.value if found else value)))
     if len(shown) > _MAX_SHOWN:
         shown = shown[: _MAX_SHOWN - 4] + "...'"
     return f"{name}{where} is {shown} but must be {allowed}"
 
 
-@dataclass(frozen=True)
-class LocalModel:
-    """A model that is downloaded once and runs in this process.
+class LocalModel(NamedTuple):
+    """A model that is downloaded once, about `megabytes`, and runs in this process.
 
-    Attributes:
-        name: At its provider.
-        repository: At the Hugging Face Hub, where its weights come from.
-        megabytes: Of the download, about.
-        licence: Of the weights.
+    Its weights come from a `repository` of the Hugging Face Hub.
     """
 
     name: str
@@ -165,15 +143,10 @@ class LocalModel:
     licence: str
 
 
-@dataclass(frozen=True)
-class Combination:
-    """An embedding and a reranker that are chosen together.
+class Combination(NamedTuple):
+    """An embedding, None for the bundled one, and a reranker, None for the local one.
 
-    Attributes:
-        embedding: None for the bundled model.
-        reranker: None for the local reranker.
-        quality: What the combination is worth, and by which measure; "" where it was not measured.
-        speed: What it costs in time.
+    `quality` is "" where it was not measured.
     """
 
     embedding: LocalModel | None
@@ -246,8 +219,6 @@ def settings_of(name: str, given: frozenset[str]) -> dict[str, Any]:
     return found
 
 
-# pydantic-settings asks a class method for its sources; this tells it which file to read.
-_VARIABLES: ContextVar[Variables] = ContextVar("webrag_variables")
 # Shown with what is secret in them masked.
 _SECRET_URLS = frozenset({"database_url", "proxy"})
 _NO_WORD = re.compile(r"[0-9]")
@@ -264,53 +235,30 @@ class Settings(Values):
         ConfigurationError: A value is wrong; the message names it and what is allowed.
     """
 
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        validate_default=False,
-        defer_build=False,
-    )
+    model_config = ConfigDict(hide_input_in_errors=True, defer_build=False)
 
     origins: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
     def __init__(self, _env_file: Path | str | None = None, **values: Any) -> None:
-        variables = Variables(_env_file)
-        token = _VARIABLES.set(variables)
+        fields = type(self).model_fields
+        found = Variables(_env_file).find(fields)
+        given = {name: each.value for name, each in found.items()} | values
+        origins = {name: each.origin for name, each in found.items()}
+        origins |= dict.fromkeys(values, "argument")
+        chosen = str(given.get("models"))
+        if chosen in COMBINATIONS:
+            meant = settings_of(chosen, frozenset(given))
+            given |= meant
+            origins |= dict.fromkeys(meant, f"WEBRAG_MODELS={chosen}")
         try:
-            super().__init__(**values)
+            super().__init__(**{"origins": origins, **given})
         except ValidationError as error:
-            message = explain(error, type(self).model_fields, values, variables)
             # The original error is dropped because it can hold the value of a secret.
             raise ConfigurationError(
-                message, hint="docs/configuration.md lists every setting."
+                explain(error, fields, values, found),
+                hint="docs/configuration.md lists every setting.",
             ) from None
-        finally:
-            _VARIABLES.reset(token)
-        self.origins.update(dict.fromkeys(values, "argument"))
         remember_secrets(*self._secrets())
-
-    @override
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, VariablesSource(settings_cls, _VARIABLES.get())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_models(cls, given: dict[str, Any]) -> dict[str, Any]:
-        name = given.get("models")
-        if name not in COMBINATIONS:
-            return given  # not set, or wrong and refused with the field
-        meant = settings_of(name, frozenset(given))
-        origins = dict.fromkeys(meant, f"WEBRAG_MODELS={name}")
-        return {**given, **meant, ORIGINS: {**given.get(ORIGINS, {}), **origins}}
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:

@@ -5,8 +5,7 @@ What a configuration of a layer below declares is taken from there.
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ConfigDict, Field, field_validator
 
 from webrag.answering.models import AnswerConfig
 from webrag.configuration import Seconds, Share
@@ -73,10 +72,10 @@ def _part(default: FrozenModel) -> Any:
     return Field(default, description=type(default).__doc__, json_schema_extra=extra)
 
 
-class Values(BaseSettings):
+class Values(FrozenModel):
     """Every setting; `begins` names the section of the reference that starts there."""
 
-    model_config = SettingsConfigDict(defer_build=True)  # only `Settings` is ever made
+    model_config = ConfigDict(defer_build=True)  # only `Settings` is ever made
 
     database_url: PostgresUrl | None = setting(
         None,
@@ -237,7 +236,6 @@ class Values(BaseSettings):
         ge=0,
         allowed="a number from 0 to 1",
     )
-    fusion_method: Literal["score", "rrf"] = taken("fusion_method", RetrievalConfig)
     retrieval_depth_decay_rate: float = taken("depth_decay_rate", RetrievalConfig)
     retrieval_depth_floor: float = taken("depth_floor", RetrievalConfig)
     retrieval_hnsw_ef_search: int = taken("hnsw_ef_search", RetrievalConfig)
@@ -280,17 +278,14 @@ class Values(BaseSettings):
     )
     orchestration_llm_base_url: HttpUrl = setting(
         OPENAI_URL,
-        "OpenAI-compatible server that splits questions.",
+        "OpenAI-compatible server whose model splits questions and writes the answers of `ask`.",
         begins="Questions and how far they are followed",
     )
     orchestration_llm_api_key: Secret | None = setting(None, "Key for that server.")
-    orchestration_llm_model: ServedModelName = setting(
-        "gpt-4o-mini", "Model that splits questions."
-    )
+    orchestration_llm_model: ServedModelName = setting("gpt-4o-mini", "Model of that server.")
     orchestration_timeout: float = taken("timeout_s", OrchestrationConfig)
     max_expansion_depth: int = taken("max_depth", ExpansionConfig)
     max_candidates_per_iteration: int = taken("max_candidates_per_iteration", ExpansionConfig)
-    expansion_min_candidate_score: float = taken("min_candidate_score", ExpansionConfig)
     max_pages_per_run: int = taken("max_pages_per_run", ExpansionConfig)
     max_bytes_per_run: int = taken("max_bytes_per_run", ExpansionConfig)
     expansion_scope: Literal["same_site", "allow_list", "any"] = taken("scope", ExpansionConfig)
@@ -405,20 +400,9 @@ class Values(BaseSettings):
         "Bytes of pages received for one caller in one day (UTC), as decoded.", is_variable=False
     )
 
-    answer_llm_base_url: HttpUrl | None = setting(
-        None,
-        "OpenAI-compatible server that writes answers.",
-        begins="Answers and tracing",
-        default_text="`ORCHESTRATION_LLM_BASE_URL`",
+    agent_rerank_recency_boost: float = taken(
+        "rerank_recency_boost", AnswerConfig, begins="Answers and tracing"
     )
-    answer_llm_api_key: Secret | None = setting(
-        None, "Key for that server.", default_text="`ORCHESTRATION_LLM_API_KEY`"
-    )
-    answer_llm_model: ServedModelName | None = setting(
-        None, "Model that writes answers.", default_text="`ORCHESTRATION_LLM_MODEL`"
-    )
-    agent_rerank_recency_boost: float = taken("rerank_recency_boost", AnswerConfig)
-    agent_recent_year_window: int = taken("recent_year_window", AnswerConfig)
     agent_reflection_temperature: float = taken("reflection_temperature", AnswerConfig)
     tracing: Literal["off", "langsmith", "opentelemetry", "both"] = setting(
         "off",

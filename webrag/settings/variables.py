@@ -15,17 +15,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
-from typing_extensions import override
 
 from webrag.errors import ConfigurationError
 from webrag.settings.fields import MASK, mask_url
-from webrag.settings.removed import REMOVED
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "WEBRAG_"
 _FILE_VARIABLE = "WEBRAG_ENV_FILE"
-ORIGINS = "origins"
 
 
 class Found(NamedTuple):
@@ -74,12 +70,24 @@ class Variables:
         self.file = _settings_file(env_file)
         self._file_values = _read(self.file) if self.file else {}
 
-    def find(self, field: str, info: FieldInfo) -> Found | None:
-        """The value that wins for one setting; None when it is not set."""
-        for name in variable_names(field, info):
-            for found in self._lookup(name):
-                return found
-        return None
+    def find(self, fields: Mapping[str, FieldInfo]) -> dict[str, Found]:
+        """The variable that wins for each setting that has one, with a warning for the others."""
+        found: dict[str, Found] = {}
+        known = {_FILE_VARIABLE}
+        for field, info in fields.items():
+            names = variable_names(field, info)
+            known.update(names)
+            chosen = next((each for name in names for each in self._lookup(name)), None)
+            if chosen and not _is_foreign(info, chosen):
+                found[field] = chosen
+            for name in () if names else _spellings(field.upper()):
+                if any(self._lookup(name)):
+                    _LOG.warning(
+                        "%s is ignored: in Python load_settings(%s=...) sets it.", name, field
+                    )
+                    known.add(name)
+        self._warn_about_misspelt(known)
+        return found
 
     def _lookup(self, name: str) -> Iterator[Found]:
         for values, file in ((os.environ, None), (self._file_values, self.file)):
@@ -87,26 +95,17 @@ class Variables:
             if value is not None and value.strip():
                 yield Found(name, value.strip(), file)
 
-    def removed(self) -> Iterator[tuple[str, str]]:
-        """Variables that are set and were settings once, each with what does the same now."""
-        for name, instead in REMOVED.items():
-            for variable in _spellings(name):
-                if any(self._lookup(variable)):
-                    yield variable, instead
+    def _warn_about_misspelt(self, known: set[str]) -> None:
+        """Name what a variable resembles that no setting reads.
 
-    def misspelt(self, known: set[str]) -> list[tuple[str, str]]:
-        """Variables that no setting reads, each with the name it resembles.
-
-        Those with the prefix, and all of the settings file, whose others may belong to other
-        programs and have to resemble a name more.
+        Looked at are those with the prefix, and all of the settings file, whose others may belong
+        to other programs and have to resemble a name more.
         """
         prefixed = {name for name in os.environ if name.startswith(_PREFIX)}
-        pairs: list[tuple[str, str]] = []
         for name in sorted({*prefixed, *self._file_values} - known):
             match = nearest(name, known, alike=0.6 if name.startswith(_PREFIX) else 0.85)
             if match is not None:
-                pairs.append((name, match))
-        return pairs
+                _LOG.warning("%s is not a setting and is ignored; did you mean %s?", name, match)
 
 
 def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
@@ -115,58 +114,25 @@ def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str | Non
     return close[0] if close else None
 
 
-class VariablesSource(PydanticBaseSettingsSource):
-    """Feeds `Settings` from variables, and records in `origins` where each value came from."""
-
-    def __init__(self, settings_cls: type[BaseSettings], variables: Variables) -> None:
-        super().__init__(settings_cls)
-        self._variables = variables
-
-    @override
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        found = self._variables.find(field_name, field)
-        return (found.value if found else None), field_name, False
-
-    @override
-    def __call__(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        origins: dict[str, str] = {}
-        for field, info in self.settings_cls.model_fields.items():
-            found = self._variables.find(field, info) if field != ORIGINS else None
-            if found and not self._is_foreign(info, found):
-                values[field] = found.value
-                origins[field] = found.origin
-        self._warn_about_unknown()
-        return {**values, ORIGINS: origins}
-
-    def _is_foreign(self, info: FieldInfo, found: Found) -> bool:
-        if found.name.startswith(_PREFIX) or not extra_of(info).get("shared"):
-            return False
-        kind: Any = Annotated[(info.annotation, *info.metadata, found.name)]
-        try:
-            TypeAdapter(kind).validate_python(found.value)
-        except ValidationError:
-            shown = MASK if is_secret(info) else repr(mask_url(found.value)[:80])
-            _LOG.warning(
-                "%s is %s, which WebRAG cannot use; other software reads that name too, so it is "
-                "ignored. Set %s%s for WebRAG.",
-                found.name,
-                shown,
-                _PREFIX,
-                found.name,
-            )
-            return True
+def _is_foreign(info: FieldInfo, found: Found) -> bool:
+    """Whether other software has set a variable to what does not fit, with a warning."""
+    if found.name.startswith(_PREFIX) or not extra_of(info).get("shared"):
         return False
-
-    def _warn_about_unknown(self) -> None:
-        known = {_FILE_VARIABLE}
-        for field, info in self.settings_cls.model_fields.items():
-            known.update(variable_names(field, info))
-        for name, instead in self._variables.removed():
-            _LOG.warning("%s is no longer a variable and is ignored: %s.", name, instead)
-            known.add(name)
-        for name, match in self._variables.misspelt(known):
-            _LOG.warning("%s is not a setting and is ignored; did you mean %s?", name, match)
+    kind: Any = Annotated[(info.annotation, *info.metadata, found.name)]
+    try:
+        TypeAdapter(kind).validate_python(found.value)
+    except ValidationError:
+        shown = MASK if is_secret(info) else repr(mask_url(found.value)[:80])
+        _LOG.warning(
+            "%s is %s, which WebRAG cannot use; other software reads that name too, so it is "
+            "ignored. Set %s%s for WebRAG.",
+            found.name,
+            shown,
+            _PREFIX,
+            found.name,
+        )
+        return True
+    return False
 
 
 def user_folder(kind: Literal["data", "config"]) -> Path:

@@ -24,7 +24,7 @@ from webrag.postgres.database import Database
 from webrag.settings import Settings
 from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
 from webrag.wiring.jobs import open_queue
-from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.page_sources import (
     PageSourceChoice,
     builtin_source,
@@ -168,13 +168,7 @@ class Components:
         )
         if isinstance(self._ranks, AbstractAsyncContextManager):
             await stack.enter_async_context(self._ranks)
-        self._answer_llm = await asyncio.to_thread(choose_answer_llm, settings, self._own.llm)
-        self._splitting_llm = None
-        # Loading a model's package takes a second, which patterns do not need.
-        if settings.decomposition_mode == "llm":
-            self._splitting_llm = await asyncio.to_thread(
-                choose_orchestration_llm, settings, self._own.llm
-            )
+        self._llm = await asyncio.to_thread(choose_language_model, settings, self._own.llm)
         start_tracing(settings, stack)
         self._check_parser()
         if self._guardrails:
@@ -389,7 +383,7 @@ class Components:
     def _analyzer(self) -> "QueryAnalyzer":
         from webrag.orchestration.question.analyzer import QueryAnalyzer
 
-        return QueryAnalyzer(mode=self._settings.decomposition_mode, llm=self._splitting_llm)
+        return QueryAnalyzer(mode=self._settings.decomposition_mode, llm=self._llm)
 
     @part
     def engine(self) -> "OrchestratorEngine":
@@ -455,7 +449,7 @@ class Components:
             Synthesizer,
         )
 
-        config, llm = self._settings.answer_config(), self._answer_llm
+        config, llm = self._settings.answer_config(), self._llm
         synthesizer: Synthesizer = ExtractiveSynthesizer(config)
         if llm is not None:
             synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)

@@ -78,9 +78,9 @@ async def try_model(settings: "Settings") -> float:
     from llama_index.core.base.llms.types import ChatMessage
     from openai import OpenAIError
 
-    from webrag.wiring.language_models import choose_answer_llm
+    from webrag.wiring.language_models import choose_language_model
 
-    model = choose_answer_llm(settings)
+    model = choose_language_model(settings)
     if model is None:
         raise ConfigurationError("No language model is set.")
     began = time.monotonic()

@@ -26,6 +26,15 @@ def open_app(database: Database) -> Callable[..., WebRAG]:
     return make
 
 
+def served_by(model: Any) -> dict[str, Any]:
+    """Settings for a model that writes answers, and leaves the question as it is."""
+    return {
+        "orchestration_llm_base_url": model.url,
+        "orchestration_llm_model": "local",
+        "decomposition_mode": "rule_based",
+    }
+
+
 async def test_model_of_the_settings_writes_and_judges(
     static_site: Callable[..., Any], open_app: Callable[..., WebRAG], model: Any
 ) -> None:
@@ -36,7 +45,7 @@ async def test_model_of_the_settings_writes_and_judges(
         )
     ]
 
-    async with open_app(site, answer_llm_base_url=model.url, answer_llm_model="local") as rag:
+    async with open_app(site, **served_by(model)) as rag:
         result = await rag.ask(QUESTION, url=f"{site}/")
         stored = await rag.markdown(f"{site}/") or ""
 
@@ -80,7 +89,7 @@ async def test_model_may_quote_a_passage_with_an_image(
     said = "Rinse the kettle twice and clean the filter every three weeks."
     model.replies = [model.sentence(said, (1, rinse), (1, filter_))]
 
-    async with open_app(site, answer_llm_base_url=model.url, answer_llm_model="local") as rag:
+    async with open_app(site, **served_by(model)) as rag:
         result = await rag.ask("How is the kettle cleaned?", url=f"{site}/")
 
     assert result.synthesis == "llm"

@@ -13,7 +13,7 @@ from webrag.errors import ProviderError
 from webrag.orchestration.question.analyzer import QueryAnalyzer, ask_model
 from webrag.question import Question
 from webrag.settings import load_settings
-from webrag.wiring.language_models import choose_orchestration_llm
+from webrag.wiring.language_models import choose_language_model
 
 from .fake_services import FakeServices, running_services
 
@@ -36,7 +36,7 @@ def services() -> Iterator[FakeServices]:
 
 @pytest.fixture
 def llm(services: FakeServices) -> OpenAILike:
-    chosen = choose_orchestration_llm(load_settings(orchestration_llm_base_url=services.url))
+    chosen = choose_language_model(load_settings(orchestration_llm_base_url=services.url))
     assert isinstance(chosen, OpenAILike)
     chosen.max_retries = 0
     return chosen

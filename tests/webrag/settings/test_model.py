@@ -18,7 +18,6 @@ from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import redacted
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings, load_settings
-from webrag.settings.removed import REMOVED
 from webrag.settings.variables import variable_names
 
 SECRET = "sk-very-secret"
@@ -54,9 +53,6 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
     ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
     ("MAX_PAGES_PER_RUN", "max_pages_per_run", 25, "100", 100, "101", "from 0 to 100"),
-    ("FUSION_METHOD", "fusion_method", "score", "rrf", "rrf", "RRF", "one of score, rrf"),
-    ("EXPANSION_MIN_CANDIDATE_SCORE", "expansion_min_candidate_score", 0.0, "0.2", 0.2, "-1", "a number from 0 to 1"),
-    ("AGENT_RECENT_YEAR_WINDOW", "agent_recent_year_window", 3, "1", 1, "0", "from 1 to 100"),
     ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
     ("EXPANSION_ALLOWED_DOMAINS", "expansion_allowed_domains", (), "a.example,b.example", ("a.example", "b.example"), "a.example/x", "comma-separated"),
     ("MAX_BYTES_PER_RUN", "max_bytes_per_run", 20_000_000, "1", 1, "0", "from 1 to"),
@@ -84,8 +80,6 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("WEBRAG_COLLECTION_CLAIM", "collection_claim", None, "https://a.example/team", "https://a.example/team", "a b", "the name of a claim"),
     ("MCP_CALLS_PER_MINUTE", "mcp_calls_per_minute", None, "1", 1, "0", "a whole number from 1"),
     ("MCP_PAGES_PER_DAY", "mcp_pages_per_day", None, "1", 1, "many", "a whole number from 1"),
-    ("ANSWER_LLM_BASE_URL", "answer_llm_base_url", None, "http://localhost:1/v1", "http://localhost:1/v1", "ftp://x/", "an http:// or https:// URL"),
-    ("ANSWER_LLM_MODEL", "answer_llm_model", None, "qwen3", "qwen3", "q" * 201, "a model name"),
     ("AGENT_RERANK_RECENCY_BOOST", "agent_rerank_recency_boost", 0.05, "0", 0.0, "2", "a number from 0 to 1"),
     ("AGENT_REFLECTION_TEMPERATURE", "agent_reflection_temperature", 0.0, "0.7", 0.7, "2.1", "from 0 to 2"),
     ("WEBRAG_TRACING", "tracing", "off", "both", "both", "on", "one of off, langsmith, opentelemetry, both"),
@@ -103,7 +97,6 @@ SECRETS = [
     ("ORCHESTRATION_LLM_API_KEY", "orchestration_llm_api_key"),
     ("MCP_AUTH_TOKEN", "mcp_auth_token"),
     ("MCP_OAUTH_CLIENT_SECRET", "mcp_oauth_client_secret"),
-    ("ANSWER_LLM_API_KEY", "answer_llm_api_key"),
     ("WEBRAG_LANGSMITH_API_KEY", "langsmith_api_key"),
 ]
 IDS = [row[0] for row in TABLE]
@@ -280,31 +273,16 @@ def test_field_that_a_setting_fills_has_one_name(arguments: dict[str, Any], sett
         load_settings(**arguments)
 
 
-@pytest.mark.parametrize("variable", REMOVED)
-def test_removed_variable_is_told_with_what_does_the_same(
+@pytest.mark.parametrize("variable", ["RERANKER_TIMEOUT", "WEBRAG_RERANKER_TIMEOUT"])
+def test_variable_of_what_is_set_in_python_only_is_told_so(
     variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(variable, "1")
 
-    settings = load_settings()
-
-    assert settings == Settings()
-    assert len({record.getMessage() for record in caplog.records}) == 1
-    assert caplog.records[0].getMessage() == (
-        f"{variable} is no longer a variable and is ignored: {REMOVED[variable]}."
-    )
-
-
-@pytest.mark.parametrize("instead", [each for each in REMOVED.values() if "load_settings" in each])
-def test_argument_that_a_removed_variable_is_told_to_be_exists(instead: str) -> None:
-    kind: Any = Settings
-    for name in re.findall(r"\w+(?==)|(?<=')\w+", instead.partition("load_settings")[2]):
-        kind = ScoreProfile if name == "score_thresholds" else kind.model_fields[name].annotation
-
-
-def test_removed_argument_is_refused_with_what_does_the_same() -> None:
-    with pytest.raises(ConfigurationError, match=r"load_settings\(fetching=\{'host_delay_s': ...}"):
-        load_settings(fetch_host_delay=1.0)
+    assert load_settings() == Settings()
+    assert [record.getMessage() for record in caplog.records][:1] == [
+        f"{variable} is ignored: in Python load_settings(reranker_timeout=...) sets it."
+    ]
 
 
 def test_unknown_argument_is_refused() -> None:
@@ -416,7 +394,7 @@ def test_configurations_carry_the_users_values() -> None:
     settings = load_settings(
         allow_hosts="localhost:8000",
         user_agent="Me/1",
-        fusion_method="rrf",
+        retrieval={"fusion_method": "rrf"},
         max_pages_per_run=3,
         orchestration=OrchestrationConfig(reranker_top_n=7),
         mcp_response_token_budget=5000,

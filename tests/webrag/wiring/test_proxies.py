@@ -17,7 +17,7 @@ from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.settings import Settings, load_settings
 from webrag.wiring.embeddings import choose_embedding
-from webrag.wiring.language_models import choose_answer_llm, choose_orchestration_llm
+from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.rerankers import choose_reranker
 from webrag.wiring.tracing import start_tracing
 
@@ -100,7 +100,7 @@ async def embed_synchronously(settings: Settings, bundled: Any) -> None:
 
 
 async def answer(settings: Settings, _: Any) -> None:
-    model: Any = choose_answer_llm(settings)
+    model: Any = choose_language_model(settings)
     model.max_retries = 0
     try:
         await ask(model, [("user", "why?")])
@@ -109,7 +109,7 @@ async def answer(settings: Settings, _: Any) -> None:
 
 
 async def answer_streaming(settings: Settings, _: Any) -> None:
-    model: Any = choose_orchestration_llm(settings)
+    model: Any = choose_language_model(settings)
     model.max_retries = 0
     try:
         async for _piece in stream(model, [("user", "why?")]):
@@ -134,6 +134,7 @@ async def trace(settings: Settings, _: Any) -> None:
         await in_span("answer", step)
 
 
+MODEL = {"orchestration_llm_api_key": KEY, "orchestration_llm_base_url": f"{FAR}/v1"}
 Use = Callable[[Settings, Any], Awaitable[None]]
 CLIENTS: dict[str, tuple[Use, dict[str, Any]]] = {
     "firecrawl scrape": (scrape, {"firecrawl_api_key": KEY, "firecrawl_api_url": FAR}),
@@ -155,10 +156,10 @@ CLIENTS: dict[str, tuple[Use, dict[str, Any]]] = {
             "embedding_base_url": f"{FAR}/v1",
         },
     ),
-    "answers": (answer, {"answer_llm_api_key": KEY, "answer_llm_base_url": f"{FAR}/v1"}),
+    "answers": (answer, MODEL),
     "question analysis": (
         answer_streaming,
-        {"orchestration_llm_api_key": KEY, "orchestration_llm_base_url": f"{FAR}/v1"},
+        MODEL,
     ),
     "zeroentropy": (rerank, {"zeroentropy_api_key": KEY, "reranker_provider": "zeroentropy"}),
     "cohere": (rerank, {"cohere_api_key": KEY, "reranker_provider": "cohere"}),
