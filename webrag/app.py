@@ -211,26 +211,22 @@ class WebRAG:
         page_source: Where pages come from: a `PageSource`, which is closed with the rest, or a
             LlamaIndex web reader; None for Firecrawl or the built-in fetcher, as the settings say.
             One with a `map` method is asked for more links of a site, too.
-        reranker: Any LlamaIndex postprocessor that scores from 0 to 1; None for the one the
-            settings name.
+        reranker: Any LlamaIndex postprocessor that scores from 0 to 1.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
-        embed_model: Any LlamaIndex embedding; None for the one the settings name. A new collection
-            records its class, its `model_name` and its dimensions; a collection that was made with
-            another model is refused.
-        llm: Any LlamaIndex LLM, which writes the answers of `ask` and splits the questions
-            of `answer`; None for those the settings name.
+        embed_model: Any LlamaIndex embedding. A new collection records its class, its `model_name`
+            and its dimensions; a collection that was made with another model is refused.
+        llm: Any LlamaIndex LLM, which splits questions and writes the answers of `ask`.
         node_parser: Any LlamaIndex node parser whose nodes are slices of the page's text and say
-            where they begin; it cuts pages in this process. None for `ParentChildNodeParser`.
+            where they begin; it cuts pages in this process.
+        guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
+            or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
         reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
             a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
         is_own_user: Whether who asks is the user whose logins are stored on this machine; for
             others only those of `WEBRAG_ALLOW_LOGINS` are used.
         sees_collections: Whether who asks may know which other collections the database has.
-        guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
-            or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
-        unknown: Takes nothing: a misspelt argument lands here and is refused with the name that was
-            probably meant.
+        unknown: Takes nothing: a misspelt argument is refused with the name probably meant.
 
     Raises:
         ConfigurationError: An argument does not exist, or `settings` are none.
@@ -422,10 +418,6 @@ class WebRAG:
     ) -> OrchestrationResult:
         """Find evidence as `answer` does for a question that names pages, else as `search` does.
 
-        Args:
-            question: What is asked and where to look.
-            on_progress: Told what is being done.
-
         Raises:
             InputError: The question is empty or too long, or nothing is held as of its moment.
             FetchError: The only page named could not be obtained.
@@ -511,18 +503,7 @@ class WebRAG:
     async def answer_to(
         self, question: Question, *, on_event: "EventListener | None" = None
     ) -> "ManagerResult":
-        """Answer in sentences as `ask` does.
-
-        Args:
-            question: What is asked and where to look.
-            on_event: Told of each step, and of each sentence as soon as it is checked.
-
-        Raises:
-            InputError: A year or `expansion_budget` cannot be used, or links are to be followed
-                from no page, or nothing is held as of its moment.
-            FetchError: None of the pages could be obtained.
-            ProviderError: The question could not be embedded.
-        """
+        """Answer in sentences, and raise what `ask` raises."""
         from webrag.answering.planning import check_answerable
 
         check_answerable(question)
@@ -934,70 +915,12 @@ class WebRAG:
 
     @property
     def jobs(self) -> "JobQueue":
-        """The jobs of the collection and the schedules they come from.
+        """The jobs of the collection: sites, pages and quotations to work on, and schedules.
 
         Raises:
             ConfigurationError: The extra `workers` is not installed.
         """
         return self._open_parts.jobs
-
-    async def enqueue_site(self, url: str, options: "CrawlOptions | None" = None) -> "Job":
-        """Let workers fetch and index the pages of a site, as `ingest_site` does here.
-
-        Args:
-            url: Start page.
-            options: How far to go; at most 500 pages below the start page's folder when None.
-
-        Returns:
-            The job; the one that has not ended yet when the same was asked for before.
-
-        Raises:
-            ConfigurationError: The extra `workers` is not installed.
-            InputError: The URL or a pattern cannot be used.
-        """
-        from webrag.crawling.report import CrawlOptions
-
-        return await self.jobs.enqueue_site(url, options or CrawlOptions())
-
-    async def enqueue(
-        self, urls: str | Sequence[str], *, refresh: bool = False, version: str | None = None
-    ) -> "list[Job]":
-        """Let workers fetch and index pages, as `ingest` does here.
-
-        Args:
-            urls: Pages.
-            refresh: Ask the site again even when the stored version is fresh.
-            version: As for `ingest`.
-
-        Returns:
-            A job for each page, as `enqueue_site`.
-
-        Raises:
-            ConfigurationError: The extra `workers` is not installed.
-            InputError: A URL or the version cannot be used; nothing was enqueued.
-        """
-        wanted = [urls] if isinstance(urls, str) else list(urls)
-        label = "" if version is None else checked_version(version)
-        return await self.jobs.enqueue_pages(wanted, refresh=refresh, version=label)
-
-    async def enqueue_verification(
-        self, citations: Citation | Sequence[Citation], *, live: bool = True
-    ) -> "Job":
-        """Let a worker check quotations, as `verify` does here; pages that do not answer, again.
-
-        Args:
-            citations: The quotations, each with its page and, if known, its place.
-            live: Also fetch the pages as they are now.
-
-        Returns:
-            The job; `await rag.jobs.job(number)` later has the checks in its report.
-
-        Raises:
-            ConfigurationError: The extra `workers` is not installed.
-            InputError: A URL, a quotation or its offsets cannot be used; nothing was enqueued.
-        """
-        given = [citations] if isinstance(citations, Citation) else list(citations)
-        return await self.jobs.enqueue_citations(given, live=live)
 
     async def work(
         self,
@@ -1012,10 +935,6 @@ class WebRAG:
             options: How to work.
             until_empty: End as soon as no job waits for a worker.
             on_turn: Told of each turn that ended: what it was at and what follows.
-
-        Raises:
-            ConfigurationError: The extra `workers` is not installed.
-            StorageError: The queue cannot be reached at the start.
         """
         from webrag.wiring.jobs import make_worker
 

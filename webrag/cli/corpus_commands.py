@@ -3,7 +3,7 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -11,20 +11,18 @@ import click
 from webrag.cli.options import json_option, parse_age, run_options, with_settings
 from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
-from webrag.cli.running import run
+from webrag.cli.running import run, run_opened
 from webrag.cli.words import as_address, host_of
 from webrag.errors import InputError, WebRAGError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webrag.app import WebRAG
     from webrag.corpus.maintenance.checking import CorpusCheck
     from webrag.corpus.maintenance.forgetting import ForgetReport
-    from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
-    from webrag.settings import Settings
 
     Tell = Callable[[int, int], None]
 
@@ -47,7 +45,14 @@ def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
 
     host = host_of(place) if place else None
     url = as_address(place) if place and not host else None
-    status, sites = run(_status(ctx.obj, url, host, include_urls=pages or place is not None))
+
+    async def ask(rag: "WebRAG") -> "tuple[CorpusStatus, Sequence[SiteSize]]":
+        status = await rag.status(url, include_urls=pages or place is not None)
+        return status, [] if url else await rag.sites()
+
+    status, sites = run_opened(ctx.obj, ask)
+    if host is not None:
+        status, sites = _of_host(status, host), [each for each in sites if each.site == host]
     if run_options(ctx).json:
         listed = [site.model_dump(mode="json") for site in sites]
         print_json(status.model_dump(mode="json") | {"sites": listed})
@@ -58,19 +63,6 @@ def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
             print_brief(format_sites(sites, are_pages_listed=pages or host is not None))
     if place and not (status.pages if url else sites):
         ctx.exit(1)
-
-
-async def _status(
-    settings: "Settings", url: str | None, host: str | None, *, include_urls: bool
-) -> "tuple[CorpusStatus, Sequence[SiteSize]]":
-    from webrag.app import WebRAG
-
-    async with WebRAG(settings) as rag:
-        status = await rag.status(url, include_urls=include_urls)
-        sites = [] if url else await rag.sites()
-    if host is None:
-        return status, sites
-    return _of_host(status, host), [site for site in sites if site.site == host]
 
 
 def _of_host(status: "CorpusStatus", host: str) -> "CorpusStatus":
@@ -117,14 +109,13 @@ def forget_command(
     options = run_options(ctx)
     host = host_of(urls[0]) if len(urls) == 1 and site is None else None
     site, named = site or host, () if host else tuple(map(as_address, urls))
-    confirm = True if yes else _confirm_pages
-
-    def work(rag: "WebRAG", tell: "Tell") -> "Awaitable[ForgetReport]":
-        return rag.forget(
-            named or None, site=site, older_than=older_than, confirm=confirm, on_progress=tell
-        )
-
-    report = _worked(ctx, "Forgetting pages", work)
+    conditions: dict[str, Any] = {"site": site, "older_than": older_than}
+    conditions["confirm"] = True if yes else _confirm_pages
+    report = _worked(
+        ctx,
+        "Forgetting pages",
+        lambda rag, tell: rag.forget(named or None, **conditions, on_progress=tell),
+    )
     error = _unknown(report)
     if options.json:
         shown = report.model_dump(mode="json")
@@ -172,7 +163,11 @@ def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
     else:
         click.echo(format_reindexing(report))
         if report.failed:
-            click.echo(_without_vectors(report), err=True)
+            _echo_failures(
+                f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
+                " these are found by their words only.",
+                report.failed,
+            )
 
 
 @click.group("corpus", short_help="Check, export, import or drop all that is stored.")
@@ -254,17 +249,13 @@ def _pages(count: int) -> str:
     return counted(count, "page")
 
 
-def _without_vectors(report: "ReindexReport") -> str:
-    named = list(report.failed.items())[:_NAMED_PAGES]
-    more = len(report.failed) - len(named)
-    return "\n".join(
-        [
-            f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
-            " these are found by their words only.",
-            *(f"- {url}: {reason}" for url, reason in named),
-            *([f"... and {more:,} more; --json lists all."] if more else []),
-        ]
-    )
+def _echo_failures(said: str, failed: "Mapping[Any, str]", what: str = "") -> None:
+    """Say on standard error what failed, the first twenty by name."""
+    click.echo(said, err=True)
+    for name, reason in list(failed.items())[:_NAMED]:
+        click.echo(f"- {what}{name}: {reason}", err=True)
+    if len(failed) > _NAMED:
+        click.echo(f"... and {len(failed) - _NAMED:,} more; --json lists all.", err=True)
 
 
 def _unknown(report: "ForgetReport") -> str | None:
@@ -285,7 +276,7 @@ def _print_checks(result: "CorpusCheck") -> None:
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
-_NAMED_PAGES = 20
+_NAMED = 20
 
 
 @corpus_command.command("export", short_help="Write all pages to a portable file.")
@@ -316,11 +307,8 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
     if report.private:
-        from webrag.presentation.reports import counted
-
         click.echo(
-            f"{counted(report.private, 'page')} read with a login left out; --with-logins writes"
-            " them, too.",
+            f"{_pages(report.private)} read with a login left out; --with-logins writes them, too.",
             err=True,
         )
 
@@ -352,7 +340,8 @@ def import_command(ctx: click.Context, file: Path) -> None:
             f"{report.indexed:,} pages added, {report.updated:,} updated,"
             f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
         )
-        _print_failures(report, message)
+        if message is not None:
+            _echo_failures(f"Error: {message}", report.failed, "line ")
     if message is not None:
         ctx.exit(1)
 
@@ -362,18 +351,6 @@ def _failure(report: "ImportReport") -> str | None:
         return None
     count = len(report.failed)
     return f"{count:,} {'line' if count == 1 else 'lines'} could not be used."
-
-
-def _print_failures(report: "ImportReport", message: str | None) -> None:
-    if message is None:
-        return
-    click.echo(f"Error: {message}", err=True)
-    for number, reason in list(report.failed.items())[:_NAMED_PAGES]:
-        click.echo(f"- line {number}: {reason}", err=True)
-    if len(report.failed) > _NAMED_PAGES:
-        click.echo(
-            f"... and {len(report.failed) - _NAMED_PAGES:,} more; --json lists all.", err=True
-        )
 
 
 for _command in corpus_command.commands.values():

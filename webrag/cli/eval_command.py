@@ -5,13 +5,14 @@ import os
 import platform
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import with_settings
+from webrag.cli.options import run_options, with_settings
 from webrag.cli.output import print_columns, print_figures, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -19,7 +20,7 @@ from webrag.errors import InputError
 if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.evaluation.questions import Question
-    from webrag.evaluation.runner import EvaluationProgress, Site
+    from webrag.evaluation.runner import Evaluation, Site
     from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
 
@@ -82,22 +83,9 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     metavar="FIRST SECOND",
     help="Compare two run files, question by question; nothing is asked again.",
 )
-@click.pass_obj
+@click.pass_context
 def eval_command(
-    settings: "Settings",
-    questions: Path,
-    site_root: Path | None,
-    base_url: str | None,
-    stored: bool,
-    setting: str,
-    deep: bool,
-    ask: bool,
-    wordings: Path | None,
-    limit: int | None,
-    max_pages: int,
-    out: Path | None,
-    report: Path | None,
-    compare: tuple[Path, Path] | None,
+    ctx: click.Context, /, questions: Path, compare: tuple[Path, Path] | None, **given: Any
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
@@ -110,71 +98,55 @@ def eval_command(
     result moved are listed, those that became worse first.
     """
     from webrag.cli.progress import evaluation_progress
+    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
+    from webrag.evaluation.metrics import score_question
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
+    from webrag.evaluation.report import figures, figures_by_type, render_answers, render_report
+    from webrag.evaluation.runner import Evaluation
 
     if compare is not None:
         _compare(questions, *compare)
         return
-    if out is None:
-        raise InputError("Give --out, the run file to write.")
-    if (site_root is not None) + (base_url is not None) + stored != 1:
-        raise InputError("Give one of --site-root, --base-url and --stored.")
-    if stored and setting != "whole":
-        raise InputError("--setting seed fetches pages; --stored searches those there are.")
-    setting = "stored" if stored else setting
-    if deep and setting != "seed":
-        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
-    asked = load_questions(questions, limit=limit)
-    if wordings is not None:
-        asked = with_wordings(asked, wordings)
+    _check(given)
+    asked = load_questions(questions, limit=given["limit"])
+    if given["wordings"] is not None:
+        asked = with_wordings(asked, given["wordings"])
     with (
-        _sites(asked, site_root, base_url) as sites,
-        _run_file(out) as file,
-        evaluation_progress() as progress,
+        _sites(asked, given["site_root"], given["base_url"]) as sites,
+        _run_file(given["out"]) as file,
+        evaluation_progress(quiet=run_options(ctx).quiet) as progress,
     ):
-        work = _run(settings, asked, sites, setting, deep, ask, max_pages, file, progress)
-        records, warnings = run(work)
+        evaluation = partial(Evaluation, sites, out=file, on_progress=progress)
+        records, warnings = run(_run(ctx.obj, asked, given, evaluation, sites))
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
-    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
-    judge = _judge_answers if ask else _judge_evidence
-    rendered = judge(title, asked, records, warnings)
-    click.echo(_wordings_used(asked, wordings))
+    setting = "stored" if given["stored"] else given["setting"]
+    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if given['deep'] else ''}"
+    if given["ask"]:
+        answers = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
+        print_figures(answer_figures(answers), answer_bands(answers))
+        rendered = render_answers(f"{title}, answers", asked, records, answers, warnings)
+    else:
+        scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
+        print_figures(figures(scores), figures_by_type(scores))
+        rendered = render_report(title, asked, records, scores, warnings)
+    click.echo(_wordings_used(asked, given["wordings"]))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-    if report is not None:
-        write_text(report, rendered)
+    if given["report"] is not None:
+        write_text(given["report"], rendered)
 
 
-def _judge_evidence(
-    title: str,
-    asked: "Sequence[Question]",
-    records: "Sequence[RunRecord]",
-    warnings: Sequence[str],
-) -> str:
-    """Print the figures of a run; returns its report."""
-    from webrag.evaluation.metrics import score_question
-    from webrag.evaluation.report import figures, figures_by_type, render_report
-
-    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
-    print_figures(figures(scores), figures_by_type(scores))
-    return render_report(title, asked, records, scores, warnings)
-
-
-def _judge_answers(
-    title: str,
-    asked: "Sequence[Question]",
-    records: "Sequence[RunRecord]",
-    warnings: Sequence[str],
-) -> str:
-    """Print the figures of a run of answers; returns its report."""
-    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
-    from webrag.evaluation.report import render_answers
-
-    scores = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
-    print_figures(answer_figures(scores), answer_bands(scores))
-    return render_answers(f"{title}, answers", asked, records, scores, warnings)
+def _check(given: dict[str, Any]) -> None:
+    if given["out"] is None:
+        raise InputError("Give --out, the run file to write.")
+    if sum(bool(given[name]) for name in ("site_root", "base_url", "stored")) != 1:
+        raise InputError("Give one of --site-root, --base-url and --stored.")
+    if given["stored"] and given["setting"] != "whole":
+        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    if given["deep"] and given["setting"] != "seed":
+        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
 
 
 def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
@@ -188,20 +160,18 @@ def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
 
 async def _run(
     settings: "Settings",
-    questions: "Sequence[Question]",
+    asked: "Sequence[Question]",
+    given: dict[str, Any],
+    evaluation: "partial[Evaluation]",
     sites: "Mapping[str, Site]",
-    setting: str,
-    deep: bool,
-    answers: bool,
-    max_pages: int,
-    file: TextIO,
-    progress: "EvaluationProgress",
 ) -> "tuple[list[RunRecord], list[str]]":
+    """Ask the questions; what was recorded, and what is to be known of it."""
     from webrag.app import WebRAG
-    from webrag.evaluation.runner import Evaluation
 
-    if setting == "stored":
-        return await _run_stored(settings, questions, sites, answers, file, progress)
+    answers = given["ask"]
+    if given["stored"]:
+        run = evaluation(open_fresh=partial(_stored, settings))
+        return await run.run_stored(asked, answers=answers), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
@@ -213,40 +183,28 @@ async def _run(
             await rag.clear()
             yield rag
 
-        run = Evaluation(sites, open_fresh=open_fresh, out=file, on_progress=progress)
+        run = evaluation(open_fresh=open_fresh)
         try:
-            if setting == "whole":
-                records = await run.run_whole(questions, max_pages=max_pages, answers=answers)
+            if given["setting"] == "seed":
+                records = await run.run_seed(asked, deep=given["deep"], answers=answers)
             else:
-                records = await run.run_seed(questions, deep=deep, answers=answers)
+                records = await run.run_whole(asked, max_pages=given["max_pages"], answers=answers)
             return records, run.warnings
         finally:
             await rag.drop_collection()
 
 
-async def _run_stored(
-    settings: "Settings",
-    questions: "Sequence[Question]",
-    sites: "Mapping[str, Site]",
-    answers: bool,
-    file: TextIO,
-    progress: "EvaluationProgress",
-) -> "tuple[list[RunRecord], list[str]]":
+@asynccontextmanager
+async def _stored(settings: "Settings") -> "AsyncIterator[WebRAG]":
     from webrag.app import WebRAG
-    from webrag.evaluation.runner import Evaluation
 
-    @asynccontextmanager
-    async def open_stored() -> "AsyncIterator[WebRAG]":
-        async with WebRAG(settings) as rag:
-            if not (await rag.status(include_urls=False)).documents:
-                raise InputError(
-                    f"Nothing is stored in the collection {settings.collection!r}, so every figure "
-                    "would be 0: ingest pages first, or name another with --collection."
-                )
-            yield rag
-
-    run = Evaluation(sites, open_fresh=open_stored, out=file, on_progress=progress)
-    return await run.run_stored(questions, answers=answers), run.warnings
+    async with WebRAG(settings) as rag:
+        if not (await rag.status(include_urls=False)).documents:
+            raise InputError(
+                f"Nothing is stored in the collection {settings.collection!r}, so every figure "
+                "would be 0: ingest pages first, or name another with --collection."
+            )
+        yield rag
 
 
 def _collection_prefix() -> str:

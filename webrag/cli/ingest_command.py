@@ -1,5 +1,6 @@
 """`webrag ingest`: pages by name, or a whole site."""
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -7,18 +8,16 @@ import click
 from webrag.cli.options import RunOptions, json_option, run_options, with_options, with_settings
 from webrag.cli.output import error_value, print_brief, print_jobs, print_json, shown
 from webrag.cli.progress import crawl_progress, page_progress
-from webrag.cli.running import run
+from webrag.cli.running import run_opened
 from webrag.cli.words import typed_addresses
 from webrag.errors import InputError, PageGoneError, WebRAGError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webrag.app import IngestReport
+    from webrag.app import IngestReport, WebRAG
     from webrag.corpus.models import AcquiredPage
-    from webrag.crawling.report import CrawlOptions, SiteReport
     from webrag.jobs.models import Job
-    from webrag.settings import Settings
 
 _CRAWL_OPTIONS = ("max_pages", "depth", "scope", "include", "exclude")
 
@@ -74,16 +73,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 )
 @json_option
 @click.pass_context
-def ingest_command(
-    ctx: click.Context,
-    /,
-    urls: tuple[str, ...],
-    refresh: bool,
-    version: str | None,
-    queue: bool,
-    watch: bool,
-    **crawl: Any,
-) -> None:
+def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -> None:
     """Fetch and index every URL, file, and file of a folder, each completely or not at all.
 
     Of a folder what .gitignore names, hidden files and kinds that hold no text are left out; the
@@ -99,61 +89,56 @@ def ingest_command(
     from webrag.ingestion.files.naming import named_address
     from webrag.ingestion.versions import checked_version
 
-    label = None if version is None else checked_version(version)
+    if given["version"] is not None:
+        given["version"] = checked_version(given["version"])
     for url in urls:
         named_address(url)  # refused before anything is started for it
-    chosen = given_crawl_options(crawl)
+    chosen = given_crawl_options(given)
     if chosen and len(urls) > 1:
         raise InputError(
             f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
         )
-    if watch:
-        _check_watch(ctx, chosen, refresh=refresh, queue=queue)
-        run(_watch(ctx.obj, urls, label, run_options(ctx)))
+    if given["watch"]:
+        _watch(ctx, urls, chosen, given)
         return
-    if chosen and label:
-        chosen |= {"version": label}
-    if queue:
-        _enqueue(ctx, urls, chosen, refresh, label)
-        return
-    if not chosen:
-        _ingest_pages(ctx, urls, refresh, label)
-        return
-    _ingest_site(ctx, urls[0], chosen | {"refresh": refresh})
+    if chosen:
+        chosen |= {name: given[name] for name in ("refresh", "version") if given[name]}
+    if given["queue"]:
+        _enqueue(ctx, urls, chosen, given)
+    elif chosen:
+        _ingest_site(ctx, urls[0], chosen)
+    else:
+        _ingest_pages(ctx, urls, given)
 
 
-def _check_watch(ctx: click.Context, chosen: dict[str, Any], *, refresh: bool, queue: bool) -> None:
-    named = {"--queue": queue, "--refresh": refresh, "--json": run_options(ctx).json}
+def _watch(
+    ctx: click.Context, paths: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
+) -> None:
+    named = {"--queue": given["queue"], "--refresh": given["refresh"]}
+    named |= {"--json": run_options(ctx).json}
     named |= {f"--{name.replace('_', '-')}": True for name in chosen}
     excluded = next((name for name, is_given in named.items() if is_given), None)
     if excluded is not None:
         raise InputError(f"--watch reads files and folders without end; leave {excluded} out.")
-
-
-async def _watch(
-    settings: "Settings", paths: tuple[str, ...], version: str | None, options: RunOptions
-) -> None:
-    from contextlib import aclosing
-
-    from webrag.app import WebRAG
-
+    quiet = run_options(ctx).quiet
     is_watching = False
 
     def tell(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
         line = _change(url, outcome)
-        if is_watching and line and not options.quiet:
+        if is_watching and line and not quiet:
             click.echo(shown(line))
 
-    async with (
-        WebRAG(settings) as rag,
-        aclosing(rag.watch(paths, version=version, on_page=tell)) as reports,
-    ):
-        async for report in reports:
-            if not is_watching:
-                _print_report(report)
-                if not options.quiet:
-                    click.echo("Watching for changes; Ctrl-C ends it.", err=True)
-            is_watching = True
+    async def watch(rag: "WebRAG") -> None:
+        nonlocal is_watching
+        async with aclosing(rag.watch(paths, version=given["version"], on_page=tell)) as reports:
+            async for report in reports:
+                if not is_watching:
+                    _print_report(report)
+                    if not quiet:
+                        click.echo("Watching for changes; Ctrl-C ends it.", err=True)
+                is_watching = True
+
+    run_opened(ctx.obj, watch)
 
 
 def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
@@ -169,43 +154,47 @@ def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
 
 
 def _enqueue(
-    ctx: click.Context,
-    urls: tuple[str, ...],
-    chosen: dict[str, Any],
-    refresh: bool,
-    version: str | None,
+    ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
 ) -> None:
     from webrag.wiring.jobs import require_workers
 
     require_workers()
-    jobs = run(_enqueued(ctx.obj, urls, chosen, refresh, version))
-    print_jobs(jobs, is_json=run_options(ctx).json)
 
+    async def enqueue(rag: "WebRAG") -> "list[Job]":
+        from webrag.crawling.report import CrawlOptions
 
-async def _enqueued(
-    settings: "Settings",
-    urls: tuple[str, ...],
-    chosen: dict[str, Any],
-    refresh: bool,
-    version: str | None,
-) -> "list[Job]":
-    from webrag.app import WebRAG
-    from webrag.crawling.report import CrawlOptions
-
-    async with WebRAG(settings) as rag:
         if chosen:
-            options = CrawlOptions(**chosen, refresh=refresh)
-            return [await rag.enqueue_site(urls[0], options)]
-        return await rag.enqueue(urls, refresh=refresh, version=version)
+            return [await rag.jobs.enqueue_site(urls[0], CrawlOptions(**chosen))]
+        return await rag.jobs.enqueue_pages(
+            urls, refresh=given["refresh"], version=given["version"] or ""
+        )
+
+    print_jobs(run_opened(ctx.obj, enqueue), is_json=run_options(ctx).json)
 
 
-def _ingest_pages(
-    ctx: click.Context, urls: tuple[str, ...], refresh: bool, version: str | None
-) -> None:
+def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, Any]) -> None:
     from webrag.ingestion.files.naming import named_address
 
     options = run_options(ctx)
-    report, hints = run(_fetch_pages(ctx.obj, urls, refresh, version, options))
+    hints: dict[str, None] = {}  # what can be done about pages that failed, each once
+
+    async def ingest(rag: "WebRAG") -> "IngestReport":
+        return await rag.ingest(
+            urls,
+            refresh=given["refresh"],
+            version=given["version"],
+            on_page=on_page,
+            on_found=begin,
+        )
+
+    with page_progress(quiet=options.quiet) as (begin, advance):
+
+        def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
+            advance(not isinstance(outcome, WebRAGError))
+            if isinstance(outcome, WebRAGError) and outcome.hint:
+                hints[outcome.hint] = None
+
+        report = run_opened(ctx.obj, ingest)
     if options.json:
         value = report.model_dump(mode="json")
         if report.failed:
@@ -228,9 +217,10 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
     from webrag.crawling.report import CrawlOptions
     from webrag.presentation.reports import format_site
 
-    options = run_options(ctx)
+    options, crawl = run_options(ctx), CrawlOptions(**chosen)
     try:
-        report = run(_crawl(ctx.obj, url, CrawlOptions(**chosen), options))
+        with crawl_progress(quiet=options.quiet) as tell:
+            report = run_opened(ctx.obj, lambda rag: rag.ingest_site(url, crawl, on_progress=tell))
     except KeyboardInterrupt:
         click.echo("The same command goes on where this one stopped.", err=True)
         raise
@@ -240,41 +230,6 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
         print_brief(format_site(report))
     if report.ended == "unreachable" or not report.obtained:
         ctx.exit(1)
-
-
-async def _fetch_pages(
-    settings: "Settings",
-    urls: tuple[str, ...],
-    refresh: bool,
-    version: str | None,
-    options: RunOptions,
-) -> "tuple[IngestReport, list[str]]":
-    """What came of the pages, and what can be done about those that failed, each once."""
-    from webrag.app import WebRAG
-
-    hints: dict[str, None] = {}
-    with page_progress(quiet=options.quiet) as (begin, advance):
-
-        def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
-            advance(not isinstance(outcome, WebRAGError))
-            if isinstance(outcome, WebRAGError) and outcome.hint:
-                hints[outcome.hint] = None
-
-        async with WebRAG(settings) as rag:
-            report = await rag.ingest(
-                urls, refresh=refresh, version=version, on_page=on_page, on_found=begin
-            )
-    return report, list(hints)
-
-
-async def _crawl(
-    settings: "Settings", url: str, crawl: "CrawlOptions", options: RunOptions
-) -> "SiteReport":
-    from webrag.app import WebRAG
-
-    with crawl_progress(quiet=options.quiet) as progress:
-        async with WebRAG(settings) as rag:
-            return await rag.ingest_site(url, crawl, on_progress=progress)
 
 
 def _print_report(report: "IngestReport") -> None:

@@ -4,30 +4,28 @@ import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import click
 
 from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import json_option, run_options, with_settings
 from webrag.cli.output import print_brief, print_jobs, print_json, print_text
-from webrag.cli.running import run
+from webrag.cli.running import run_opened
 from webrag.cli.words import split_named, typed_addresses
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webrag.jobs.models import Job
-    from webrag.retrieval.citation_checks import Citation, CitationCheck
+    from webrag.app import WebRAG
+    from webrag.retrieval.citation_checks import Citation
     from webrag.retrieval.reading import PageExcerpt
-    from webrag.settings import Settings
 
 
 @with_settings
 @click.command("read", short_help="Read a stored page; fetches nothing.")
 @click.argument("url", required=False, callback=typed_addresses)
-@click.option("--passage", type=click.UUID, metavar="ID", help="Begin with this passage.")
+@click.option(
+    "--passage", "passage_id", type=click.UUID, metavar="ID", help="Begin with this passage."
+)
 @click.option("--heading", metavar="TEXT", help="Begin at the heading with these words.")
 @click.option("--quote", metavar="TEXT", help="Begin a little before this quotation.")
 @click.option("--offset", type=click.IntRange(min=0), metavar="N", help="Begin at this character.")
@@ -43,14 +41,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def read_command(
-    ctx: click.Context,
-    url: str | None,
-    passage: UUID | None,
-    heading: str | None,
-    quote: str | None,
-    offset: int | None,
-    max_tokens: int,
-    no_pager: bool,
+    ctx: click.Context, /, url: str | None, max_tokens: int, no_pager: bool, **place: Any
 ) -> None:
     """Print the stored page URL as markdown, from its beginning or from a place.
 
@@ -58,29 +49,21 @@ def read_command(
     webrag read https://docs.python.org/3/library/asyncio-task.html --heading "Timeouts"
     webrag read --passage ID
     """  # noqa: D301  click takes the backspace for "do not rewrap"
-    if url is None and passage is None:
-        raise InputError("Give the URL of a stored page, or --passage with the id of a passage.")
-    place = {"heading": heading, "quote": quote, "offset": offset, "passage_id": passage}
-    text, excerpt = run(_read(ctx.obj, url, place, max_tokens))
-    if run_options(ctx).json:
-        shown = excerpt.model_dump(mode="json")
-        print_json(shown | {"next_offset": excerpt.next_offset})
-    else:
-        print_text(text, pager=not no_pager)
-
-
-async def _read(
-    settings: "Settings", url: str | None, place: "Mapping[str, object]", max_tokens: int
-) -> "tuple[str, PageExcerpt]":
-    from webrag.app import WebRAG
     from webrag.presentation.reports import format_excerpt
 
-    async with WebRAG(settings) as rag:
-        excerpt = await rag.read(url, max_tokens=max_tokens, **place)  # type: ignore[arg-type]
-        text, shown = format_excerpt(
-            excerpt, token_budget=max_tokens, count_tokens=rag.count_tokens
-        )
-    return text.replace("; read on with offset=", "; read on with --offset ", 1), shown
+    if url is None and place["passage_id"] is None:
+        raise InputError("Give the URL of a stored page, or --passage with the id of a passage.")
+
+    async def read(rag: "WebRAG") -> "tuple[str, PageExcerpt]":
+        excerpt = await rag.read(url, max_tokens=max_tokens, **place)
+        return format_excerpt(excerpt, token_budget=max_tokens, count_tokens=rag.count_tokens)
+
+    text, excerpt = run_opened(ctx.obj, read)
+    if run_options(ctx).json:
+        print_json(excerpt.model_dump(mode="json") | {"next_offset": excerpt.next_offset})
+    else:
+        text = text.replace("; read on with offset=", "; read on with --offset ", 1)
+        print_text(text, pager=not no_pager)
 
 
 @with_settings
@@ -117,34 +100,19 @@ def verify_command(
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
     given = _read_citations(file) if file is not None else [_given(words, chars)]
     if queue:
-        job = run(_enqueued(ctx.obj, given, live=not no_live))
+        from webrag.wiring.jobs import require_workers
+
+        require_workers()
+        job = run_opened(ctx.obj, lambda rag: rag.jobs.enqueue_citations(given, live=not no_live))
         print_jobs([job], is_json=run_options(ctx).json)
         return
-    checks = run(_verify(ctx.obj, given, live=not no_live))
+    checks = run_opened(ctx.obj, lambda rag: rag.verify(given, live=not no_live))
     if run_options(ctx).json:
         print_json({"checks": [check.model_dump(mode="json") for check in checks]})
     else:
         print_brief(format_verification(checks))
     if any(check.stored.state not in VERBATIM for check in checks):
         ctx.exit(1)
-
-
-async def _verify(
-    settings: "Settings", citations: "list[Citation]", *, live: bool
-) -> "list[CitationCheck]":
-    from webrag.app import WebRAG
-
-    async with WebRAG(settings) as rag:
-        return await rag.verify(citations, live=live)
-
-
-async def _enqueued(settings: "Settings", citations: "list[Citation]", *, live: bool) -> "Job":
-    from webrag.app import WebRAG
-    from webrag.wiring.jobs import require_workers
-
-    require_workers()
-    async with WebRAG(settings) as rag:
-        return await rag.enqueue_verification(citations, live=live)
 
 
 def _given(words: tuple[str, ...], chars: str | None) -> "Citation":

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webrag.cli.options import run_options
 from webrag.cli.output import may_be_terminal
 from webrag.presentation.steps import in_plain_words
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from webrag.crawling.report import CrawlProgress, CrawlProgressCallback
     from webrag.evaluation.runner import EvaluationProgress
     from webrag.orchestration.models import ProgressCallback
+
+_Show = Callable[[str, int, int], None]
 
 _PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
 _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
@@ -56,23 +56,19 @@ def page_progress(
 ) -> "Iterator[tuple[Callable[[int], None], Callable[[bool], None]]]":
     """Progress of fetching pages; tell it how many there are, then whether each was obtained."""
     done = failed = wanted = 0
-    advance: Callable[[str, int], None] = lambda _text, _done: None  # noqa: E731 - until it begins
 
-    def text() -> str:
-        return f"{done} of {wanted} pages, {failed} failed"
+    def begin(total: int) -> None:
+        nonlocal wanted
+        wanted = total
+        show(f"0 of {total} pages, 0 failed", 0, total)
 
-    with ExitStack() as stack:
-
-        def begin(total: int) -> None:
-            nonlocal advance, wanted
-            wanted = total
-            advance = stack.enter_context(_bar(total, text(), quiet=quiet))
+    with _bar(_in_tenths(), quiet=quiet) as show:
 
         def report(obtained: bool) -> None:
             nonlocal done, failed
             done += 1
             failed += not obtained
-            advance(text(), done)
+            show(f"{done} of {wanted} pages, {failed} failed", done, wanted)
 
         yield begin, report
 
@@ -80,35 +76,9 @@ def page_progress(
 @contextmanager
 def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     """Progress of a crawl, whose number of pages is found out on the way."""
-    if quiet:
-        yield lambda _progress: None
-        return
-    console = _terminal()
-    if console is None:
-        yield _plain_crawl()
-        return
-    with _live_bar(console, "looking at the start page", None) as (bar, task):
-
-        def report(progress: "CrawlProgress") -> None:
-            total = progress.done + progress.queued
-            bar.update(
-                task, description=_crawl_text(progress), completed=progress.done, total=total
-            )
-
-        yield report
-
-
-def _plain_crawl() -> "CrawlProgressCallback":
-    shown_at = time.monotonic()
-
-    def report(progress: "CrawlProgress") -> None:
-        nonlocal shown_at
-        now = time.monotonic()
-        if now - shown_at >= _PLAIN_SECONDS or not progress.queued:
-            shown_at = now
-            click.echo(_crawl_text(progress), err=True)
-
-    return report
+    with _bar(_now_and_then(), quiet=quiet) as show:
+        show("looking at the start page", 0, 0)
+        yield lambda at: show(_crawl_text(at), at.done, at.done + at.queued)
 
 
 def _crawl_text(progress: "CrawlProgress") -> str:
@@ -135,39 +105,16 @@ _MINUTE = 60.0
 
 @contextmanager
 def count_progress(what: str, *, quiet: bool) -> "Iterator[Callable[[int, int], None]]":
-    """Progress of work whose size is known once it begins; tell it what is done, and of how many.
-
-    Args:
-        what: What is being done, as the beginning of the line.
-        quiet: Show nothing.
-    """
-    advance: Callable[[str, int], None] | None = None
-    with ExitStack() as stack:
-
-        def report(done: int, total: int) -> None:
-            nonlocal advance
-            if advance is None:
-                advance = stack.enter_context(_bar(total, what, quiet=quiet))
-            advance(f"{what}: {done:,} of {total:,}", done)
-
-        yield report
+    """Progress of work, told by the beginning of its line, what is done, and of how many."""
+    with _bar(_in_tenths(), quiet=quiet) as show:
+        yield lambda done, total: show(f"{what}: {done:,} of {total:,}", done, total)
 
 
 @contextmanager
-def evaluation_progress() -> "Iterator[EvaluationProgress]":
+def evaluation_progress(*, quiet: bool = False) -> "Iterator[EvaluationProgress]":
     """Progress of an evaluation, stage by stage."""
-    ctx = click.get_current_context(silent=True)
-    quiet = ctx is not None and run_options(ctx).quiet
-    stages: dict[str, Callable[[str, int], None]] = {}
-    with ExitStack() as stack:
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stack.close()
-                stages[stage] = stack.enter_context(_bar(total, stage, quiet=quiet))
-            stages[stage](f"{stage}: {done} of {total}", done)
-
-        yield report
+    with _bar(_in_tenths(), quiet=quiet) as show:
+        yield lambda stage, done, total: show(f"{stage}: {done} of {total}", done, total)
 
 
 def _terminal() -> "Console | None":
@@ -225,37 +172,53 @@ def _sentence(phase: str, detail: str, iteration: int | None, total: int | None)
 
 
 @contextmanager
-def _bar(total: int, text: str, *, quiet: bool) -> "Iterator[Callable[[str, int], None]]":
-    if quiet:
-        yield lambda _text, _done: None
-        return
-    console = _terminal()
-    if console is None:
-        yield _plain_bar(total)
-        return
-    with _live_bar(console, text, total) as (bar, task):
-        yield lambda text, done: bar.update(task, description=text, completed=done)
+def _bar(plain: "_Show", *, quiet: bool) -> "Iterator[_Show]":
+    """A bar on a terminal, from what is shown first on; elsewhere what `plain` prints."""
+    with ExitStack() as stack:
+        bars: list[_Show] = []
+
+        def show(text: str, done: int, total: int) -> None:
+            if not bars:
+                console = None if quiet else _terminal()
+                bars.append(plain if console is None else stack.enter_context(_live_bar(console)))
+            bars[0](text, done, total)
+
+        yield (lambda _text, _done, _total: None) if quiet else show
 
 
 @contextmanager
-def _live_bar(
-    console: "Console", text: str, total: int | None
-) -> "Iterator[tuple[Progress, TaskID]]":
+def _live_bar(console: "Console") -> "Iterator[_Show]":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-        yield progress, progress.add_task(text, total=total)
+        task = progress.add_task("", total=None)
+        yield lambda text, done, total: progress.update(
+            task, description=text, completed=done, total=total or None
+        )
 
 
-def _plain_bar(total: int) -> Callable[[str, int], None]:
+def _in_tenths() -> "_Show":
     shown = -1
 
-    def advance(text: str, done: int) -> None:
+    def show(text: str, done: int, total: int) -> None:
         nonlocal shown
         step = done * _PLAIN_STEPS // total if total else _PLAIN_STEPS
-        if step != shown:
+        if done and step != shown:
+            shown = step
             click.echo(text, err=True)
-        shown = step
 
-    return advance
+    return show
+
+
+def _now_and_then() -> "_Show":
+    shown_at = time.monotonic()
+
+    def show(text: str, done: int, total: int) -> None:
+        nonlocal shown_at
+        now = time.monotonic()
+        if done and (now - shown_at >= _PLAIN_SECONDS or done == total):
+            shown_at = now
+            click.echo(text, err=True)
+
+    return show

@@ -2,10 +2,14 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webrag.concurrency import run_in_loop
+
+if TYPE_CHECKING:
+    from webrag.app import WebRAG
+    from webrag.settings import Settings
 
 _TERMINATED = 143  # 128 + SIGTERM, as shells report it
 
@@ -46,3 +50,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if terminated:
             raise SystemExit(_TERMINATED) from None
         raise
+
+
+def run_opened(settings: "Settings", work: "Callable[[WebRAG], Awaitable[T]]") -> T:
+    """The result of `work` on a WebRAG that is open meanwhile."""
+
+    async def opened() -> T:
+        from webrag.app import WebRAG
+
+        async with WebRAG(settings) as rag:
+            return await work(rag)
+
+    return run(opened())

@@ -2,17 +2,35 @@
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
-from webrag.cli.options import host_option, run_options, with_options, with_settings
+from webrag.cli.options import host_option, run_options, with_settings
 from webrag.cli.running import run
 from webrag.errors import InputError
 
+_served = partial(with_settings, host="mcp_host", port="mcp_port")
 
-def _mcp(
-    ctx: click.Context, *, print_config: str | None, install: str | None, check: bool, yes: bool
+
+@partial(_served, transport="mcp_transport")
+@click.command("mcp", short_help="Serve MCP clients.")
+@click.option(
+    "--transport",
+    type=click.Choice(["stdio", "streamable-http", "http"]),
+    callback=lambda _ctx, _param, value: "streamable-http" if value == "http" else value,
+    help="How clients reach the server; http is short for streamable-http.  [default: stdio]",
+)
+@host_option
+@click.option("--port", type=int, help="Port to listen on.  [default: 8765]")
+@click.option("--print-config", metavar="CLIENT", help="Print what the client's file needs.")
+@click.option("--install", metavar="CLIENT", help="Write that into the file, after asking.")
+@click.option("--yes", is_flag=True, help="With --install: do not ask.")
+@click.option("--check", is_flag=True, help="Start the server as a client would, and ask it.")
+@click.pass_context
+def mcp_command(
+    ctx: click.Context, /, print_config: str | None, install: str | None, check: bool, yes: bool
 ) -> None:
     """Serve the tools answer, search, read, status, ingest and verify to MCP clients.
 
@@ -94,37 +112,17 @@ def _start(ctx: click.Context) -> list[str]:
     return [*command[:at], "mcp", *command[at:]]
 
 
-def _full_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
-    return "streamable-http" if value == "http" else value
-
-
-_with_mcp_options = with_options(
-    click.option(
-        "--transport",
-        type=click.Choice(["stdio", "streamable-http", "http"]),
-        callback=_full_name,
-        help="How clients reach the server; http is short for streamable-http.  [default: stdio]",
-    ),
-    host_option,
-    click.option("--port", type=int, help="Port to listen on.  [default: 8765]"),
-    click.option("--print-config", metavar="CLIENT", help="Print what the client's file needs."),
-    click.option("--install", metavar="CLIENT", help="Write that into the file, after asking."),
-    click.option("--yes", is_flag=True, help="With --install: do not ask."),
-    click.option("--check", is_flag=True, help="Start the server as a client would, and ask it."),
+@_served
+@click.command("web", short_help="Ask and read in a browser.")
+@click.option("--no-open", is_flag=True, help="Print the address only; open no browser.")
+@host_option
+@click.option(
+    "--port",
+    type=int,
+    help="Port to listen on.  [default: 8765, or a free one when it is taken]",
 )
-
-
-mcp_command = with_settings(
-    click.command("mcp", short_help="Serve MCP clients.")(
-        _with_mcp_options(click.pass_context(_mcp))
-    ),
-    transport="mcp_transport",
-    host="mcp_host",
-    port="mcp_port",
-)
-
-
-def _web(ctx: click.Context, *, no_open: bool) -> None:
+@click.pass_context
+def web_command(ctx: click.Context, /, no_open: bool) -> None:
     """Ask and read in a browser, and look after what is stored.
 
     Serves a page on this machine until it is stopped with Ctrl-C, prints its address and opens it.
@@ -154,23 +152,3 @@ def _web(ctx: click.Context, *, no_open: bool) -> None:
     except KeyboardInterrupt:
         if not quiet:
             click.echo("Stopped. What was stored completely is kept.", err=True)
-
-
-_with_web_options = with_options(
-    click.option("--no-open", is_flag=True, help="Print the address only; open no browser."),
-    host_option,
-    click.option(
-        "--port",
-        type=int,
-        help="Port to listen on.  [default: 8765, or a free one when it is taken]",
-    ),
-)
-
-
-web_command = with_settings(
-    click.command("web", short_help="Ask and read in a browser.")(
-        _with_web_options(click.pass_context(_web))
-    ),
-    host="mcp_host",
-    port="mcp_port",
-)

@@ -151,7 +151,9 @@ def _show_models(ctx: click.Context, name: str | None) -> None:
     if name is not None:
         if name not in COMBINATIONS:
             raise InputError(f"There is no {name!r}; there are {', '.join(COMBINATIONS)}.")
-        _download(name, settings)
+        from webrag.wiring.cross_encoders import download_models
+
+        download_models(name, settings)
     chosen = {key: each for key, each in COMBINATIONS.items() if name in (None, key)}
     if run_options(ctx).json:
         print_json({key: _value(key, each, settings) for key, each in chosen.items()})
@@ -161,12 +163,6 @@ def _show_models(ctx: click.Context, name: str | None) -> None:
         click.echo(
             "\nChoose one with WEBRAG_MODELS; `webrag setup --models NAME` downloads it beforehand."
         )
-
-
-def _download(name: str, settings: "Settings") -> None:
-    from webrag.wiring.downloads import download_models
-
-    download_models(name, settings)
 
 
 def _value(name: str, combination: "Combination", settings: "Settings") -> dict[str, Any]:

@@ -441,9 +441,9 @@ async def _enqueued(
     refresh: bool,
 ) -> Reply:
     jobs = (
-        [await memory.enqueue_site(urls[0], crawl)]
+        [await memory.jobs.enqueue_site(urls[0], crawl)]
         if crawl is not None
-        else await memory.enqueue(urls, refresh=refresh)
+        else await memory.jobs.enqueue_pages(urls, refresh=refresh)
     )
     from webrag.presentation.jobs import format_jobs
 

@@ -1,10 +1,10 @@
 """Loads cross-encoders of this process, from packages that are installed on request."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from llama_index.postprocessor.webrag.cross_encoder_scoring import (
     CrossEncoderScorer,
@@ -12,10 +12,18 @@ from llama_index.postprocessor.webrag.cross_encoder_scoring import (
     seconds_per_pair,
 )
 
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.embedding.bundled_model import BundledModel
+from webrag.settings.model import COMBINATIONS
 from webrag.settings.values import LOCAL_RERANKER_MODEL
-from webrag.wiring.local_embeddings import locate, quiet_fastembed, quiet_loggers, quiet_reading
+from webrag.wiring.local_embeddings import (
+    Kind,
+    choose_local,
+    loading,
+    locate,
+    quiet_fastembed,
+    quiet_reading,
+)
+from webrag.wiring.rerankers import local_scorer
 
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.local_scoring import LocalScorer
@@ -25,9 +33,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class _Library(NamedTuple):
-    extra: str
-    load: "Callable[[str, Path], PairScorer]"
+_KIND = Kind(
+    "cross-encoder", "RERANKER_MODEL", LOCAL_RERANKER_MODEL, "RERANKER_PROVIDER=local needs none."
+)
 
 
 def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncoderScorer:
@@ -45,13 +53,14 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncod
         ConfigurationError: The extra is not installed, the folder does not exist, or the model
             cannot be loaded or does not give one score for each pair.
     """
-    model = locate(
-        settings.reranker_model or LOCAL_RERANKER_MODEL,
-        variable="RERANKER_MODEL",
-        example=LOCAL_RERANKER_MODEL,
-    )
-    score = _load(model, settings.data_dir / "models")
-    pair_s = _measured(score, model)
+    model = locate(settings.reranker_model or LOCAL_RERANKER_MODEL, _KIND)
+    folder = settings.data_dir / "models"
+    # Fastembed for networks in ONNX, which need no PyTorch; sentence-transformers for others.
+    is_fastembeds = _is_fastembeds(model)
+    extra = "fastembed" if is_fastembeds else "huggingface"
+    with loading(_KIND, model, folder, extra=extra):
+        score = (_by_fastembed if is_fastembeds else _by_sentence_transformers)(model, folder)
+        pair_s = seconds_per_pair(score)
     scorer = CrossEncoderScorer(
         score, first, pair_s=pair_s, timeout_s=settings.reranker_timeout, name=model
     )
@@ -64,50 +73,11 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncod
     return scorer
 
 
-def _load(model: str, folder: Path) -> PairScorer:
-    library = _library(model)
-    try:
-        with quiet_loggers():
-            return library.load(model, folder)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The cross-encoder {model!r} needs packages that are not installed.",
-            hint=how_to_install(library.extra),
-        ) from error
-    except Exception as error:
-        raise _unusable(model, error, folder) from error
-
-
-def _measured(score: PairScorer, model: str) -> float:
-    try:
-        return seconds_per_pair(score)
-    except Exception as error:
-        raise _unusable(model, error) from error
-
-
-def _unusable(model: str, error: Exception, folder: Path | None = None) -> ConfigurationError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    is_download = folder is not None and not Path(model).is_absolute()
-    hint = (
-        "Check RERANKER_MODEL and the network: weights are downloaded once, from the Hugging Face"
-        f" Hub, and kept in {folder}. RERANKER_PROVIDER=local needs none."
-        if is_download
-        else "Check that RERANKER_MODEL names a cross-encoder with one score and holds all its"
-        " files."
-    )
-    return ConfigurationError(
-        f"The cross-encoder {model!r} cannot be used: {reason[:300]}.", hint=hint
-    )
-
-
-def _library(model: str) -> _Library:
-    """Fastembed for networks in ONNX, which need no PyTorch; sentence-transformers for others."""
+def _is_fastembeds(model: str) -> bool:
     if Path(model).is_absolute():
         networks = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
-        is_fastembeds = any((Path(model) / each).is_file() for each in networks)
-    else:
-        is_fastembeds = model == LOCAL_RERANKER_MODEL or _fastembed_lists(model)
-    return _FASTEMBED if is_fastembeds else _HUGGINGFACE
+        return any((Path(model) / each).is_file() for each in networks)
+    return model == LOCAL_RERANKER_MODEL or _fastembed_lists(model)
 
 
 def _fastembed_lists(model: str) -> bool:
@@ -162,5 +132,19 @@ def _by_sentence_transformers(model: str, folder: Path) -> PairScorer:
     return score
 
 
-_FASTEMBED = _Library("fastembed", _by_fastembed)
-_HUGGINGFACE = _Library("huggingface", _by_sentence_transformers)
+def download_models(name: str, settings: "Settings") -> None:
+    """Load the models of a combination, which downloads what is not on this machine.
+
+    Args:
+        name: One of `COMBINATIONS`.
+        settings: `WEBRAG_DATA_DIR`, where weights are kept.
+
+    Raises:
+        ConfigurationError: A package is missing, or a model cannot be had.
+    """
+    chosen = COMBINATIONS[name]
+    if chosen.embedding is not None:
+        choose_local(settings, "fastembed", chosen.embedding.name, None).load()
+    if chosen.reranker is not None:
+        own = settings.model_copy(update={"reranker_model": chosen.reranker.name})
+        load_cross_encoder(own, local_scorer(BundledModel()))

@@ -117,16 +117,66 @@ def _undoing_fastembed() -> Iterator[None]:
 
 
 quiet_loggers = SharedChange(_loggers)
-
 """Keeps the packages' notes on retries and old options back: our error says how it ended."""
 
 quiet_reading = SharedChange(_reading)
-
 """Shows no progress of reading weights that are there, which takes a second."""
 
 quiet_fastembed = SharedChange(_undoing_fastembed)
-
 """Keeps fastembed's notes back; they go to standard error whatever its caller's logging says."""
+
+
+class Kind(NamedTuple):
+    """A kind of model that runs in this process: its name, its setting, what does without."""
+
+    name: str
+    variable: str
+    example: str
+    without: str
+
+
+EMBEDDING = Kind(
+    "embedding model",
+    "EMBEDDING_MODEL",
+    LOCAL_EMBEDDING_MODEL,
+    "EMBEDDING_MODEL may also be a folder, written as `./name`.",
+)
+
+
+@contextmanager
+def loading(kind: Kind, model: str, folder: Path, *, extra: str) -> Iterator[None]:
+    """Load a model in the block, quietly, and say what to do where that fails.
+
+    Args:
+        kind: What it is.
+        model: Its name, or the whole path of its folder.
+        folder: Where weights are kept.
+        extra: What its library is installed with.
+
+    Raises:
+        ConfigurationError: The extra is not installed, or anything else went wrong.
+    """
+    try:
+        with quiet_loggers():
+            yield
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The {kind.name} {model!r} needs packages that are not installed.",
+            hint=how_to_install(extra),
+        ) from error
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        hint = (
+            f"Check that the folder {kind.variable} names holds all files of such a model."
+            if _is_folder(model)
+            else f"Check {kind.variable} and the network: weights are downloaded once, from the"
+            f" Hugging Face Hub, and kept in {folder}. {kind.without}"
+        )
+        raise ConfigurationError(
+            f"The {kind.name} {model!r} cannot be loaded by {extra}: {reason[:300]}.", hint=hint
+        ) from error
 
 
 # One call at a time: each uses all cores already. A large model takes a minute for 32 long texts
@@ -157,9 +207,13 @@ def choose_local(
     wanted = model or LOCAL_EMBEDDING_MODEL
     located = locate(wanted)
     name = f"{provider}/{located}"
-    source = _PROVIDERS[provider]
     folder = settings.data_dir / "models"
-    load = functools.cache(lambda: _load(source, located, folder))
+
+    @functools.cache
+    def load() -> "BaseEmbedding":
+        with loading(EMBEDDING, located, folder, extra=provider):
+            return _PROVIDERS[provider](located, folder)
+
     # Corpora of before folders were named by their whole path record what was written.
     if existing is not None and existing[0] in (name, f"{provider}/{wanted}"):
         return EmbeddingChoice(*existing, load, _LIMITS)
@@ -167,29 +221,23 @@ def choose_local(
     if size is None and not _is_folder(located):  # whose name may be another model's
         size = known_dimensions(located)
     if size is None:
-        size = len(_measured(load, located))
+        with loading(EMBEDDING, located, folder, extra=provider):
+            size = len(load().get_query_embedding("dimensions"))
     return EmbeddingChoice(name, size, load, _LIMITS)
 
 
-def locate(
-    model: str, *, variable: str = "EMBEDDING_MODEL", example: str = LOCAL_EMBEDDING_MODEL
-) -> str:
+def locate(model: str, kind: Kind = EMBEDDING) -> str:
     """The whole path of a model's folder; a name at the Hugging Face Hub as it is.
 
     Only what begins at the root, with `.` or with `~` is a folder: a bare name must not mean
     another model in a directory that happens to hold a folder of that name.
 
-    Args:
-        model: A folder or a name.
-        variable: The setting it comes from, for the error.
-        example: A name that the setting could have.
-
     Raises:
         ConfigurationError: It can only be a path, and there is no such folder.
     """
     hint = (
-        f"Set {variable} to the folder that holds the model's files, beginning with `/`, `./`"
-        f" or `~`, or to a name at the Hugging Face Hub such as {example}."
+        f"Set {kind.variable} to the folder that holds the model's files, beginning with `/`, `./`"
+        f" or `~`, or to a name at the Hugging Face Hub such as {kind.example}."
     )
     if _is_folder(model) or model.startswith((".", "~")):
         try:
@@ -208,48 +256,6 @@ def locate(
 
 def _is_folder(located: str) -> bool:
     return Path(located).is_absolute()
-
-
-class _Source(NamedTuple):
-    extra: str
-    module: str
-    build: "Callable[[str, Path], BaseEmbedding]"
-
-
-def _load(source: _Source, model: str, folder: Path) -> "BaseEmbedding":
-    try:
-        with quiet_loggers():
-            return source.build(model, folder)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"EMBEDDING_PROVIDER={source.extra} needs packages that are not installed.",
-            hint=how_to_install(source.extra),
-        ) from error
-    except ConfigurationError:
-        raise
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        hint = (
-            "Check that the folder EMBEDDING_MODEL names holds all files of the model."
-            if _is_folder(model)
-            else "Check EMBEDDING_MODEL and the network: weights are downloaded once, from the"
-            f" Hugging Face Hub, and kept in {folder}. EMBEDDING_MODEL may also be a folder,"
-            " written as `./name`."
-        )
-        raise ConfigurationError(
-            f"The embedding model {model!r} cannot be loaded by {source.extra}: {reason[:300]}.",
-            hint=hint,
-        ) from error
-
-
-def _measured(load: "Callable[[], BaseEmbedding]", model: str) -> list[float]:
-    loaded = load()
-    try:
-        return loaded.get_query_embedding("dimensions")
-    except Exception as error:
-        raise ConfigurationError(
-            f"The embedding model {model!r} failed on its first text: {error}."
-        ) from error
 
 
 def _huggingface(model: str, folder: Path) -> "BaseEmbedding":
@@ -301,9 +307,9 @@ def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     return loaded
 
 
-_PROVIDERS = {
-    "fastembed": _Source("fastembed", "fastembed", _fastembed),
-    "huggingface": _Source("huggingface", "sentence_transformers", _huggingface),
+_PROVIDERS: Final[dict[str, Callable[[str, Path], "BaseEmbedding"]]] = {
+    "fastembed": _fastembed,
+    "huggingface": _huggingface,
 }
 
 LOCAL_PROVIDERS = frozenset(_PROVIDERS)

@@ -174,12 +174,16 @@ class ScriptedMemory:
         await self._work("ingest_site", None, url=url, options=options)
         return SiteReport(start_url=url, pages={"indexed": 3}, ended="limit", queued=9)
 
+    @property
+    def jobs(self) -> Self:
+        return self
+
     async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
         await self._work("enqueue_site", None, url=url, options=options)
         return _job(1, JobRequest(url=url, options=options))
 
-    async def enqueue(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
-        await self._work("enqueue", None, urls=urls, refresh=refresh)
+    async def enqueue_pages(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
+        await self._work("enqueue_pages", None, urls=urls, refresh=refresh)
         return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
 
     async def collections(self) -> list[CollectionSize]:

@@ -103,7 +103,7 @@ def test_broken_network_is_an_error_that_names_the_model(folder: Path, tmp_path:
     broken = write_cross_encoder(tmp_path / "broken")
     (broken / "model.onnx").write_bytes(b"no network")
 
-    with pytest.raises(ConfigurationError, match=r"cross-encoder .*broken' cannot be used"):
+    with pytest.raises(ConfigurationError, match=r"cross-encoder .*broken' cannot be loaded by "):
         chosen(broken)
 
 
