@@ -30,37 +30,40 @@ def config_command(ctx: click.Context, everything: bool) -> None:
 
     Secrets are masked. docs/configuration.md says what each one does; --json holds all of them.
     """
-    from webrag.settings.reference import sections
+    from webrag.settings.model import sections
+    from webrag.settings.variables import variable_names
 
     settings: Settings = ctx.obj
     is_json = run_options(ctx).json
+    fields = type(settings).model_fields
+    variables = {name: variable_names(name, info)[-1:] for name, info in fields.items()}
 
     def is_shown(field: str) -> bool:
         return everything or is_json or field in _USUAL or settings.origin(field) != "default"
 
     parts = sections()
-    shown = [(title, [item for item in items if is_shown(item.field)]) for title, items in parts]
+    shown = {title: list(filter(is_shown, names)) for title, names in parts.items()}
     if is_json:
         print_json(
             {
-                item.variable: {
-                    "value": _plain(settings.shown(item.field)),
-                    "origin": settings.origin(item.field),
+                variables[name][0]: {
+                    "value": _plain(settings.shown(name)),
+                    "origin": settings.origin(name),
                 }
-                for _, items in shown
-                for item in items
+                for names in shown.values()
+                for name in names
             }
         )
         return
-    for title, items in shown:
-        if items:
+    for title, names in shown.items():
+        if names:
             click.echo(f"{title}:")
             rows = [
-                (item.variable, _text(settings.shown(item.field)), settings.origin(item.field))
-                for item in items
+                (*variables[name], _text(settings.shown(name)), settings.origin(name))
+                for name in names
             ]
             print_columns(rows, indent="  ")
-    left = sum(len(items) for _, items in parts) - sum(len(items) for _, items in shown)
+    left = sum(map(len, parts.values())) - sum(map(len, shown.values()))
     if left:
         click.echo(f"{left} more are at their default: --all.")
 

@@ -7,8 +7,8 @@ import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
-from webrag.cli.output import print_brief, print_json, shown
-from webrag.cli.running import run
+from webrag.cli.output import print_brief, print_jobs, print_json, shown
+from webrag.cli.running import run, run_opened
 from webrag.cli.words import typed_addresses
 from webrag.errors import InputError
 
@@ -45,40 +45,30 @@ def list_command(
     ctx: click.Context, /, limit: int, unfinished: bool, kind: "JobKind | None"
 ) -> None:
     """List the jobs, newest first."""
-    from webrag.presentation.jobs import format_jobs
-
     jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished, kind=kind))
-    if run_options(ctx).json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
-    else:
-        print_brief(format_jobs(jobs))
+    print_jobs(jobs, is_json=run_options(ctx).json)
 
 
-@jobs_command.command("show")
-@click.argument("job", type=int)
-@json_option
-@click.pass_context
-def show_command(ctx: click.Context, /, job: int) -> None:
-    """Say all about one job."""
-    _print(ctx, _asked(ctx.obj, lambda queue: queue.job(job)))
+def _job_command(name: str, help: str, method: str = "") -> None:
+    """Add a command that calls a method of the queue for a job, and says all about that."""
+
+    @jobs_command.command(name, help=help)
+    @click.argument("job", type=int)
+    @json_option
+    @click.pass_context
+    def command(ctx: click.Context, /, job: int) -> None:
+        from webrag.presentation.jobs import format_job
+
+        found: Job = _asked(ctx.obj, lambda queue: getattr(queue, method or name)(job))
+        if run_options(ctx).json:
+            print_json(found.model_dump(mode="json"))
+        else:
+            print_brief(format_job(found))
 
 
-@jobs_command.command("cancel")
-@click.argument("job", type=int)
-@json_option
-@click.pass_context
-def cancel_command(ctx: click.Context, /, job: int) -> None:
-    """Stop a job; pages that are stored stay, and the same request goes on from there."""
-    _print(ctx, _asked(ctx.obj, lambda queue: queue.cancel(job)))
-
-
-@jobs_command.command("retry")
-@click.argument("job", type=int)
-@json_option
-@click.pass_context
-def retry_command(ctx: click.Context, /, job: int) -> None:
-    """Enqueue a job that failed or was cancelled once more; it goes on where it was."""
-    _print(ctx, _asked(ctx.obj, lambda queue: queue.retry(job)))
+_job_command("show", "Say all about one job.", "job")
+_job_command("cancel", "Stop a job; stored pages stay, and the same request goes on from there.")
+_job_command("retry", "Enqueue a job once more that failed or was cancelled; it goes on.")
 
 
 @jobs_command.command("schedule", short_help="Visit a site again and again.")
@@ -128,26 +118,11 @@ def schedule_command(
         print_brief(format_schedules(schedules))
 
 
-def _print(ctx: click.Context, job: "Job") -> None:
-    from webrag.presentation.jobs import format_job
-
-    if run_options(ctx).json:
-        print_json(job.model_dump(mode="json"))
-    else:
-        print_brief(format_job(job))
-
-
 def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") -> _T:
-    async def asked() -> _T:
-        from webrag.app import WebRAG
-
-        async with WebRAG(settings) as rag:
-            return await work(rag.jobs)
-
     from webrag.wiring.jobs import require_workers
 
     require_workers()
-    return run(asked())
+    return run_opened(settings, lambda rag: work(rag.jobs))
 
 
 def parse_queues(

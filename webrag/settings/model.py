@@ -34,7 +34,14 @@ from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, filling, hidden_parts, mask_url
 from webrag.settings.values import PARTS, Values
-from webrag.settings.variables import Found, Variables, extra_of, is_secret, nearest
+from webrag.settings.variables import (
+    Found,
+    Variables,
+    extra_of,
+    is_secret,
+    nearest,
+    variable_names,
+)
 
 if TYPE_CHECKING:
     from webrag.ingestion.logins.session import Login
@@ -416,6 +423,17 @@ class Settings(Values):
         """The configuration with the values of the settings that fill its fields."""
         values = {field: getattr(self, name) for name, field in filling(type(self), type(config))}
         return config.model_copy(update={**values, **more})
+
+
+def sections() -> dict[str, list[str]]:
+    """The settings that are variables, by the title of their section of the reference."""
+    found: dict[str, list[str]] = {}
+    title = ""
+    for name, info in Settings.model_fields.items():
+        if variable_names(name, info):
+            title = extra_of(info)["begins"] or title
+            found.setdefault(title, []).append(name)
+    return found
 
 
 def load_settings(env_file: Path | str | None = None, **overrides: Any) -> Settings:

@@ -1,4 +1,5 @@
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,12 @@ from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntro
 
 from webrag.cli.serve_commands import mcp_command
 from webrag.settings import Settings, load_settings
-from webrag.settings.reference import configuration_page, env_example, sections
 from webrag.settings.variables import variable_names
 
 ROOT = Path(__file__).parents[3]
+GENERATOR = runpy.run_path(str(ROOT / "docs/generate_configuration.py"))
+configuration_page, env_example = GENERATOR["configuration_page"], GENERATOR["env_example"]
+sections = GENERATOR["settings_by_section"]
 
 
 def test_configuration_page_is_current() -> None:
