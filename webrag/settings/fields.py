@@ -2,9 +2,9 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
@@ -12,9 +12,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretSt
 from webrag.configuration import Allowed
 from webrag.frozen import FrozenModel
 from webrag.ingestion.http.hosts import host_and_port
-
-if TYPE_CHECKING:
-    from pydantic.config import JsonDict
 
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
 MASK = "********"
@@ -42,53 +39,38 @@ _HARMLESS = frozenset(
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-def setting(
-    default: Any,
-    description: str,
-    *,
-    env: str | None = None,
-    is_variable: bool = True,
-    allowed: str | None = None,
-    default_text: str | None = None,
-    shared: bool = False,
-    default_factory: Callable[[], Any] | None = None,
-    begins: str | None = None,
-    fills: str | None = None,
-    of: Sequence[type[FrozenModel]] = (),
-    **limits: Any,
-) -> Any:
+_RECORDED = {
+    "env": None,
+    "is_variable": True,
+    "allowed": None,
+    "default_text": None,
+    "shared": False,
+    "begins": None,
+    "fills": None,
+    "of": (),
+}
+
+
+def setting(default: Any, description: str, **more: Any) -> Any:
     """Declare one setting.
 
     Args:
-        default: Used when no source gives a value.
+        default: Used when no source gives a value; a function computes it.
         description: One line for the reference table.
-        env: Variable name; None means the field's name in capitals. A name without the prefix
-            `WEBRAG_` can also be given with it, and then wins.
-        is_variable: It can be given by an environment variable, not only in Python.
-        allowed: What a value must be, as it reads after "must be"; None derives it from the type.
-        default_text: What the reference shows when the default depends on something.
-        shared: Other software reads the unprefixed variable too, so that a value which does not
-            fit is ignored with a warning.
-        default_factory: Computes the default; `default` is then ignored.
-        begins: Title of the section of the reference that this setting is the first of.
-        fills: Field of the configurations `of` that takes the value.
-        of: Configurations that have it.
-        limits: `ge`, `gt`, `le`, `lt`, `pattern`, as for pydantic's Field.
+        more: As for pydantic's Field, and `env`, the variable's name, None for the field's in
+            capitals: a name without the prefix `WEBRAG_` can also be given with it, and then wins.
+            `is_variable`: it can be given by a variable, not only in Python. `allowed`: what a
+            value must be, as it reads after "must be"; None derives it from the type.
+            `default_text`: what the reference shows when the default depends on something.
+            `shared`: other software reads the unprefixed variable too, so that a value which does
+            not fit is ignored with a warning. `begins`: title of the section of the reference that
+            this setting is the first of. `fills`: field of the configurations `of` that takes the
+            value.
     """
-    extra: JsonDict = {
-        "env": env,
-        "is_variable": is_variable,
-        "allowed": allowed,
-        "default_text": default_text,
-        "shared": shared,
-        "begins": begins,
-        "fills": fills,
-        "of": [each.__name__ for each in of],
-    }
-    made: dict[str, Any] = (
-        {"default_factory": default_factory} if default_factory else {"default": default}
-    )
-    return Field(**made, description=description, json_schema_extra=extra, **limits)
+    extra: dict[str, Any] = {name: more.pop(name, usual) for name, usual in _RECORDED.items()}
+    extra["of"] = [each.__name__ for each in extra["of"]]
+    made = {"default_factory": default} if callable(default) else {"default": default}
+    return Field(**made, description=description, json_schema_extra=extra, **more)
 
 
 def taken(field: str, *of: type[FrozenModel], **extra: Any) -> Any:

@@ -1,7 +1,6 @@
 """The whole configuration, and the configurations of the layers below made from it."""
 
 import re
-import types
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import (
@@ -13,12 +12,10 @@ from typing import (
     NamedTuple,
     Self,
     TypeVar,
-    Union,
     get_args,
-    get_origin,
 )
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from webrag.answering.models import AnswerConfig
@@ -52,43 +49,30 @@ _MAX_SHOWN = 80
 
 def allowed_text(info: FieldInfo) -> str:
     """What a value must be, as it reads after "must be"."""
-    given = extra_of(info).get("allowed")
-    if given:
+    kind: Any = Annotated[(info.annotation, *info.metadata, "")]
+    if given := extra_of(info).get("allowed") or _said(kind):
         return str(given)
-    kind, limits = _unwrap(info.annotation, list(info.metadata))
-    for limit in limits:
-        if isinstance(limit, Allowed):
-            return limit.text
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(get_args(kind))
-    if kind is bool:
+    schema = TypeAdapter(kind).json_schema()
+    schema |= schema.get("anyOf", [{}])[0]
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema["type"] == "boolean":
         return "true or false"
-    noun = {int: "a whole number", float: "a number"}.get(kind, "text")
-    return noun + _range_text(limits)
+    noun = {"integer": "a whole number", "number": "a number"}.get(schema["type"], "text")
+    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    bounds = [f"from {low}"] if low is not None else []
+    bounds += [f"above {above}"] if above is not None else []
+    if (high := schema.get("maximum")) is not None:
+        bounds.append(f"to {high}" if above is None else f"and at most {high}")
+    return " ".join([noun, *bounds])
 
 
-def _unwrap(kind: Any, metadata: list[Any]) -> tuple[Any, list[Any]]:
-    if get_origin(kind) is Annotated:
-        inner, *more = get_args(kind)
-        return _unwrap(inner, metadata + more)
-    if get_origin(kind) in (Union, types.UnionType):
-        return _unwrap(next(arg for arg in get_args(kind) if arg is not type(None)), metadata)
-    return kind, [item for entry in metadata for item in getattr(entry, "metadata", [entry])]
-
-
-def _range_text(limits: list[Any]) -> str:
-    bounds = {
-        name: getattr(limit, name)
-        for limit in limits
-        for name in ("ge", "gt", "le", "lt")
-        if getattr(limit, name, None) is not None
-    }
-    low = f"from {bounds['ge']}" if "ge" in bounds else ""
-    low = f"above {bounds['gt']}" if "gt" in bounds else low
-    high = f"to {bounds['le']}" if "le" in bounds else ""
-    if "gt" in bounds and high:
-        high = f"and at most {bounds['le']}"
-    return "".join(f" {part}" for part in (low, high) if part)
+def _said(kind: Any) -> str | None:
+    """The text of the `Allowed` within a type."""
+    if isinstance(kind, Allowed):
+        return kind.text
+    inside = [*get_args(kind), *getattr(kind, "__metadata__", ())]
+    return next(filter(None, map(_said, inside)), None)
 
 
 def explain(

@@ -85,10 +85,9 @@ class Values(FrozenModel):
         shared=True,
     )
     data_dir: AbsolutePath = setting(
-        None,
+        lambda: user_folder("data"),
         DatabaseConfig.model_fields["data_dir"].description or "",
         env="WEBRAG_DATA_DIR",
-        default_factory=lambda: user_folder("data"),
         default_text="the user's data folder, `$XDG_DATA_HOME/webrag` on Linux",
     )
     collection: str = taken(

@@ -15,6 +15,7 @@ from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
+from webrag.question import MAX_QUESTION_CHARS
 from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, may_run, status_of
@@ -42,6 +43,7 @@ class Asked:
         deep: Follow links of `urls`.
         rounds: Rounds of that at most; None for what the server is set to.
         after: The run that the question goes on from; "" for none.
+        about: The questions before, one a line, of a thread whose runs only the browser keeps.
     """
 
     question: str = ""
@@ -52,6 +54,7 @@ class Asked:
     deep: bool = False
     rounds: int | None = None
     after: str = ""
+    about: str = ""
 
     @property
     def where(self) -> str:
@@ -79,7 +82,8 @@ def parse_asked(values: Any) -> Asked:
     """A question from a form or an address.
 
     Args:
-        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep`, `rounds` and `after`.
+        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep`, `rounds`, `after` and
+            `about`.
 
     Raises:
         InputError: A year or the rounds are no number.
@@ -93,6 +97,7 @@ def parse_asked(values: Any) -> Asked:
         deep=bool(values.get("deep")),
         rounds=_rounds(str(values.get("rounds") or "").strip()),
         after=str(values.get("after") or "")[:_ID_CHARS],
+        about=str(values.get("about") or "")[:MAX_QUESTION_CHARS],
     )
 
 
@@ -183,7 +188,10 @@ class AskHandlers:
 
     def _start(self, request: Request, asked: Asked) -> WatchedRun:
         site = self._site
-        understood = in_thread(asked.question, self._turns(request, asked.after))
+        turns = self._turns(request, asked.after) or [
+            Turn(each, None) for each in asked.about.splitlines()
+        ]
+        understood = in_thread(asked.question, turns)
 
         async def work(run: WatchedRun) -> "ManagerResult":
             # Pages that are named are fetched and stored, as `answer` does.
@@ -218,6 +226,12 @@ class AskHandlers:
         return [
             Turn(run.asked["asked"].question, run.result) for run in self._thread(request, run_id)
         ]
+
+    async def thread(self, request: Request) -> Response:
+        """A thread that the browser keeps, where its script shows it."""
+        around = await self._surroundings(request)
+        thread = request.path_params["thread_id"]
+        return self._page(request, Asked(), around, run=None, result=None, thread=thread)
 
     async def markdown(self, request: Request) -> Response:
         """The thread up to a run, as Markdown with its citations."""
@@ -271,7 +285,7 @@ class AskHandlers:
             recent=_distinct(recent)[:_RECENT],
             earlier=self._thread(request, asked.after),
             **around,
-            **values,
+            **{"thread": None, **values},
         )
 
 
@@ -339,6 +353,7 @@ def ask_routes(site: Site) -> list[Route]:
     handlers = AskHandlers(site)
     return [
         Route("/", handlers.home, methods=["GET"]),
+        Route("/threads/{thread_id}", handlers.thread, methods=["GET"]),
         Route("/runs", handlers.start, methods=["POST"]),
         Route("/runs/{run_id}", handlers.show, methods=["GET"]),
         Route("/runs/{run_id}/markdown", handlers.markdown, methods=["GET"]),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PAGES_SHOWN = 50
 _JOBS_SHOWN = 8
-_MOST_FAILURES = 50
+_MOST_FAILURES = 500
 
 MOST_IMPORTED_BYTES: Final = 1_073_741_824
 """Longest export that the page takes; the command takes longer ones."""
@@ -45,17 +45,18 @@ class CorpusHandlers:
         self._site = site
 
     async def show(self, request: Request) -> Response:
-        """Sites, pages and failures."""
+        """Sites first; pages of a site or that were looked for, or those never obtained."""
         site = self._site
         words = request.query_params.get("find", "").strip()
         host = request.query_params.get("site", "").strip()
         number = _page_number(request.query_params.get("page", "1"))
+        shows = request.query_params.get("show", "pages" if words or host else "sites")
         async with site.enter(request, "status") as rag:
             status: CorpusStatus = await rag.status(include_urls=False)
             sites = await rag.sites()
             start = (number - 1) * _PAGES_SHOWN
             found = await rag.list_pages(words, site=host or None, limit=_PAGES_SHOWN, offset=start)
-            failures = await rag.failures(limit=_MOST_FAILURES)
+            failures = await rag.failures(limit=_MOST_FAILURES) if shows == "failed" else ()
         return site.page(
             request,
             "corpus.html",
@@ -67,7 +68,8 @@ class CorpusHandlers:
             pages=[(document_id_of(page.url), page) for page in found.pages],
             number=number,
             is_last=start + _PAGES_SHOWN >= found.total,
-            failures=failures,
+            failures=[each for each in failures if words in f"{each.url} {each.reason}"],
+            shows=shows,
             jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
             may_forget=site.may_forget,
             may_switch=site.may_switch,

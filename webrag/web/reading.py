@@ -1,6 +1,6 @@
 """Stored pages with an answer's citations marked in them, and compared with the live page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -59,6 +59,17 @@ def marks_of(
     return sorted(marks, key=lambda mark: (mark.start, mark.number)), lost
 
 
+def named_mark(values: Mapping[str, str], page: "PageText") -> tuple[list[Mark], list[int]]:
+    """The mark of the fields `n`, `start` and `quote` of an address, or the number that moved."""
+    quote, number, start = values.get("quote", ""), values.get("n", ""), values.get("start", "")
+    if not quote or not all(each.isascii() and each.isdigit() for each in (number, start)):
+        return [], []
+    begin = int(start[:9])
+    if page.markdown[begin : begin + len(quote)] != quote:
+        return [], [int(number[:4])]
+    return [Mark(int(number[:4]), begin, begin + len(quote))], []
+
+
 class ReadHandlers:
     """Answers requests about stored pages."""
 
@@ -66,17 +77,18 @@ class ReadHandlers:
         self._site = site
 
     async def page(self, request: Request) -> Response:
-        """A stored page."""
+        """A stored page, with the quotation marked that the address names."""
         page, images = await self._stored(request)
-        shown = await in_background(page_html, page.markdown, (), images)
+        marks, lost = named_mark(request.query_params, page)
+        shown = await in_background(page_html, page.markdown, marks, images)
         return self._site.page(
             request,
             "read.html",
             page=page,
             shown=shown,
             run=None,
-            marks=(),
-            lost=(),
+            marks=marks,
+            lost=lost,
             cited=(),
             at=None,
         )

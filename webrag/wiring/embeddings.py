@@ -43,17 +43,12 @@ def choose_embedding(
     seconds and a download: call this off the event loop.
 
     Args:
-        settings: `EMBEDDING_PROVIDER` and what belongs to it.
+        settings: `EMBEDDING_PROVIDER` and what belongs to it. `auto` takes the model of the
+            existing corpus, or for a new one OpenAI's when a key is set, else the bundled one. Any
+            other is taken as it is; whether it fits is checked when the schema is opened.
         existing: Model name and dimensions the corpus was made with; None for a new corpus.
-        bundled: The model that needs nothing, where the caller uses it for more; None loads one
-            when it is chosen.
-        own: Used in place of what the settings name; asked for one vector where the corpus was
-            not made with it.
-
-    Returns:
-        With `auto`, the model of the existing corpus, or for a new one OpenAI's when a key is
-        set, else the bundled one. Any other provider is taken as it is; whether it fits the
-        corpus is checked when the schema is opened.
+        bundled: The model that needs nothing, where the caller uses it for more.
+        own: A program's own; asked for one vector where the corpus was not made with it.
 
     Raises:
         ConfigurationError: The provider needs a setting or a package that is missing, or the

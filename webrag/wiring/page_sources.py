@@ -62,13 +62,7 @@ def builtin_source(
     shared: "Callable[[], SharedManners]",
     load_logins: "Callable[[], Logins]",
 ) -> "HttpFetcher":
-    """Give the built-in fetcher, imported when it is first asked for something.
-
-    Args:
-        config: Its limits and manners.
-        shared: Gives what several processes agree on.
-        load_logins: Reads the logins that pages are asked for with.
-    """
+    """Give the built-in fetcher, imported when it is first asked for something."""
 
     def make() -> "HttpFetcher":
         from webrag.ingestion.http.fetcher import HttpFetcher
@@ -79,12 +73,7 @@ def builtin_source(
 
 
 def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":
-    """Read the logins that pages are asked for with.
-
-    Args:
-        settings: `WEBRAG_DATA_DIR`, `WEBRAG_LOGIN_HEADERS` and `WEBRAG_ALLOW_LOGINS`.
-        is_own_user: Who asks is the user who stored them, so that no host need be allowed.
-    """
+    """Read the logins that pages are asked for with; all of them for their own user only."""
     from webrag.ingestion.logins.session import Logins
 
     logins = list(settings.header_logins)
@@ -118,20 +107,16 @@ def choose_page_source(
     builtin: "HttpFetcher",
     own: "PageSource | BaseReader | None" = None,
 ) -> PageSourceChoice:
-    """Choose where pages come from.
+    """Choose where pages come from: the program's own source or LlamaIndex reader, else Firecrawl.
 
-    Args:
-        settings: `FIRECRAWL_API_KEY` and `FIRECRAWL_API_URL`.
-        builtin: The fetcher that needs nothing.
-        own: What the program was given; a LlamaIndex reader is made a page source.
-
-    Returns:
-        What was given; else Firecrawl, with the built-in fetcher for when it cannot; else the
-        built-in fetcher.
+    Where Firecrawl cannot or is not set up, it is the built-in fetcher.
     """
     if own is not None:
+        from webrag.ingestion.models import SiteMapper
+
         source = _as_page_source(settings, own)
-        return PageSourceChoice(source, _as_mapper(source), is_own=True)
+        mapper = source if isinstance(source, SiteMapper) else None
+        return PageSourceChoice(source, mapper, is_own=True)
     config = settings.firecrawl_config()
     if config is None:
         return PageSourceChoice(builtin)
@@ -148,14 +133,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 
 def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRenderer | None":
-    """Choose what draws the pages whose text scripts write.
-
-    Args:
-        settings: `WEBRAG_BROWSER` and `browser_path`.
-        builtin: Fetches what such pages ask for.
-
-    Returns:
-        None when no page shall be drawn, and when nothing can draw one and none must be.
+    """Choose what draws the pages whose text scripts write; None where nothing can, or shall.
 
     Raises:
         ConfigurationError: Every page shall be drawn, or a browser is named, and it is not there.
@@ -178,11 +156,7 @@ def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRender
 
 
 def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path | None:
-    """Find the browser that a user can sign in with.
-
-    Args:
-        settings: `browser_path`.
-        has_endpoint: One is running already, so that none is looked for.
+    """Find the browser that a user can sign in with; none is looked for where one is running.
 
     Raises:
         ConfigurationError: There is none, or no display for its window.
@@ -216,11 +190,7 @@ def _missing(named: Path | None, browser: Path | None) -> str:
 
 
 def find_browser(named: Path | None) -> Path | None:
-    """Find the program that draws pages and opens windows.
-
-    Args:
-        named: The one to take; None takes the first Chromium or Chrome on the `PATH`.
-    """
+    """Find the program that is named, or else the first Chromium or Chrome on the `PATH`."""
     names = _BROWSERS if named is None else (str(named),)
     return next((Path(found) for name in names if (found := which(name))), None)
 
@@ -233,9 +203,3 @@ def _as_page_source(settings: "Settings", own: "PageSource | BaseReader") -> "Pa
     from webrag.ingestion.reader_source import ReaderSource
 
     return ReaderSource(own, allowed_hosts=settings.allow_hosts)
-
-
-def _as_mapper(source: "PageSource") -> "SiteMapper | None":
-    from webrag.ingestion.models import SiteMapper
-
-    return source if isinstance(source, SiteMapper) else None

@@ -39,16 +39,16 @@ def choose_reranker(
     A cross-encoder is loaded, which may take seconds and a download: call this off the event loop.
 
     Args:
-        settings: `RERANKER_PROVIDER` and what belongs to it.
+        settings: `RERANKER_PROVIDER` and what belongs to it. `auto` takes the first of ZeroEntropy,
+            Cohere and Jina whose key is set, else the local one. No service is asked.
         bundled: The model the local reranker looks words up in.
-        own: Used instead of what the settings name, as it is.
+        own: A program's own, used as it is.
         own_profile: Thresholds for its scores, or the name of a profile; None for those of
             cross-encoders.
 
     Returns:
-        With `auto`, the first of ZeroEntropy, Cohere and Jina whose key is set, else the local
-        one, which is no postprocessor yet, as a cross-encoder is none: LlamaIndex takes seconds
-        to import. No service is asked. None as well for a service whose key is missing.
+        The local one and a cross-encoder are no postprocessors yet: LlamaIndex takes seconds to
+        import. None as well for a service whose key is missing.
 
     Raises:
         ConfigurationError: The provider needs a model that is missing, or there are thresholds
@@ -58,7 +58,7 @@ def choose_reranker(
         return _own_rerank(own, own_profile)
     provider: str = settings.reranker_provider
     if provider == "auto":
-        provider = next((name for name in _RERANK_SERVICES if _own_key(settings, name)), "local")
+        provider = next((name for name in _RERANK_SERVICES if _key(settings, name)), "local")
         _name_ignored(settings, provider)
     missing = missing_key(settings)
     if missing is not None:
@@ -105,14 +105,9 @@ def _own_rerank(
     return own, profile_for(name)
 
 
-def _own_key(settings: "Settings", provider: str) -> "SecretStr | None":
-    key: SecretStr | None = getattr(settings, f"{provider}_api_key")
-    return key
-
-
 def _key(settings: "Settings", provider: str) -> "SecretStr | None":
-    named = settings.reranker_api_key if settings.reranker_provider == provider else None
-    return named or _own_key(settings, provider)
+    own: SecretStr | None = getattr(settings, f"{provider}_api_key")
+    return (settings.reranker_api_key if settings.reranker_provider == provider else None) or own
 
 
 def _name_ignored(settings: "Settings", provider: str) -> None:

@@ -56,7 +56,7 @@ async def test_stored_page_runs_nothing_wherever_the_attack_stands(
     await expect(page.get_by_role("complementary", name="Stored page")).to_be_visible()
 
     await assert_nothing_ran(page)
-    await page.goto("/corpus")
+    await page.goto("/corpus?show=pages")
     await assert_nothing_ran(page)
 
 

@@ -179,6 +179,55 @@ async def test_follow_up_keeps_the_subject_and_the_thread_is_copied_with_citatio
     await expect(answer).to_contain_text("four long bolts")
 
 
+async def test_thread_is_kept_by_the_browser_shown_copied_and_deleted(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    body = "<h1>Pump</h1><p>The pump moves water from the well to the house.</p>"
+    body += "<h2>Installing the pump</h2><p>The pump is installed with four long bolts.</p>"
+    await ask(page, "What does the pump move?", url=web_site.add("/pump", "Pump manual", body))
+    await answered(page)
+    await page.get_by_label("Ask further about this").fill("And how is it installed?")
+    await page.get_by_role("button", name="Ask", exact=True).last.click()
+    await expect(page.get_by_role("article", name="And how is it installed?")).to_be_visible()
+    kept = page.get_by_role("navigation", name="Threads")
+    await expect(kept.get_by_role("link")).to_have_text(["What does the pump move?"])
+    await page.wait_for_function("Object.values(localStorage)[0].split('\"run\"').length === 3")
+    # As when the server was started anew since.
+    await page.evaluate(
+        """() => {
+          const run = location.pathname.split("/").pop();
+          for (const [key, value] of Object.entries(localStorage))
+            localStorage.setItem(key, value.replaceAll(run, "gone"));
+        }"""
+    )
+
+    await page.goto("/runs/gone")
+
+    await expect(page).to_have_url(re.compile("/threads/"))
+    turns = page.locator(".turns").get_by_role("article")
+    await expect(turns).to_have_count(2)
+    await expect(turns.last).to_contain_text("four long bolts")
+    await seen("kept-thread")
+    await turns.last.get_by_role("link", name=re.compile("^Citation 1")).first.click()
+    await expect(page.locator("#reader mark.current")).to_contain_text("four long bolts")
+    await page.keyboard.press("Escape")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy as Markdown").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert "## What does the pump move?" in copied
+    assert "four long bolts" in copied
+    await page.get_by_label("Ask further about this").fill("And what does it move?")
+    await page.get_by_role("button", name="Ask", exact=True).last.click()
+    third = page.get_by_role("article", name="And what does it move?")
+    await expect(third.get_by_text("Understood as: ")).to_be_visible()
+
+    await kept.get_by_role("button", name="Delete the thread What does the pump move?").click()
+
+    await expect(page.get_by_role("heading", name="What is stored")).to_be_visible()
+    await expect(kept).to_be_hidden()
+
+
 async def test_start_page_shows_what_is_stored_and_a_question_it_can_answer(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:
@@ -375,6 +424,28 @@ async def test_page_that_cannot_be_had_is_told_in_a_sentence(
     await expect(page.get_by_role("alert")).to_contain_text("404")
     await expect(page.get_by_role("link", name="Try again")).to_be_visible()
     await seen("failure")
+
+
+async def test_pages_never_obtained_are_a_list_that_can_be_searched_and_tried_again(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    address = f"{web_site.base}/vanished"
+    await page.goto("/corpus")
+    await page.get_by_label("Add a page or a site").fill(address)
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await expect(page.get_by_role("heading", name="Not obtained")).to_be_visible()
+    await page.goto("/corpus")
+
+    await page.get_by_role("link", name=re.compile("never obtained$")).click()
+
+    failed = page.get_by_role("region", name="Never obtained")
+    await failed.get_by_role("searchbox").fill("vanished")
+    await failed.get_by_role("button", name="Find").click()
+    await expect(failed.get_by_role("term")).to_have_text([address])
+    await seen("failed")
+    web_site.add("/vanished", "Found", "<h1>Found</h1><p>The page is here after all.</p>")
+    await failed.get_by_role("button", name=f"Try {address} again").click()
+    await expect(page.get_by_text("Done.")).to_be_visible()
 
 
 async def test_exported_corpus_is_imported_again(

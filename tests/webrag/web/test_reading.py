@@ -1,9 +1,11 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+import pytest
+
 from webrag.answering.models import AnswerCitation
 from webrag.corpus.texts import PageText
-from webrag.web.reading import changed_words, marks_of
+from webrag.web.reading import changed_words, marks_of, named_mark
 
 PAGE_ID = UUID(int=7)
 
@@ -59,3 +61,21 @@ def test_citation_whose_words_stand_elsewhere_now_is_not_marked_but_named() -> N
     marks, lost = marks_of([citation(1, "two", 4)], page("new one two"))
 
     assert (marks, lost) == ([], [1])
+
+
+def test_quotation_that_an_address_names_is_marked_where_it_stands() -> None:
+    marks, lost = named_mark({"n": "3", "start": "4", "quote": "two"}, page("one two"))
+
+    assert [(mark.number, mark.start, mark.end) for mark in marks] == [(3, 4, 7)]
+    assert lost == []
+
+
+def test_quotation_that_an_address_names_and_is_gone_is_named() -> None:
+    assert named_mark({"n": "3", "start": "4", "quote": "two"}, page("new one two")) == ([], [3])
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"quote": "two"}, {"n": "x", "start": "4", "quote": "two"}, {"n": "1"}]
+)
+def test_address_without_a_whole_quotation_marks_nothing(values: dict[str, str]) -> None:
+    assert named_mark(values, page("one two")) == ([], [])

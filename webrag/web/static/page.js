@@ -36,7 +36,101 @@ async function ask(fields) {
   show(await fragment(run));
 }
 
+// Threads are kept by this browser alone: each question and its answer as it was shown.
+const shelf = `webrag-threads:${document.querySelector("meta[name=collection]").content}`;
+const stored = (name) => { try { return JSON.parse(localStorage.getItem(name)) || []; } catch { return []; } };
+const threads = () => stored(shelf);
+
+function keep(all) {
+  for (let most = 50; most >= 0; most -= 5) { // the browser takes some five megabytes
+    try { localStorage.setItem(shelf, JSON.stringify(all.slice(0, most))); break; } catch { continue; }
+  }
+  listThreads();
+}
+
+async function remember(answer) {
+  const { run, after } = answer.dataset;
+  const form = answer.querySelector(".follow");
+  const fields = form ? [...new FormData(form)].filter(([name]) => name !== "q") : [];
+  const copy = answer.cloneNode(true);
+  copy.querySelectorAll("form, .tools, section:has(> .next)").forEach((each) => each.remove());
+  copy.querySelectorAll("[data-stored]").forEach((link) => { link.href = link.dataset.stored; });
+  const markdown = await fragment(`/runs/${run}/markdown`);
+  if (stored(`${shelf}:deleted`).some((each) => each === run || each === after)) return;
+  const turn = { run, question: copy.querySelector("h2").textContent, html: copy.innerHTML, fields };
+  const all = threads();
+  let own = all.find((each) => each.turns.some((one) => one.run === run));
+  if (!own) {
+    const before = all.find((each) => each.turns.some((one) => one.run === after));
+    const turns = before ? before.turns.slice(0, before.turns.findIndex((one) => one.run === after) + 1) : [];
+    own = before && turns.length === before.turns.length ? before : { id: run, turns };
+    own.turns = [...turns, turn];
+    own.markdown = markdown;
+  }
+  keep([own, ...all.filter((each) => each.id !== own.id)]);
+}
+
+function listThreads() {
+  const list = byId("threads");
+  if (!list) return;
+  const all = threads();
+  list.hidden = !all.length;
+  list.querySelector("ul").replaceChildren(...all.map(({ id, turns }) => {
+    const item = document.createElement("li");
+    const link = document.createElement("a");
+    const remove = document.createElement("button");
+    link.href = `/threads/${id}`;
+    link.dir = "auto";
+    link.textContent = turns[0].question;
+    if (location.pathname === link.pathname) link.setAttribute("aria-current", "page");
+    remove.type = "button";
+    remove.dataset.deleteThread = id;
+    remove.textContent = "×";
+    remove.setAttribute("aria-label", `Delete the thread ${turns[0].question}`);
+    item.append(link, remove);
+    return item;
+  }));
+}
+
+function showThread(place) {
+  const found = threads().find((each) => each.id === place.dataset.thread);
+  const turns = place.querySelector(".turns");
+  if (!found) {
+    turns.innerHTML = '<div class="notice"><p>This thread is not kept in this browser: it was deleted, or asked in another one.</p></div>';
+    return;
+  }
+  turns.replaceChildren(...found.turns.map(({ html, question }) => {
+    const article = document.createElement("article");
+    article.className = "answer";
+    article.setAttribute("aria-label", question);
+    article.innerHTML = html; // as our own server rendered it
+    article.querySelectorAll("[id]").forEach((each) => each.removeAttribute("id"));
+    article.querySelectorAll("[aria-labelledby]").forEach((each) => each.removeAttribute("aria-labelledby"));
+    return article;
+  }));
+  const last = found.turns.at(-1);
+  const kept = [...last.fields.filter(([name]) => name !== "after"), ["after", last.run], ["about", found.turns.map((one) => one.question).join("\n")]];
+  place.querySelector(".kept").replaceChildren(...kept.map(([name, value]) => {
+    const field = document.createElement("input");
+    Object.assign(field, { type: "hidden", name, value });
+    return field;
+  }));
+  document.title = `${found.turns[0].question.slice(0, 80)} \u2013 WebRAG`;
+  place.querySelectorAll("[hidden]").forEach((each) => { each.hidden = false; });
+}
+
+function deleteThread(id) {
+  const all = threads();
+  const runs = all.filter((each) => each.id === id).flatMap((each) => each.turns.map((one) => one.run));
+  localStorage.setItem(`${shelf}:deleted`, JSON.stringify([...runs, ...stored(`${shelf}:deleted`)].slice(0, 500)));
+  keep(all.filter((each) => each.id !== id));
+  const { run, after } = document.querySelector("[data-run]")?.dataset || {};
+  if (byId("thread")?.dataset.thread === id || runs.includes(run) || runs.includes(after)) location.assign("/");
+}
+
 function watch(root) {
+  const answer = root.querySelector("article.answer[data-run]");
+  if (answer) remember(answer);
   const section = root.querySelector("[data-events]");
   asking?.close();
   clearInterval(watch.timer);
@@ -130,7 +224,8 @@ function point(number) { // chip, mark and tools mean the same citation
   if (tools.some((each) => each.hidden === (each.dataset.at === number))) byId("verified").textContent = "";
   tools.forEach((each) => { each.hidden = each.dataset.at !== number; });
   document.querySelectorAll(".chip[aria-current]").forEach((e) => e.removeAttribute("aria-current"));
-  const chips = [...document.querySelectorAll(".chip")].filter((chip) => chip.textContent === number);
+  const within = opener?.closest(".answer") || document; // another turn of a thread has numbers too
+  const chips = [...within.querySelectorAll(".chip")].filter((chip) => chip.textContent === number);
   chips.forEach((chip) => chip.setAttribute("aria-current", "true"));
   if (chips.length && !chips.includes(opener)) opener = chips[0];
 }
@@ -192,6 +287,13 @@ document.addEventListener("click", async (event) => {
   } else if (link && "inside" in link.dataset) {
     event.preventDefault();
     byId(link.hash.slice(1))?.scrollIntoView({ block: "start" });
+  } else if (event.target.closest("[data-delete-thread]")) {
+    deleteThread(event.target.closest("[data-delete-thread]").dataset.deleteThread);
+  } else if (event.target.closest("[data-copy-thread]")) {
+    const { thread } = byId("thread").dataset;
+    await navigator.clipboard.writeText(threads().find((each) => each.id === thread)?.markdown || "");
+    event.target.textContent = "Copied";
+    say("Copied.");
   } else if (event.target.closest("[data-step]")) {
     step(Number(event.target.closest("[data-step]").dataset.step));
   } else if (event.target.closest("[data-close]")) {
@@ -217,4 +319,10 @@ document.addEventListener("keydown", (event) => {
 addEventListener("popstate", () => location.reload());
 document.documentElement.classList.add("scripted");
 watch(document);
+listThreads();
+if (byId("thread")) showThread(byId("thread"));
+// A run is kept as long as the server runs, a thread longer.
+const lost = location.pathname.startsWith("/runs/") && document.querySelector(".notice.bad")
+  && threads().find((each) => each.turns.some((one) => location.pathname === `/runs/${one.run}`));
+if (lost && !document.querySelector("[data-run]")) location.replace(`/threads/${lost.id}`);
 if (location.hash.startsWith("#c")) goTo(byId(location.hash.slice(1)));
