@@ -176,7 +176,8 @@ async def product_results(
     models: str, source: Folder, questions: Sequence[Question]
 ) -> dict[str, dict[str, list[str]]]:
     """What is found, by system: the combination, and the same with wordings where there are any."""
-    settings = load_settings(models=models, collection=f"public_{uuid.uuid4().hex[:8]}")
+    chosen: dict[str, Any] = {"models": models, "collection": f"public_{uuid.uuid4().hex[:8]}"}
+    settings = load_settings(**chosen)
     results = {}
     systems = {models: False}
     if any(each.wordings for each in questions):

@@ -1,16 +1,27 @@
-"""Writes docs/configuration.md and .env.example from the settings.
+"""Writes docs/configuration.md, .env.example and webrag/settings/given.pyi from the settings.
 
-uv run python docs/generate_configuration.py            writes both
+uv run python docs/generate_configuration.py            writes them
 uv run python docs/generate_configuration.py --check    exits 1 when one of them is not current
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+)
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from webrag.orchestration.models import ExpansionConfig, SiteMapConfig
@@ -188,6 +199,47 @@ def _row(item: SettingReference) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+_GIVEN = """\
+# Made by docs/generate_configuration.py: what `load_settings` takes, for editors and type checkers.
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from pydantic import SecretStr
+
+from webrag.answering.models import AnswerConfig
+from webrag.ingestion.models import FetchConfig
+from webrag.orchestration.models import OrchestrationConfig
+from webrag.retrieval.models import RetrievalConfig
+
+class Given(TypedDict, total=False):
+"""
+
+
+def given_types() -> str:
+    """The stub webrag/settings/given.pyi."""
+    fields = ((n, i) for n, i in Settings.model_fields.items() if i.description)
+    return _GIVEN + "".join(f"    {name}: {_type(info.annotation)}\n" for name, info in fields)
+
+
+def _type(kind: Any) -> str:
+    """What may be given for a field, as annotations write it."""
+    if get_origin(kind) is Annotated:
+        return _type(get_args(kind)[0])
+    if get_origin(kind) is Literal:
+        return f"Literal[{', '.join(map(json.dumps, get_args(kind)))}]"
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_type, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return "Sequence[str]"
+    if get_origin(kind) is dict:
+        return "Mapping[str, float]"
+    if kind is NoneType:
+        return "None"
+    other = {SecretStr: " | str", Path: " | str"}.get(kind, "")
+    return f"{kind.__name__}{' | Mapping[str, Any]' if issubclass(kind, BaseModel) else other}"
+
+
 def main() -> int:
     """Write the files, or compare them."""
     parser = argparse.ArgumentParser(description="Generate the reference of all settings.")
@@ -197,6 +249,7 @@ def main() -> int:
     for path, text in (
         (ROOT / "docs/configuration.md", configuration_page()),
         (ROOT / ".env.example", env_example()),
+        (ROOT / "webrag/settings/given.pyi", given_types()),
     ):
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue

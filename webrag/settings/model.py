@@ -1,5 +1,6 @@
 """The whole configuration, and the configurations of the layers below made from it."""
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import (
     NamedTuple,
     Self,
     TypeVar,
+    Unpack,
     get_args,
 )
 
@@ -42,6 +44,7 @@ from webrag.settings.variables import (
 
 if TYPE_CHECKING:
     from webrag.ingestion.logins.session import Login
+    from webrag.settings import given
 
 
 _MAX_SHOWN = 80
@@ -420,7 +423,9 @@ def sections() -> dict[str, list[str]]:
     return found
 
 
-def load_settings(env_file: Path | str | None = None, **overrides: Any) -> Settings:
+def load_settings(
+    env_file: Path | str | None = None, **overrides: "Unpack[given.Given]"
+) -> Settings:
     """Read the environment and the settings file.
 
     Args:
@@ -432,3 +437,12 @@ def load_settings(env_file: Path | str | None = None, **overrides: Any) -> Setti
         ConfigurationError: A value is wrong or the file cannot be read.
     """
     return Settings(_env_file=env_file, **overrides)
+
+
+# For notebooks; type checkers read the stub.
+load_settings.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        *list(inspect.signature(load_settings).parameters.values())[:1],
+        *list(inspect.signature(Settings).parameters.values())[1:],
+    ]
+)

@@ -1,3 +1,4 @@
+import inspect
 import re
 import runpy
 import subprocess
@@ -29,6 +30,19 @@ def test_env_example_is_current() -> None:
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
 
     assert example == env_example(), "run docs/generate_configuration.py"
+
+
+def test_types_of_what_can_be_given_are_current() -> None:
+    stub = (ROOT / "webrag/settings/given.pyi").read_text(encoding="utf-8")
+
+    assert stub == GENERATOR["given_types"](), "run docs/generate_configuration.py"
+
+
+def test_notebooks_are_shown_every_setting_that_can_be_given() -> None:
+    shown = inspect.signature(load_settings).parameters
+
+    assert next(iter(shown)) == "env_file"
+    assert {name for name, info in Settings.model_fields.items() if info.description} <= set(shown)
 
 
 def test_every_setting_is_in_exactly_one_section() -> None:
