@@ -237,7 +237,7 @@ async def test_site_to_be_ingested_by_workers_is_only_enqueued(call: Call, memor
 async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
     result = await call("ingest", {"url": [URL, "ftp://x"], "queue": True})
 
-    assert memory.calls == [("enqueue", {"urls": [URL], "refresh": False})]
+    assert memory.calls == [("enqueue_pages", {"urls": [URL], "refresh": False})]
     assert f"- 1: {URL}\n  (waiting)" in text_of(result)
     assert "- ftp://x\n  (refused: " in text_of(result)
 
