@@ -14,7 +14,6 @@ from webrag.cli.options import (
     reading_options,
     run_options,
     version_option,
-    with_settings,
 )
 from webrag.cli.output import print_brief, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
 
 
-@with_settings
 @question_command(
     "answer",
     *("wordings", "parts", "urls", "research_mode", "expansion_budget", "sites", "years", "as_of"),
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 @version_option
 @reading_options
 @json_option
-@click.pass_context
 def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
 
@@ -70,7 +67,6 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     run(_print_evidence(ctx, asked, reading, only))
 
 
-@with_settings
 @question_command(
     "search",
     *("wordings", "parts", "source_urls", "sites", "years", "fetched_since", "as_of", "has"),
@@ -87,7 +83,6 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
 )
 @reading_options
 @json_option
-@click.pass_context
 def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
 
@@ -200,7 +195,6 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
     return Shown(text, document)
 
 
-@with_settings
 @question_command(
     "ask",
     *("wordings", "parts", "urls", "sites", "years", "as_of", "research_mode"),
@@ -210,7 +204,6 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 @version_option
 @reading_options
 @json_option
-@click.pass_context
 def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 

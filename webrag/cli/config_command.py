@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import print_columns, print_json
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ _USUAL = frozenset(
 )  # fmt: skip
 
 
-@with_settings
-@click.command("config", short_help="Show the settings in effect.")
+@command("config", short_help="Show the settings in effect.")
 @click.option("--all", "everything", is_flag=True, help="Show the rest, too.")
 @json_option
-@click.pass_context
 def config_command(ctx: click.Context, everything: bool) -> None:
     """Show the settings that were changed and those that people change, and where values came from.
 

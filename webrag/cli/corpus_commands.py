@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import json_option, parse_age, run_options, with_settings
+from webrag.cli.options import command, json_option, parse_age, run_options, with_settings
 from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run, run_opened
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-@with_settings
-@click.command("status", short_help="Show what is stored.")
+@command("status", short_help="Show what is stored.")
 @click.argument("place", metavar="[URL|HOST]", required=False)
 @click.option("--pages", "pages", is_flag=True, help="List every page, too.")
 @json_option
-@click.pass_context
 def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
     """Show what the corpus holds in all and of each site, or what is known of a page or a HOST.
 
@@ -79,8 +77,7 @@ def _of_host(status: "CorpusStatus", host: str) -> "CorpusStatus":
 _SHOWN = 10
 
 
-@with_settings
-@click.command("forget", short_help="Delete stored pages.")
+@command("forget", short_help="Delete stored pages.")
 @click.argument("urls", metavar="[URL|HOST]...", nargs=-1)
 @click.option("--site", metavar="HOST", help="All pages of this host.")
 @click.option(
@@ -91,7 +88,6 @@ _SHOWN = 10
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-@click.pass_context
 def forget_command(
     ctx: click.Context,
     urls: tuple[str, ...],
@@ -132,12 +128,10 @@ def forget_command(
         ctx.exit(1)
 
 
-@with_settings
-@click.command("reindex", short_help="Embed the stored text with another model.")
+@command("reindex", short_help="Embed the stored text with another model.")
 @click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
 @click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
-@click.pass_context
 def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
     """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
 
@@ -178,7 +172,6 @@ def corpus_command() -> None:
 @corpus_command.command("check", short_help="Check the database and what is stored.")
 @click.option("--all", "everything", is_flag=True, help="Verify every page, not 100 at random.")
 @json_option
-@click.pass_context
 def check_command(ctx: click.Context, everything: bool) -> None:
     """Check server, tables, indexes and rows, and verify that every quotation can be located.
 
@@ -202,7 +195,6 @@ def check_command(ctx: click.Context, everything: bool) -> None:
 @click.argument("name", metavar="COLLECTION")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-@click.pass_context
 def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
     """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
     if not yes and not sys.stdin.isatty():
@@ -284,7 +276,6 @@ _NAMED = 20
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
 @json_option
-@click.pass_context
 def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
     """Write every page of the collection to FILE, compressed when its name ends with .gz.
 
@@ -316,7 +307,6 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
 @corpus_command.command("import", short_help="Store the pages of an exported file.")
 @click.argument("file", type=_FILE)
 @json_option
-@click.pass_context
 def import_command(ctx: click.Context, file: Path) -> None:
     """Store the pages of FILE; those that are stored already, or newer, are left alone.
 

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 import click
 
 from webrag.cli.answer_command import Shown, presented, print_result
-from webrag.cli.options import Reading, json_option, run_options, with_settings
+from webrag.cli.options import Reading, command, json_option, run_options
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
 from webrag.concurrency import in_background
@@ -29,10 +29,8 @@ _LONGEST_DEMO_S = 120.0
 _FOLLOW_UPS = "[FOLLOW-UP OPTIONS]"
 
 
-@with_settings
-@click.command("demo", short_help="See it work: no key, no server, no network.")
+@command("demo", short_help="See it work: no key, no server, no network.")
 @json_option
-@click.pass_context
 def demo_command(ctx: click.Context) -> None:
     """Serve the bundled documentation site on loopback and ask it a question.
 

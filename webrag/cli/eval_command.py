@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import run_options, with_settings
+from webrag.cli.options import command, run_options
 from webrag.cli.output import print_columns, print_figures, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -31,8 +31,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 """
 
 
-@with_settings
-@click.command("eval", short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
+@command("eval", short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.option(
     "--site-root",
@@ -83,7 +82,6 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     metavar="FIRST SECOND",
     help="Compare two run files, question by question; nothing is asked again.",
 )
-@click.pass_context
 def eval_command(
     ctx: click.Context, /, questions: Path, compare: tuple[Path, Path] | None, **given: Any
 ) -> None:

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.cli.options import RunOptions, json_option, run_options, with_options, with_settings
+from webrag.cli.options import (
+    RunOptions,
+    command,
+    json_option,
+    run_options,
+    with_options,
+)
 from webrag.cli.output import error_value, print_brief, print_jobs, print_json, shown
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run_opened
@@ -57,8 +63,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in _CRAWL_OPTIONS if values[name] not in (None, ())}
 
 
-@with_settings
-@click.command("ingest", short_help="Fetch and store pages, a site, files, folders.")
+@command("ingest", short_help="Fetch and store pages, a site, files, folders.")
 @click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True, callback=typed_addresses)
 @crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
@@ -72,7 +77,6 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     "--watch", is_flag=True, help="Go on, and read files again when they change; Ctrl-C ends it."
 )
 @json_option
-@click.pass_context
 def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -> None:
     """Fetch and index every URL, file, and file of a folder, each completely or not at all.
 

@@ -40,7 +40,6 @@ def jobs_command() -> None:
 @click.option("--unfinished", is_flag=True, help="Only jobs that wait or run.")
 @click.option("--kind", type=click.Choice(_KINDS), help="Only jobs of this kind.")
 @json_option
-@click.pass_context
 def list_command(
     ctx: click.Context, /, limit: int, unfinished: bool, kind: "JobKind | None"
 ) -> None:
@@ -55,8 +54,7 @@ def _job_command(name: str, help: str, method: str = "") -> None:
     @jobs_command.command(name, help=help)
     @click.argument("job", type=int)
     @json_option
-    @click.pass_context
-    def command(ctx: click.Context, /, job: int) -> None:
+    def job_command(ctx: click.Context, /, job: int) -> None:
         from webrag.presentation.jobs import format_job
 
         found: Job = _asked(ctx.obj, lambda queue: getattr(queue, method or name)(job))
@@ -77,7 +75,6 @@ _job_command("retry", "Enqueue a job once more that failed or was cancelled; it 
 @click.option("--remove", type=int, metavar="NUMBER", help="Visit this schedule's site no more.")
 @crawl_options
 @json_option
-@click.pass_context
 def schedule_command(
     ctx: click.Context,
     /,
@@ -161,7 +158,6 @@ def parse_queues(
     help="How long jobs can be seen after they have ended.  [default: 30d]",
 )
 @click.option("--until-empty", is_flag=True, help="End as soon as no job waits.")
-@click.pass_context
 def work_command(
     ctx: click.Context,
     /,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.argument_checks import shown_moment
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import print_columns, print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -27,8 +27,7 @@ _KEPT = {
 }
 
 
-@with_settings
-@click.command("login", short_help="Keep your session of a site, to read its pages.")
+@command("login", short_help="Keep your session of a site, to read its pages.")
 @click.argument("host", required=False)
 @click.option(
     "--cookies",
@@ -49,7 +48,6 @@ _KEPT = {
     help="Delete the session of HOST; the site is not told, and pages read with it stay stored.",
 )
 @json_option
-@click.pass_context
 def login_command(
     ctx: click.Context, host: str | None, file: Path | None, endpoint: str | None, remove: bool
 ) -> None:

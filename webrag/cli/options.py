@@ -98,7 +98,7 @@ def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], c
             words, *others = super().get_params(ctx)
             return [words, *map(_question_option, fields), *others]
 
-    return click.command(name, cls=QuestionCommand, **more)
+    return command(name, cls=QuestionCommand, **more)
 
 
 def _question_option(name: str) -> click.Option:
@@ -265,7 +265,7 @@ def with_settings(command: click.Command, **settings_by_option: str) -> click.Co
     """Give a command the common options, and its callback the settings as the context's object.
 
     Args:
-        command: Its callback takes the settings first, through `click.pass_obj`.
+        command: Its callback takes the context first.
         settings_by_option: Further options of the command that set a setting, for example
             `transport="mcp_transport"`.
     """
@@ -284,10 +284,18 @@ def with_settings(command: click.Command, **settings_by_option: str) -> click.Co
         chosen = {field: value for field, value in overrides.items() if value is not None}
         env_file, hosts = values.pop("env_file"), values.pop("allow_host")
         ctx.obj = load_settings(env_file, **chosen).allowing(hosts)
-        return callback(**values)
+        return callback(ctx, **values)
 
     command.callback = run
     return command
+
+
+def command(
+    name: str, *, sets: "Mapping[str, str] | None" = None, **more: Any
+) -> "Callable[[Callable[..., Any]], click.Command]":
+    """Make a command as `click.command` does, and give it what `with_settings` gives."""
+    make: Callable[..., click.Command] = click.command(name, **more)
+    return lambda callback: with_settings(make(callback), **sets or {})
 
 
 def _log_to_stderr(ctx: click.Context) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.argument_checks import LEAST_MAX_TOKENS
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import print_brief, print_jobs, print_json, print_text
 from webrag.cli.running import run_opened
 from webrag.cli.words import split_named, typed_addresses
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from webrag.retrieval.reading import PageExcerpt
 
 
-@with_settings
-@click.command("read", short_help="Read a stored page; fetches nothing.")
+@command("read", short_help="Read a stored page; fetches nothing.")
 @click.argument("url", required=False, callback=typed_addresses)
 @click.option(
     "--passage", "passage_id", type=click.UUID, metavar="ID", help="Begin with this passage."
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 )
 @click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen.")
 @json_option
-@click.pass_context
 def read_command(
     ctx: click.Context, /, url: str | None, max_tokens: int, no_pager: bool, **place: Any
 ) -> None:
@@ -66,8 +64,7 @@ def read_command(
         print_text(text, pager=not no_pager)
 
 
-@with_settings
-@click.command("verify", short_help="Check quotations.")
+@command("verify", short_help="Check quotations.")
 @click.argument("words", nargs=-1, metavar="URL QUOTE")
 @click.option("--chars", metavar="START-END", help="Offsets at which the quotation stands.")
 @click.option(
@@ -79,7 +76,6 @@ def read_command(
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
 @click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
-@click.pass_context
 def verify_command(
     ctx: click.Context,
     words: tuple[str, ...],

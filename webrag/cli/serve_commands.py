@@ -2,20 +2,18 @@
 
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
 
-from webrag.cli.options import host_option, run_options, with_settings
+from webrag.cli.options import command, host_option, run_options
 from webrag.cli.running import run
 from webrag.errors import InputError
 
-_served = partial(with_settings, host="mcp_host", port="mcp_port")
+_SERVED = {"host": "mcp_host", "port": "mcp_port"}
 
 
-@partial(_served, transport="mcp_transport")
-@click.command("mcp", short_help="Serve MCP clients.")
+@command("mcp", short_help="Serve MCP clients.", sets=_SERVED | {"transport": "mcp_transport"})
 @click.option(
     "--transport",
     type=click.Choice(["stdio", "streamable-http", "http"]),
@@ -28,7 +26,6 @@ _served = partial(with_settings, host="mcp_host", port="mcp_port")
 @click.option("--install", metavar="CLIENT", help="Write that into the file, after asking.")
 @click.option("--yes", is_flag=True, help="With --install: do not ask.")
 @click.option("--check", is_flag=True, help="Start the server as a client would, and ask it.")
-@click.pass_context
 def mcp_command(
     ctx: click.Context, /, print_config: str | None, install: str | None, check: bool, yes: bool
 ) -> None:
@@ -112,8 +109,7 @@ def _start(ctx: click.Context) -> list[str]:
     return [*command[:at], "mcp", *command[at:]]
 
 
-@_served
-@click.command("web", short_help="Ask and read in a browser.")
+@command("web", short_help="Ask and read in a browser.", sets=_SERVED)
 @click.option("--no-open", is_flag=True, help="Print the address only; open no browser.")
 @host_option
 @click.option(
@@ -121,7 +117,6 @@ def _start(ctx: click.Context) -> list[str]:
     type=int,
     help="Port to listen on.  [default: 8765, or a free one when it is taken]",
 )
-@click.pass_context
 def web_command(ctx: click.Context, /, no_open: bool) -> None:
     """Ask and read in a browser, and look after what is stored.
 

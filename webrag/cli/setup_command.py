@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import json_option, run_options, with_settings
+from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -24,8 +24,7 @@ _WITHOUT = (
 )
 
 
-@with_settings
-@click.command("setup", short_help="Choose the models: none needed, your own, or a provider's.")
+@command("setup", short_help="Choose the models: none needed, your own, or a provider's.")
 @click.option("--server", metavar="URL|none", help="Server with OpenAI's interface; none for none.")
 @click.option("--model", metavar="NAME", help="Model of that server that writes answers.")
 @click.option("--key", is_flag=True, help="Ask for its key, or read it from standard input.")
@@ -38,7 +37,6 @@ _WITHOUT = (
     help="List the embeddings and rerankers that WEBRAG_MODELS can name; download those of NAME.",
 )
 @json_option
-@click.pass_context
 def setup_command(
     ctx: click.Context, server: str | None, model: str | None, key: bool, combination: str | None
 ) -> None:

@@ -5,7 +5,7 @@ import importlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,40 +28,13 @@ if TYPE_CHECKING:
 _TALKATIVE = ("huggingface_hub", "sentence_transformers", "transformers")
 
 
-class SharedChange:
-    """A change that the first thread to enter makes and the last one to leave undoes.
-
-    Without counting, a thread that enters second would take what the first has changed for the
-    former state, and bring that back for good.
-
-    Args:
-        change: Makes the change on entering and undoes it on leaving.
-    """
-
-    def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
-        self._change = change
-        self._lock = threading.Lock()
-        self._undo = ExitStack()
-        self._inside = 0
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Keep the change made until the block ends."""
-        with self._lock:
-            if not self._inside:
-                self._undo.enter_context(self._change())
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if not self._inside:
-                    self._undo.close()
+# One model at a time: each change below is to the process, and undone by what was there before.
+_LOADING = threading.RLock()
 
 
 @contextmanager
-def _loggers() -> Iterator[None]:
+def quiet_loggers() -> Iterator[None]:
+    """Keep the packages' notes on retries and old options back: our error says how it ended."""
     loggers = [logging.getLogger(name) for name in _TALKATIVE]
     levels = [each.level for each in loggers]
     for each in loggers:
@@ -75,7 +48,8 @@ def _loggers() -> Iterator[None]:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def quiet_reading() -> Iterator[None]:
+    """Show no progress of reading weights that are there, which takes a second."""
     from huggingface_hub import constants
     from huggingface_hub.utils.tqdm import progress_bar_states
 
@@ -101,7 +75,8 @@ def _reading() -> Iterator[None]:
 
 
 @contextmanager
-def _undoing_fastembed() -> Iterator[None]:
+def quiet_fastembed() -> Iterator[None]:
+    """Keep fastembed's notes back; they go to standard error whatever its caller's logging says."""
     from loguru import logger
 
     # loguru has no question for this; the first name that fits decides.
@@ -114,16 +89,6 @@ def _undoing_fastembed() -> Iterator[None]:
         yield
     finally:
         logger.enable("fastembed")
-
-
-quiet_loggers = SharedChange(_loggers)
-"""Keeps the packages' notes on retries and old options back: our error says how it ended."""
-
-quiet_reading = SharedChange(_reading)
-"""Shows no progress of reading weights that are there, which takes a second."""
-
-quiet_fastembed = SharedChange(_undoing_fastembed)
-"""Keeps fastembed's notes back; they go to standard error whatever its caller's logging says."""
 
 
 class Kind(NamedTuple):
@@ -157,7 +122,7 @@ def loading(kind: Kind, model: str, folder: Path, *, extra: str) -> Iterator[Non
         ConfigurationError: The extra is not installed, or anything else went wrong.
     """
     try:
-        with quiet_loggers():
+        with _LOADING, quiet_loggers():
             yield
     except ImportError as error:
         raise ConfigurationError(

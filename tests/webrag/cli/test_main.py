@@ -30,7 +30,7 @@ def failing(error: BaseException) -> click.Command:
     @with_settings
     @click.command("fail")
     @json_option
-    def fail() -> None:
+    def fail(_ctx: click.Context) -> None:
         raise error
 
     return fail

@@ -26,9 +26,8 @@ def seen(added_command: Callable[..., None]) -> list[Settings]:
 
     @click.command("look")
     @click.option("--port", type=int)
-    @click.pass_obj
-    def look(settings: Settings) -> None:
-        settings_seen.append(settings)
+    def look(ctx: click.Context) -> None:
+        settings_seen.append(ctx.obj)
         log = logging.getLogger("webrag.look")
         log.debug("a detail")
         log.info("a step")

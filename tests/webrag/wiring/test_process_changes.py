@@ -1,11 +1,13 @@
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
 
 import pytest
 from loguru import logger
 
-from webrag.wiring.local_embeddings import quiet_fastembed, quiet_loggers
+from webrag.wiring.local_embeddings import EMBEDDING, loading, quiet_fastembed, quiet_loggers
 
 
 @pytest.fixture(autouse=True)
@@ -15,12 +17,6 @@ def former_state() -> Iterator[None]:
     yield
     hub.setLevel(level)
     logger.enable("fastembed")
-
-
-def entered(change: AbstractContextManager[None]) -> ExitStack:
-    stack = ExitStack()
-    stack.enter_context(change)
-    return stack
 
 
 def is_fastembed_heard() -> bool:
@@ -33,17 +29,31 @@ def is_fastembed_heard() -> bool:
     return bool(heard)
 
 
-def test_loggers_get_their_levels_back_after_loads_that_overlap() -> None:
+def test_second_load_waits_until_the_first_has_given_everything_back(tmp_path: Path) -> None:
     hub = logging.getLogger("transformers")
     hub.setLevel(logging.INFO)
+    inside, may_end, during = Event(), Event(), list[int]()
 
-    first = entered(quiet_loggers())
-    second = entered(quiet_loggers())
-    first.close()
-    during = hub.level
-    second.close()
+    def first() -> None:
+        with loading(EMBEDDING, "a", tmp_path, extra="fastembed"), quiet_fastembed():
+            inside.set()
+            may_end.wait(10)
 
-    assert (during, hub.level) == (logging.ERROR, logging.INFO)
+    def second() -> None:
+        with loading(EMBEDDING, "b", tmp_path, extra="fastembed"):
+            during.append(hub.level)
+
+    with ThreadPoolExecutor(2) as threads:
+        work = [threads.submit(first)]
+        assert inside.wait(10)
+        work.append(threads.submit(second))
+        assert not work[1].done()
+        assert (during, is_fastembed_heard()) == ([], False)
+        may_end.set()
+        for each in work:
+            each.result(10)
+
+    assert (during, hub.level, is_fastembed_heard()) == ([logging.ERROR], logging.INFO, True)
 
 
 def test_level_that_a_package_sets_on_its_import_is_kept() -> None:
@@ -64,16 +74,6 @@ def test_failed_load_leaves_the_levels_as_they_were() -> None:
         raise OSError("broken")
 
     assert hub.level == logging.INFO
-
-
-def test_fastembed_is_silent_until_the_last_load_ends() -> None:
-    first = entered(quiet_fastembed())
-    second = entered(quiet_fastembed())
-    first.close()
-    during = is_fastembed_heard()
-    second.close()
-
-    assert (during, is_fastembed_heard()) == (False, True)
 
 
 def test_fastembed_stays_silent_where_the_host_has_silenced_it() -> None:
