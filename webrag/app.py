@@ -163,6 +163,18 @@ class IngestReport(BaseModel):
     left_out: dict[str, int] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
 
+    @classmethod
+    def of(
+        cls, outcomes: Iterable[tuple[str, AcquiredPage | WebRAGError]], notes: Iterable[str]
+    ) -> Self:
+        """Make the report of what became of each URL."""
+        told = list(outcomes)
+        return cls(
+            pages=tuple(each for _, each in told if isinstance(each, AcquiredPage)),
+            failed={url: str(each) for url, each in told if isinstance(each, WebRAGError)},
+            degraded=tuple(notes),
+        )
+
     def __repr__(self) -> str:
         return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
 
@@ -725,12 +737,7 @@ class WebRAG:
                     return error
 
         results = await all_of(one(page) for page in pages)
-        outcomes = list(zip(pages, results, strict=True))
-        return IngestReport(
-            pages=tuple(each for each in results if isinstance(each, AcquiredPage)),
-            failed={page.url: str(each) for page, each in outcomes if isinstance(each, FetchError)},
-            degraded=tuple(notes),
-        )
+        return IngestReport.of(zip((each.url for each in pages), results, strict=True), notes)
 
     def _addresses(self, given: Named | Sequence[Named]) -> tuple[str, ...]:
         return named_urls(given, takes_names=self._files.takes_names)
@@ -875,12 +882,7 @@ class WebRAG:
             new = len(wanted) - len(await corpus.pages(wanted))
             async with corpus.index_deferred(new):
                 results = await all_of(one(url) for url in wanted)
-        outcomes = list(zip(wanted, results, strict=True))
-        return IngestReport(
-            pages=tuple(page for _, page in outcomes if isinstance(page, AcquiredPage)),
-            failed={url: str(error) for url, error in outcomes if isinstance(error, WebRAGError)},
-            degraded=tuple(notes),
-        )
+        return IngestReport.of(zip(wanted, results, strict=True), notes)
 
     async def ingest_site(
         self,

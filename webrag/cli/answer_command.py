@@ -17,7 +17,7 @@ from webrag.cli.options import (
 )
 from webrag.cli.output import print_brief, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
-from webrag.cli.running import run
+from webrag.cli.running import run, run_opened
 from webrag.cli.words import split_named, split_words
 from webrag.concurrency import in_background
 from webrag.errors import InputError
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.results import ResultDocument
     from webrag.question import Question
-    from webrag.retrieval.version_changes import VersionComparison
-    from webrag.settings import Settings
 
 
 @question_command(
@@ -120,20 +118,15 @@ def _print_changes(
     site = next(iter(sites), None)
     for version in (old, new):
         versioned_name(version, site)
-    comparison = run(_changes(ctx.obj, question, old, new, site, reading.top_k or _COMPARED))
+    top_k = reading.top_k or _COMPARED
+    comparison = run_opened(
+        ctx.obj,
+        lambda rag: rag.compare_versions(question, old, new, library=site, top_k=top_k),
+    )
     if run_options(ctx).json:
         print_json(comparison.model_dump(mode="json"))
     else:
         print_text(format_comparison(comparison), pager=False)
-
-
-async def _changes(
-    settings: "Settings", question: str, old: str, new: str, site: str | None, top_k: int
-) -> "VersionComparison":
-    from webrag.app import WebRAG
-
-    async with WebRAG(settings) as rag:
-        return await rag.compare_versions(question, old, new, library=site, top_k=top_k)
 
 
 @dataclass(frozen=True)
@@ -215,13 +208,23 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     webrag ask "What changed in the release?" --year 2025 --year 2026
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
+    from webrag.answering.planning import check_answerable
+    from webrag.ingestion.files.naming import check_named, named_address
+
     options, reading = run_options(ctx), Reading.taken_from(given)
     named, question = split_words(words)
     given["urls"] = (*named, *given["urls"])
     # What is shortened or paged is known at the end only.
     writer = _Writer(streams=not options.json and reading.max_tokens is None)
+    check = check_named if given["as_of"] is None else named_address
+    asked = asked_question(question, given, urls=tuple(map(check, given["urls"])))
+    check_answerable(asked)
+
+    async def ask(rag: "WebRAG") -> "tuple[ManagerResult, Callable[[str], int]]":
+        return await rag.answer_to(asked, on_event=writer.tell), rag.count_tokens
+
     with step_progress(quiet=options.quiet) as writer.show_step:
-        result, count_tokens = run(_ask(ctx.obj, question, given, writer))
+        result, count_tokens = run_opened(ctx.obj, ask)
     if options.json:
         from webrag.presentation.answer import answer_document
 
@@ -230,20 +233,6 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
         writer.finish(result, reading, count_tokens)
     if result.state == "fail":
         ctx.exit(1)
-
-
-async def _ask(
-    settings: "Settings", text: str, given: dict[str, Any], writer: "_Writer"
-) -> "tuple[ManagerResult, Callable[[str], int]]":
-    from webrag.answering.planning import check_answerable
-    from webrag.app import WebRAG
-    from webrag.ingestion.files.naming import check_named, named_address
-
-    check = check_named if given["as_of"] is None else named_address
-    question = asked_question(text, given, urls=tuple(map(check, given["urls"])))
-    check_answerable(question)
-    async with WebRAG(settings) as rag:
-        return await rag.answer_to(question, on_event=writer.tell), rag.count_tokens
 
 
 def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
