@@ -73,7 +73,7 @@ class QuestionOptions(PageFilters, total=False):
 
 
 def keywords_checked(method: M) -> M:
-    """Refuse keywords that the `Unpack` of a method lacks, and show them all in its signature."""
+    """Refuse keywords that the `Unpack` of a method lacks, and show them all where it is shown."""
     signature = inspect.signature(method)
     *own, options = signature.parameters.values()
     (declared,) = get_args(options.annotation)
@@ -93,6 +93,10 @@ def keywords_checked(method: M) -> M:
     if inspect.iscoroutinefunction(method) and sys.version_info >= (3, 12):
         inspect.markcoroutinefunction(checked)
     checked.__signature__ = shown  # type: ignore[attr-defined]
+    fields = Question.model_fields
+    described = [f"    {each.name}: {fields[each.name].description}" for each in more]
+    told = [inspect.cleandoc(method.__doc__ or ""), "", "Options:", *described]
+    checked.__doc__ = "\n".join(told)
     return cast(M, checked)
 
 

@@ -1,12 +1,14 @@
+import inspect
 from typing import Any
 
 import pytest
 
+from webrag import WebRAG
 from webrag.answering.planning import check_answerable
 from webrag.errors import InputError
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig
 from webrag.orchestration.state import RunState
-from webrag.question import check_question
+from webrag.question import Question, QuestionOptions, check_question
 
 from .questions import URL, asked, searched
 
@@ -129,3 +131,16 @@ def test_wordings_are_checked() -> None:
 def test_answer_in_sentences_refuses_what_says_nothing(values: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         check_answerable(searched(**values))
+
+
+def test_methods_show_what_may_be_said_about_a_question() -> None:
+    shown = inspect.signature(WebRAG.search).parameters
+
+    assert set(shown) - {"self", "question", "on_progress"} == set(QuestionOptions.__annotations__)
+    assert f"top_k: {Question.model_fields['top_k'].description}" in str(WebRAG.search.__doc__)
+
+
+def test_what_callers_may_say_are_fields_of_a_question() -> None:
+    assert set(QuestionOptions.__annotations__) == set(Question.model_fields) - {
+        "text", "urls", "stored",
+    }  # fmt: skip

@@ -290,16 +290,13 @@ def _sites(
             pages = sorted(
                 path.relative_to(folder).as_posix()
                 for path in folder.rglob("*")
-                if path.suffix in (".html", ".htm") and not _is_hidden(path.relative_to(folder))
+                if path.suffix in (".html", ".htm")
+                # Not within a hidden folder, such as `.git` or `.venv`.
+                and not any(part.startswith(".") for part in path.relative_to(folder).parts)
             )
             address = servers.enter_context(serve_static_site(folder))
             sites[name] = Site(base_url=address, pages=tuple(pages), visible=VisiblePages(folder))
         yield sites
-
-
-def _is_hidden(path: Path) -> bool:
-    """Tell whether the path leads through a hidden folder, such as `.git` or `.venv`."""
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _no_folder(name: str, site_root: Path) -> InputError:

@@ -163,12 +163,9 @@ def _signed_in(settings: "Settings", host: str, endpoint: str | None) -> "tuple[
     executable = find_browser_for_login(settings, has_endpoint=endpoint is not None)
     from webrag.ingestion.logins.window import sign_in
 
-    click.echo(f"Sign in to {host}, then {_how_to_end()}.", err=True)
+    how = "press Enter here or close the tab" if sys.stdin.isatty() else "close the tab"
+    click.echo(f"Sign in to {host}, then {how}.", err=True)
     return run(sign_in(host, executable=executable, endpoint=endpoint, finished=_end_of_line()))
-
-
-def _how_to_end() -> str:
-    return "press Enter here or close the tab" if sys.stdin.isatty() else "close the tab"
 
 
 def _end_of_line() -> "Callable[[], bool]":

@@ -13,7 +13,6 @@ from webrag.errors import InputError
 if TYPE_CHECKING:
     from webrag.settings import Settings
     from webrag.settings.model import Combination
-    from webrag.wiring.served_models import ModelServer
 
 _OPENAI = "https://api.openai.com/v1"
 _VARIABLES = ("ORCHESTRATION_LLM_BASE_URL", "ORCHESTRATION_LLM_MODEL", "ORCHESTRATION_LLM_API_KEY")
@@ -123,14 +122,9 @@ def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bo
         url = click.prompt("Address", default=_OPENAI)
         return url, model or click.prompt("Model", default="gpt-4o-mini"), True
     server = found[choice - 2]
-    return server.url, model or _model_of(server), key
-
-
-def _model_of(server: "ModelServer") -> str:
-    if len(server.models) == 1:
-        return server.models[0]
-    answer: str = click.prompt("Model", type=click.Choice(server.models), default=server.models[0])
-    return answer
+    if model is None and len(server.models) > 1:
+        model = click.prompt("Model", type=click.Choice(server.models), default=server.models[0])
+    return server.url, model or server.models[0], key
 
 
 def _key() -> str:

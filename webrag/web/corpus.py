@@ -196,15 +196,14 @@ def _copy(upload: UploadFile, path: Path) -> None:
         shutil.copyfileobj(upload.file, file)
 
 
+_NOTHING: Final = {"failures": {}, "skipped": {}, "ending": "", "notes": (), "may_go_on": False}
+
+
 def _imported(report: "ImportReport") -> dict[str, Any]:
     counts = report.model_dump(exclude={"failed"})
-    return {
+    return _NOTHING | {
         "counts": {name: count for name, count in counts.items() if count},
         "failures": {f"line {line}": why for line, why in report.failed.items()},
-        "skipped": {},
-        "ending": "",
-        "notes": (),
-        "may_go_on": False,
     }
 
 
@@ -221,11 +220,9 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
-    return {
+    return _NOTHING | {
         "counts": {"in the corpus": len(report.pages), "failed": len(report.failed)},
         "failures": report.failed,
-        "skipped": {},
-        "ending": "",
         "notes": report.degraded,
         "may_go_on": bool(report.failed),
     }
