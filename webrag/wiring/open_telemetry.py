@@ -132,7 +132,7 @@ def export_spans(
         endpoint=f"{endpoint}/v1/traces", headers=headers, session=session, timeout=_FLUSH_S
     )
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    stack.push_async_callback(asyncio.to_thread, provider.shutdown)
+    stack.push_async_callback(lambda: asyncio.to_thread(provider.shutdown))
     return provider
 
 
