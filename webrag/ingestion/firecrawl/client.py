@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -20,11 +21,31 @@ from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import collapse, normalize_characters, storable
 from webrag.ingestion.firecrawl.errors import Failure, clean_text, failure_of
-from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
+from webrag.ingestion.firecrawl.models import FirecrawlConfig
+from webrag.ingestion.html.markdown import PageFacts
 from webrag.ingestion.models import MappedLink
 from webrag.redaction import Redactor, remember_secrets
 
 _MAX_FIELD_CHARS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedPage(PageFacts):
+    """One page as Firecrawl answered; "" and None where it says nothing.
+
+    `requested_url` is what it says it was asked for, `url` where redirects led; the status is of
+    the page's own site, the error what went wrong there, the warning a remark of the service.
+    """
+
+    markdown: str = ""
+    html: str = ""
+    raw_html: str = ""
+    requested_url: str = ""
+    url: str = ""
+    status: int | None = None
+    content_type: str = ""
+    error: str = ""
+    warning: str = ""
 
 
 def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:

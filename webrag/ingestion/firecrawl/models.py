@@ -1,12 +1,9 @@
-"""How Firecrawl is used and what it answers, without its own types. No I/O here."""
-
-from dataclasses import dataclass
+"""How Firecrawl is used. No I/O here."""
 
 from ada_url import URL
 from pydantic import Field, SecretStr
 
 from webrag.frozen import FrozenModel
-from webrag.ingestion.html.markdown import PageFacts
 from webrag.ingestion.models import FetchConfig
 
 FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
@@ -52,22 +49,3 @@ class FirecrawlConfig(FrozenModel):
         """Whether pages are fetched by the public service, from outside the user's network."""
         host = URL(self.api_url).hostname
         return host == "firecrawl.dev" or host.endswith(".firecrawl.dev")
-
-
-@dataclass(frozen=True, slots=True)
-class ScrapedPage(PageFacts):
-    """One page as Firecrawl answered; "" and None where it says nothing.
-
-    `requested_url` is what it says it was asked for, `url` where redirects led; the status is of
-    the page's own site, the error what went wrong there, the warning a remark of the service.
-    """
-
-    markdown: str = ""
-    html: str = ""
-    raw_html: str = ""
-    requested_url: str = ""
-    url: str = ""
-    status: int | None = None
-    content_type: str = ""
-    error: str = ""
-    warning: str = ""

@@ -21,8 +21,8 @@ from webrag.ingestion.addresses import canonical_url, link_target
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetch_context import note, rate_limited, received
-from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient
-from webrag.ingestion.firecrawl.models import FirecrawlConfig, ScrapedPage
+from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient, ScrapedPage
+from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.html.markdown import html_from_markdown, page_html
 from webrag.ingestion.http.answers import status_failure
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from webrag.ingestion.firecrawl.models import ScrapedPage
+from webrag.ingestion.firecrawl.client import ScrapedPage
 from webrag.ingestion.firecrawl.source import page_content
 
 SAID = "A sentence that stands on the page. " * 4
