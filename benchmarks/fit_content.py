@@ -29,13 +29,14 @@ from numpy.typing import NDArray
 from page_content import evidence, letters, segments, shingles
 
 from webrag.ingestion.html import content
+from webrag.ingestion.html.controls import spell_out, unveil
 from webrag.ingestion.html.prune import (
     main_content,
     remove_chrome,
     remove_hidden,
     remove_machinery,
 )
-from webrag.ingestion.html.tree import parse
+from webrag.ingestion.html.tree import ancestors, parse
 from webrag.ingestion.http.decode import decode
 
 FOLDS = 5
@@ -44,6 +45,14 @@ BATCH = 256
 RATE = 0.1
 SHRINKAGE = 1e-5
 LEAST_PAGES = 12
+# Of documentation, where no other gold says what is beside the content.
+MENUS = (
+    ".menu, .navbar, .sidebar, .related, .breadcrumb, .breadcrumbs, .table-of-contents,"
+    " .pagination, .noprint, .announcement, .share-buttons, .social-share, .newsletter-signup,"
+    " .cookie-banner, .cookie-consent, .cookie-notice, .cookie-bar, .edit-this-page,"
+    " .skip-to-content, .skip-nav, .feedback--title, .feedback--question, .feedback--response,"
+    " .side-bar, .td-page-meta__lastmod"
+)
 COMMENTS = re.compile(r"name (?:comment|disqus|repl)")
 
 Floats = NDArray[np.float64]
@@ -66,7 +75,9 @@ def blocks_of(data: bytes) -> list[content.Block]:
     tree = parse(decode(data))
     if tree.body is None:
         return []
+    unveil(tree)
     remove_hidden(tree)
+    spell_out(tree.body)
     remove_machinery(tree)
     remove_chrome(tree.body)
     return content.read_blocks(content.boxes_of(main_content(tree.body)))
@@ -78,8 +89,13 @@ def labelled(
     """The blocks of a page of which something is known."""
     fold = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest(), 16) % FOLDS
     blocks = blocks_of(data)
+    menus = {node.mem_id for node in blocks[0].box.node.parser.css(MENUS)} if blocks else set()
     for block in blocks:
         known = label(block.text) if letters(block.text) else None
+        if kind == "documentation" and any(
+            each.mem_id in menus for each in (block.box.node, *ancestors(block.box.node))
+        ):
+            known = False
         is_comment = any(map(COMMENTS.match, block.features))
         if known is None or (is_comment and not known):
             continue

@@ -138,11 +138,18 @@ def segments(root: Path, every: int) -> Iterator[tuple[str, Path, dict[str, Any]
 
 
 def measure_segments(root: Path, every: int, *, names_lost: bool) -> None:
-    """Print the shares of TRAF's segments that are stored, those wanted and those unwanted."""
+    """Print the shares of TRAF's segments that are stored, those wanted and those unwanted.
+
+    Then those of its titles, dates and authors that are right.
+    """
     spent = Spent()
     counts = {"with": [0, 0], "without": [0, 0]}
+    facts = {"title": [0, 0], "date": [0, 0], "author": [0, 0]}
     for url, path, item in segments(root, every):
         document = spent.convert(url, path.read_bytes())
+        for fact, is_right in told(item, document) if document else ():
+            facts[fact][0] += is_right
+            facts[fact][1] += 1
         text = letters(document.markdown) if document else ""
         for kind, count in counts.items():
             for segment in item[kind]:
@@ -153,6 +160,27 @@ def measure_segments(root: Path, every: int, *, names_lost: bool) -> None:
                     print(f"  {kind} {item['file']}: {segment[:90]!r}")
     shares = {kind: there / max(1, all_) for kind, (there, all_) in counts.items()}
     print(f"TRAF wanted {shares['with']:.1%} unwanted {shares['without']:.1%}; {spent}")
+    told_right = (f"{fact}s {right / max(1, all_):.1%}" for fact, (right, all_) in facts.items())
+    print(f"     right: {', '.join(told_right)}")
+
+
+def told(item: dict[str, Any], document: NormalizedDocument) -> Iterator[tuple[str, bool]]:
+    """Which of the facts that TRAF's gold tells of a page are right."""
+    if item.get("title"):
+        yield "title", words_of(item["title"]) == words_of(document.title)
+    if day := re.search(r"\d{4}-\d\d-\d\d", str(item.get("date"))):
+        moment = document.published_at or document.modified_at
+        yield "date", moment is not None and f"{moment:%Y-%m-%d}" == day.group()
+    if item.get("author"):
+        given = item["author"]
+        people = given if isinstance(given, list) else re.split(r";|, | and ", given)
+        named = words_of(document.author)
+        yield "author", all(words_of(person) in named for person in people)
+
+
+def words_of(text: str | None) -> str:
+    """A text's words."""
+    return " ".join(re.findall(r"\w+", (text or "").casefold()))
 
 
 def measure_quotations(questions: Path, sites: Path, *, names_lost: bool) -> None:

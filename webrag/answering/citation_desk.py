@@ -178,6 +178,8 @@ class CitationDesk:
                     **span.model_dump(),
                     number=self._numbers[key],
                     document_id=evidence.chunk.document_id,
+                    author=evidence.chunk.author,
+                    site_name=evidence.chunk.site_name,
                     published_at=evidence.chunk.published_at,
                 )
             )

@@ -91,6 +91,8 @@ class AnswerCitation(CitationSpan):
 
     number: int
     document_id: UUID
+    author: str | None = None
+    site_name: str | None = None
     published_at: datetime | None = None
 
 

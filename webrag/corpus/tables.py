@@ -138,6 +138,7 @@ DOCUMENTS = Table(
             "stored_at": "timestamptz",
         },
         8: {"with_login": "bool not null default false"},
+        10: {"author": "text", "site_name": "text"},
     },
 )
 
@@ -382,6 +383,8 @@ create table if not exists {schema}.past_pages (
     8: tuple(DOCUMENTS.additions(8)),
     # Blocks whose postings told their pages one by one; they are made anew.
     9: tuple(f"drop table if exists {{schema}}.{name}" for name in BLOCK_TABLES),
+    # Who wrote a page, and what its site calls itself.
+    10: tuple(DOCUMENTS.additions(10)),
 }
 
 _FIRST_WITH_PAST = 7

@@ -198,6 +198,8 @@ _DOCUMENT_FIELDS = (
     "requested_url",
     "title",
     "description",
+    "author",
+    "site_name",
     "language",
     "published_at",
     "modified_at",

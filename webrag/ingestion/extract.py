@@ -204,6 +204,8 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         # Every chunk carries the title, wherever it was written.
         title=_within(meta.title, MAX_TITLE_CHARS),
         description=_within(meta.description, MAX_DESCRIPTION_CHARS),
+        author=meta.author,
+        site_name=meta.site_name,
         language=page_language((*meta.languages, page.language), content.markdown),
         published_at=meta.published_at,
         modified_at=meta.modified_at,
@@ -304,6 +306,7 @@ def _described(
         content.meta,
         title=fields.get("title") or content.meta.title or _first_words(content.markdown),
         description=fields.get("description") or content.meta.description,
+        author=fields.get("author") or content.meta.author,
         languages=(fields.get("lang", "") or fields.get("language", ""),),
         published_at=parse_date(fields.get("date", "")),
         modified_at=parse_date(fields.get("lastmod", "") or fields.get("updated", "")),

@@ -145,6 +145,7 @@ def _facts(metadata: dict[str, Any]) -> PageFacts:
     return PageFacts(
         title=fact_of(metadata, "title", "og_title") or named,
         description=fact_of(metadata, "description", "summary"),
+        author=fact_of(metadata, "author", "authors"),
         language=fact_of(metadata, "language", "lang"),
         published_at=fact_of(metadata, "date", "published", "publish_date", "published_time"),
     )

@@ -291,6 +291,8 @@ class NormalizedDocument(_Page):
     Attributes:
         title: Best available title; None when the page names none.
         description: From the page's metadata.
+        author: Who wrote it, several joined by commas.
+        site_name: What its site calls itself.
         language: BCP 47 primary tag, lower case.
         published_at: When the page says it was published.
         modified_at: When the page says it was last changed.
@@ -309,6 +311,8 @@ class NormalizedDocument(_Page):
 
     title: str | None = None
     description: str | None = None
+    author: str | None = None
+    site_name: str | None = None
     language: str | None = None
     published_at: datetime | None = None
     modified_at: datetime | None = None

@@ -161,6 +161,7 @@ def _facts(documents: Sequence[Document]) -> PageFacts:
     return PageFacts(
         title=fact_of(metadata, "title", "og_title"),
         description=fact_of(metadata, "description", "summary"),
+        author=fact_of(metadata, "author", "authors"),
         language=fact_of(metadata, "language", "lang"),
         published_at=fact_of(metadata, "published_time", "publish_date", "date", "published"),
     )

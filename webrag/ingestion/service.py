@@ -184,6 +184,8 @@ def _as_version_of(
             "url": document.url,
             "title": document.title or markdown.title,
             "description": document.description or markdown.description,
+            "author": document.author or markdown.author,
+            "site_name": document.site_name,
             "language": document.language or markdown.language,
             "published_at": document.published_at or markdown.published_at,
             "modified_at": document.modified_at or markdown.modified_at,

@@ -30,7 +30,10 @@ PAGE_DATES: Final = {name: f"d.{name}" for name in ("published_at", "modified_at
 """Metadata keys of a page's dates, and their columns of `documents d`."""
 
 PAGE_KEYS: Final = {
-    **{name: f"d.{name}" for name in ("title", "site", "depth", "version", "library")},
+    **{
+        name: f"d.{name}"
+        for name in ("title", "author", "site", "site_name", "depth", "version", "library")
+    },
     **PAGE_DATES,
 }
 """Metadata keys that a node has of its page unless it has them itself, and their columns."""

@@ -150,6 +150,8 @@ class CitationDocument(FrozenModel):
     url: str
     title: str | None
     heading: str | None
+    author: str | None = None
+    site_name: str | None = None
     published_at: datetime | None
     char_start: int
     char_end: int
@@ -224,6 +226,8 @@ def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
         url=citation.source_url,
         title=citation.title,
         heading=citation.section_heading,
+        author=citation.author,
+        site_name=citation.site_name,
         published_at=citation.published_at,
         char_start=citation.char_start,
         char_end=citation.char_end,

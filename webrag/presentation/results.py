@@ -67,6 +67,8 @@ class ResultPassage(FrozenModel):
     Attributes:
         rank: From 1, by relevance; neighbours of strong passages come last.
         passage_id: What `webrag read --passage` takes.
+        author: Who wrote the page, as far as it says so.
+        site_name: What its site calls itself.
         version: Of the library that the page is about.
         headings: Above it, outermost first.
         text: The slice `char_start` to `char_end` of the page's markdown, exactly.
@@ -79,6 +81,8 @@ class ResultPassage(FrozenModel):
     passage_id: UUID
     url: str
     title: str | None
+    author: str | None = None
+    site_name: str | None = None
     version: str | None = None
     headings: tuple[str, ...]
     published_at: datetime | None
@@ -424,6 +428,8 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
         passage_id=chunk.chunk_id,
         url=chunk.source_url,
         title=chunk.title,
+        author=chunk.author,
+        site_name=chunk.site_name,
         headings=chunk.heading_path,
         published_at=chunk.published_at,
         version=chunk.version,

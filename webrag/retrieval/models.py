@@ -129,6 +129,8 @@ class RetrievedChunk(ParentChunk):
         version: Of the library that the page is about, as far as anything says one.
         library: What has that version.
         with_login: The page was read with a login of the user's.
+        author: Who wrote the page, as far as it says so.
+        site_name: What its site calls itself.
         as_of: Moment that was asked about; its page may have another text now. None for the text
             that it has.
     """
@@ -148,6 +150,8 @@ class RetrievedChunk(ParentChunk):
     version: str | None = None
     library: str | None = None
     with_login: bool = False
+    author: str | None = None
+    site_name: str | None = None
     published_at: datetime | None = None
     modified_at: datetime | None = None
     fetched_at: datetime

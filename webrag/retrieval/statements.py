@@ -461,7 +461,7 @@ PARENT_COLUMNS = {
     **{name: _OF_PARENTS[name] for name in (*ParentChunk.model_fields, "html")},
     "source_url": "d.url",
     **DOCUMENTS.selected(
-        *("d", "document_id", "site", "title", "depth"),
+        *("d", "document_id", "site", "title", "author", "site_name", "depth"),
         *("published_at", "modified_at", "fetched_at", "version", "library", "with_login"),
     ),
     "anchors": _ANCHORS,

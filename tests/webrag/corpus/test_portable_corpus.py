@@ -34,7 +34,8 @@ OTHER = "https://docs.test/other"
 PAGES = (Anchor(char_start=0, fragment="page=1"), Anchor(char_start=20, fragment="page=2"))
 COLUMNS = """url, requested_url, aliases, site, title, description, language, published_at,
 modified_at, publication_year, fetched_at, depth, markdown, html, content_hash, etag,
-last_modified, status, source, token_count, child_count, term_count, gone_at, anchors"""
+last_modified, status, source, author, site_name, token_count, child_count, term_count, gone_at,
+anchors"""
 
 
 async def rows(database: Database, columns: str, name: str, order: str) -> Any:

@@ -23,6 +23,7 @@ SENTENCE = "The lamp of the lighthouse is lit at dusk by the keeper."
 def html(published: str, modified: str, more: str = "") -> str:
     return (
         f"<html><head><title>Lamps of {published[:4]}</title>"
+        f'<meta name="author" content="Ada Wick"><meta property="og:site_name" content="Beams">'
         f'<meta property="article:published_time" content="{published}">'
         f'<meta property="article:modified_time" content="{modified}">'
         f"</head><body><main><h1>Lamps</h1><p>{SENTENCE}</p>{more}</main></body></html>"
@@ -81,13 +82,16 @@ async def test_every_way_to_a_node_tells_the_same_of_its_page(rag: WebRAG) -> No
         *[NodeWithScore(node=each) for each in parents],
     ]
     known = {
-        (told["published_at"], told["modified_at"][:10], told["depth"], told["site"][:9])
+        (
+            *(told["published_at"], told["modified_at"][:10], told["depth"], told["site"][:9]),
+            *(told["author"], told["site_name"]),
+        )
         for told in (item.node.metadata for item in ways)
     }
 
     assert known == {
-        ("2015-03-01T00:00:00+00:00", "2016-03-01", 0, "127.0.0.1"),
-        ("2026-03-01T12:00:00+00:00", "2026-04-01", 1, "127.0.0.1"),
+        ("2015-03-01T00:00:00+00:00", "2016-03-01", 0, "127.0.0.1", "Ada Wick", "Beams"),
+        ("2026-03-01T12:00:00+00:00", "2026-04-01", 1, "127.0.0.1", "Ada Wick", "Beams"),
     }
     assert stored.metadata["fetched_at"]
 

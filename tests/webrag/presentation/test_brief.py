@@ -303,6 +303,16 @@ def test_guide_advises_by_the_band_alone_in_a_few_words(
     assert "Answer from" not in guide or "not answer" not in guide
 
 
+def test_sources_name_the_author_of_a_page(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    result = make_result(make_chunk("Kilns fire.", "Kilns fire.", author="Ada\nWick"))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "(by Ada Wick, " in text.partition("[SOURCES]")[2].partition("[EVIDENCE]")[0]
+
+
 def test_brief_lists_three_images_at_most(
     make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
 ) -> None:

@@ -126,6 +126,8 @@ class PortablePage(_Line):
     aliases: tuple[_Url, ...] = Field(default=(), max_length=_MAX_NAMES)
     title: str | None = Field(default=None, max_length=MAX_TITLE_CHARS)
     description: str | None = Field(default=None, max_length=MAX_DESCRIPTION_CHARS)
+    author: _Edition | None = None
+    site_name: _Edition | None = None
     language: _Name | None = None
     published_at: _Moment | None = None
     modified_at: _Moment | None = None

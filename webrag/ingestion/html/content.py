@@ -1,8 +1,9 @@
 """Decides for each block of a page, by fitted weights, whether it is content."""
 
+import itertools
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -25,16 +26,20 @@ _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .995 of its words.
 _THRESHOLD: Final = -1.0
-_LEAST_BLOCKS: Final = 15
-_MOST_SHARE: Final = 0.75
+_LEAST_BLOCKS: Final = 6
+_MOST_SHARE: Final = 0.9
+_ALL_LINKED: Final = 4
 # What neither a menu nor a teaser is made of.
-_KEPT: Final = frozenset({"h1", "pre", "dt", "dd", "dl", "math", "figcaption"})
+_KEPT: Final = frozenset({"pre", "dt", "dd", "dl", "math"})
 # What decides with the others of its kind.
 _HOLDERS: Final = {"li": ("ul", "ol"), "td": ("table",), "th": ("table",)}
 _KEPT_NAMES: Final = frozenset(
     f"name {name}" for name in ("footnote", "footnotes", "citation", "admonition", "callout")
 )
+_NAMING: Final = ("class", "id", "role", "itemprop")
 _NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_LEAST_PROSE: Final = 40
 _SENTENCE: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f\u2026][\"'\u201d\u2019\xbb)\]]*\s*\Z")
 
 
@@ -42,20 +47,25 @@ class _Box:
     """An element that begins a block, with the text right in it and that of all it holds."""
 
     __slots__ = (
-        "all_chars", "all_links", "chars", "links", "names", "node", "outer", "parts", "tags"
+        "all_chars", "all_links", "chars", "inner", "label", "links", "names", "node", "outer",
+        "parts", "prose", "tags",
     )  # fmt: skip
 
     def __init__(self, node: LexborNode, outer: "_Box | None") -> None:
         self.node = node
         self.outer = outer
         self.parts: list[str] = []
-        self.chars = self.links = self.all_chars = self.all_links = 0
+        self.chars = self.links = self.all_chars = self.all_links = self.prose = 0
         tag = node.tag or ""
         above = outer.tags if outer else frozenset()
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
         attributes = node.attributes
-        said = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-        self.names = {word.lower() for word in _NAME.findall(said[:300])} if said != " " else ()
+        self.label = attributes.get("class") or ""
+        said = " ".join(attributes.get(name) or "" for name in _NAMING)
+        self.names = {word.lower() for word in _NAME.findall(said[:400])} if said else ()
+        self.inner: Counter[str] = Counter()
+        if outer is not None:
+            outer.inner[f"{tag} {self.label}"] += 1
 
 
 class Block(NamedTuple):
@@ -79,14 +89,15 @@ def remove_unwanted(root: LexborNode) -> None:
     weights = _weights()
     doomed: set[int] = set()
     follows_doomed = False
+    title = next((block for block in blocks if block.box.node.tag == "h1"), None)
     for block in reversed(blocks):
         tag = block.box.node.tag
-        is_doomed = tag not in _KEPT and not block.box.tags & _KEPT
+        is_doomed = block is not title and tag not in _KEPT and not block.box.tags & _KEPT
         is_doomed &= _KEPT_NAMES.isdisjoint(block.features)
         is_doomed &= sum(weights.get(name, 0.0) for name in block.features) < _THRESHOLD
-        # A heading goes with what it is a heading of.
+        # A heading goes with what it is a heading of; one that only links is a teaser.
         if tag in _HEADINGS:
-            is_doomed &= follows_doomed
+            is_doomed &= follows_doomed or _linked(block.box.links, block.box.chars) == _ALL_LINKED
         else:
             follows_doomed = is_doomed
         if is_doomed:
@@ -133,10 +144,30 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
     texts = [" ".join("".join(box.parts).split()) for box in own]
     shapes = [["none"], *map(_shape, own, texts), ["none"]]
     title = next((at for at, box in enumerate(own) if box.node.tag == "h1"), None)
-    seen = 0
+    seen = plain = 0
     found = []
+    best = _densest(boxes)
+    near = {id(box): up for up, box in enumerate(_outward(best))}
+    all_plain = whole - boxes[0].all_links or 1
+    first = next((at for at, box in enumerate(own) if best in _outward(box)), 0)
+    last = next((at for at in range(len(own) - 1, 0, -1) if best in _outward(own[at])), 0)
+    under: list[str] = []
     for at, (box, text) in enumerate(zip(own, texts, strict=True)):
         features = ["bias", *_about(box, text)]
+        up = next((near[id(each)] for each in _outward(box) if id(each) in near), 12)
+        side = "before" if at < first else "after" if at > last else "in"
+        features.append(f"near {side} {min(up, 6)}")
+        features.append(f"near {side} {min(up, 3)} {_linked(box.links, box.chars)}")
+        features.append(f"far {side} {_bin(first - at if at < first else at - last)}")
+        features.append(f"plain place {10 * plain // all_plain}")
+        plain += box.chars - box.links
+        words = _WORDS.findall(text.lower()[:100])
+        if len(words) < 10:
+            features += {f"word {word}" for word in words}
+            features += [f"all {' '.join(words)}"] * (len(words) < 4)
+        features += {f"under {word}" for word in under}
+        if box.node.tag in _HEADINGS:
+            under = words if len(words) < 10 else []
         features += [f"before {name}" for name in shapes[at]]
         features += [f"after {name}" for name in shapes[at + 2]]
         features.append(f"place {10 * seen // whole}")
@@ -146,6 +177,22 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
         seen += box.chars
         found.append(Block(box, text, features))
     return found
+
+
+def _outward(box: _Box | None) -> Iterator[_Box]:
+    while box is not None:
+        yield box
+        box = box.outer
+
+
+def _densest(boxes: Sequence[_Box]) -> _Box:
+    """The element whose own paragraphs say most, those a level further in counting half."""
+    for box in boxes:
+        size = box.chars - box.links
+        if size > _LEAST_PROSE and box.links < box.chars / 3:
+            for level, outer in enumerate(itertools.islice(_outward(box.outer), 2)):
+                outer.prose += size >> level
+    return max(boxes, key=lambda box: box.prose)
 
 
 def boxes_of(root: LexborNode) -> list[_Box]:
@@ -221,6 +268,12 @@ def _about(box: _Box, text: str) -> Iterator[str]:
         yield f"outer {level} links {shared}"
         yield f"outer {level} plain {_bin((outer.all_chars - outer.all_links) // 16)} {links}"
         outer = outer.outer
+    for level, inner in enumerate(itertools.islice(_outward(box), 4)):
+        if inner.outer is not None:
+            alike = inner.outer.inner[f"{inner.node.tag} {inner.label}"]
+            yield f"alike {level} {min(alike, 8)}"
+            if inner.node.tag not in ("p", "li"):
+                yield f"alike {level} {min(alike, 4)} {_bin(inner.all_chars // 16)} {links}"
     names: set[str] = set()
     each: _Box | None = box
     for _ in range(_NAMED_LEVELS):

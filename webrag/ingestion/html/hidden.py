@@ -7,7 +7,7 @@ back only until its scripts have run: losing what a page says is worse than keep
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -137,7 +137,7 @@ class _Page:
 
     def _is_telling(self, rule: Rule) -> bool:
         is_paint = self._is_complete and ("color" in rule.block or "background" in rule.block)
-        return is_paint or bool(SUSPECT.search(rule.block))
+        return is_paint or _is_suspect(rule.block)
 
     def _meant(self, rule: Rule) -> list[LexborNode]:
         if self._has_scripts and _PASSING.search(rule.selector):
@@ -310,6 +310,11 @@ class _Page:
         schemes = [attribute(node, "content") for node in self._tree.css("meta[name=color-scheme]")]
         schemes += [rule.block for rule in self._rules if "color-scheme" in rule.block]
         return None if any("dark" in scheme for scheme in schemes) else _WHITE
+
+
+@lru_cache(maxsize=20_000)  # selectors of one rule, and a site's pages, share their blocks
+def _is_suspect(block: str) -> bool:
+    return bool(SUSPECT.search(block))
 
 
 def _ink(declared: Declared) -> Color | None:

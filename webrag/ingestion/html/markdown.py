@@ -128,6 +128,7 @@ class PageFacts:
 
     title: str = ""
     description: str = ""
+    author: str = ""
     language: str = ""
     published_at: str = ""
     modified_at: str = ""
@@ -165,6 +166,7 @@ def _head(facts: PageFacts) -> Iterable[str]:
         yield f"<title>{html.escape(facts.title)}</title>"
     for attribute, name, value in (
         ("name", "description", facts.description),
+        ("name", "author", facts.author),
         ("property", "article:published_time", facts.published_at),
         ("property", "article:modified_time", facts.modified_at),
     ):

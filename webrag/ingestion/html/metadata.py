@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from html import unescape
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -18,7 +19,7 @@ from webrag.ingestion.characters import collapse, normalize_characters, strip_pr
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import attribute, inline_text
 from webrag.ingestion.models import Alternate
-from webrag.ingestion.versions import plain_version
+from webrag.ingestion.versions import MAX_NAME_CHARS, plain_version
 
 _MAX_CHARS: Final = 2_000
 _WORD: Final = r"[vV]?(\d[\w.+-]{0,40})"
@@ -164,6 +165,38 @@ def _find(html: str, url: str, *, original: bool) -> datetime | None:
 
 MAX_TITLE_CHARS = 300
 
+_MOST_AUTHORS = 10
+
+_MOST_AUTHOR_CHARS = 80
+
+_AUTHOR_METAS = (
+    *("author", "article:author", "dc.creator", "dcterms.creator", "parsely-author"),
+    *("sailthru.author", "citation_author", "byl", "og:author", "article:author_name"),
+)
+
+# Marks of a name in the page, the plainest first.
+_BYLINES = (
+    "[itemprop=author] [itemprop=name]",
+    "[itemprop=author]",
+    "a[rel~=author], .vcard .fn, .author .fn",
+    ".author-name, .author__name, .authorname, .entry-author, .post-author, .article-author",
+    "a[href*='/author/'], a[href*='/autor/'], a[href*='/authors/'], a[href*='/autoren/']",
+    ".byline, [class*=byline], .author, #author, [class*=author]",
+)
+
+_WRITTEN_BY = re.compile(
+    r">\s*(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|Autor(?:in)?|Autor/in)[:\s]\s*(?:<[^<>]*+>\s*)*+"
+    r"((?:[^\W\d_a-z][\w.'\u2019-]+[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)\s*[<|,]"
+)
+
+_BY = re.compile(
+    r"^(?:(?:posted|written|published|text|story|words|article|geschrieben|ein gastbeitrag) )?"
+    r"(?:by|von|par|por|door|di|av)\b[\s:]*|^(?:autor(?:in)?|author|text|redaktion)s?:\s*",
+    re.IGNORECASE,
+)
+
+_NO_AUTHOR = re.compile(r"https?:|www\.|@|\A(?:admin(?:istrator)?|author|autor|editor|by)\Z", re.I)
+
 MAX_DESCRIPTION_CHARS = 1_000
 
 _SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»«:~/]|::|//)\s++")  # noqa: RUF001
@@ -173,6 +206,8 @@ _SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title",
 _MOST_HEADINGS = 20
 
 _LEAST_CONTAINED = 15  # characters: a shorter heading may be part of any title
+
+_LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 
 _GENERIC_TITLE = re.compile(
     r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
@@ -197,6 +232,8 @@ class PageMetadata:
     Attributes:
         base_url: What relative addresses on the page are resolved against.
         url: Canonical URL: the page's own, or the one it names on the same site.
+        author: Who wrote it, several joined by commas.
+        site_name: What its site calls itself.
         languages: What the page declares about its language, best first.
         robots: Directives for every reader or this one, lower case.
         alternates: The page in other languages and forms.
@@ -207,6 +244,8 @@ class PageMetadata:
     url: str
     title: str | None = None
     description: str | None = None
+    author: str | None = None
+    site_name: str | None = None
     languages: tuple[str, ...] = ()
     published_at: datetime | None = None
     modified_at: datetime | None = None
@@ -227,10 +266,13 @@ def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> Page
     linked = list(_linked_data(tree))
     base = _base_url(tree, page_url)
     dates = read_dates(metas, linked, html, page_url)
+    names = _names(tree, metas, linked, page_url)
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
-        title=_title(tree, metas, _names(tree, metas, linked, page_url)),
+        title=_title(tree, metas, names),
+        author=_author(tree, metas, linked, names),
+        site_name=_clean(names.named, MAX_NAME_CHARS),
         description=_clean(
             metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
         ),
@@ -310,35 +352,51 @@ class _Names:
 
     headline: str | None
     site: frozenset[str]
+    named: str | None
 
 
 def _title(tree: LexborHTMLParser, metas: dict[str, str], names: _Names) -> str | None:
     """What the sources of the title agree on, without the name of the site."""
     tag = tree.css_first("head > title") or tree.css_first("title")
-    tagged = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
-    headings = [text for node in tree.css("h1, h2")[:_MOST_HEADINGS] if (text := _heading(node))]
-    first = next((text for node in tree.css("h1")[:1] if (text := _heading(node))), None)
-    named = _clean(metas.get("og:title") or metas.get("twitter:title"), MAX_TITLE_CHARS)
-    headline = _clean(names.headline, MAX_TITLE_CHARS)
-    if not tagged or _GENERIC_TITLE.match(tagged):
-        return named or first or headline or tagged
-    parts = [part for part in _SITE_SEPARATOR.split(tagged) if part.strip()]
-    own = [part for part in parts if _folded(part) not in names.site] or parts
-    spoken = [text for text in (*headings, named, headline) if text]
-    others = [text for text in spoken if _folded(text) not in names.site]
+    whole = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
+    heads = [text for node in tree.css("h1")[:_MOST_HEADINGS] if (text := _heading(node))]
+    named, headline = (
+        _without_site(text, names)
+        for text in (metas.get("og:title") or metas.get("twitter:title"), names.headline)
+    )
+    if not whole or _GENERIC_TITLE.match(whole):
+        return next((text for text in (named, *heads, headline) if text), whole)
+    tagged = _without_site(whole, names) or whole
+    parts = [part for part in _SITE_SEPARATOR.split(whole) if part.strip()]
+    below = [text for node in tree.css("h2")[:_MOST_HEADINGS] if (text := _heading(node))]
+    own = [text for text in heads if _folded(text) not in names.site]
+    others = [text for text in (*own, *below, named, headline) if text]
+    others = [text for text in others if _folded(text) not in names.site]
     agreed = (text for text in others if text in parts or tagged.startswith(text))
     held = (text for text in others[:1] if len(text) >= _LEAST_CONTAINED and text in tagged)
-    fallback = (text for text in [first] if text in parts and len(own) == len(parts))
-    found = next(itertools.chain(agreed, held, fallback), None)
-    if found is not None:
-        return found
-    return tagged if len(own) == len(parts) else tagged[tagged.find(own[0]) :][: _span(tagged, own)]
+    # The heading that readers see, where the title tag speaks to search engines of the same.
+    alike = [text for text in own if _is_like(text, f"{whole} {named}")]
+    seen = (text for text in alike if len(alike) == 1)
+    fallback = (text for text in heads[:1] if text in parts and tagged == whole)
+    return next(itertools.chain(agreed, held, seen, fallback), tagged)
 
 
-def _span(tagged: str, own: Sequence[str]) -> int:
-    """How much of a title its own parts take, with what stands between them."""
-    begin = tagged.find(own[0])
-    return tagged.rfind(own[-1]) + len(own[-1]) - begin
+def _without_site(text: str | None, names: _Names) -> str | None:
+    """A title from its first to its last part that is not the site's name."""
+    whole = _clean(text, MAX_TITLE_CHARS)
+    parts = _SITE_SEPARATOR.split(whole or "")
+    own = [part for part in parts if part.strip() and _folded(part) not in names.site]
+    if not whole or not own:
+        return whole
+    return whole[whole.find(own[0]) : whole.rfind(own[-1]) + len(own[-1])]
+
+
+def _is_like(heading: str, title: str) -> bool:
+    """Whether a longer heading says something of what a title says."""
+    said = set(_LONG_WORD.findall(title.casefold()))
+    return len(heading) >= _LEAST_CONTAINED and any(
+        word in said for word in _LONG_WORD.findall(heading.casefold())
+    )
 
 
 def _heading(node: LexborNode) -> str | None:
@@ -354,16 +412,61 @@ def _names(
 ) -> _Names:
     written = [metas.get(name, "") for name in _SITE_METAS]
     for item in linked:
-        publisher = item.get("publisher")
-        written += [str(item.get("name", ""))] if item.get("@type") == "WebSite" else []
-        written += [str(publisher.get("name", ""))] if isinstance(publisher, dict) else []
+        written += [str(item.get("name") or "")] if item.get("@type") == "WebSite" else []
+        written += _people(item.get("publisher"), linked)
+    named = next((name for name in written if name and not name.startswith(("@", "http"))), None)
     # What leads to the start page from the top of a page is the site's name, or its logo.
     homes = (node for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS])
     written += [node.text() for node in homes if _is_home(attribute(node, "href"), url)]
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headline = next((str(item["headline"]) for item in linked if item.get("headline")), None)
-    return _Names(headline, frozenset(map(_folded, written)) - {""})
+    return _Names(headline, frozenset(map(_folded, written)) - {""}, named)
+
+
+def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of one or several people or publishers of JSON-LD."""
+    if isinstance(said, list):
+        return [name for each in said[:_MOST_AUTHORS] for name in _people(each, ())]
+    if not isinstance(said, dict):
+        return [said] if isinstance(said, str) else []
+    name = said.get("name")
+    if name is None and "@id" in said:
+        others = (item.get("name") for item in linked if item.get("@id") == said["@id"])
+        name = next(filter(None, others), None)
+    return _people(name, ()) if isinstance(name, str | list) else []
+
+
+def _author(
+    tree: LexborHTMLParser,
+    metas: Mapping[str, str],
+    linked: Sequence[Mapping[str, Any]],
+    names: _Names,
+) -> str | None:
+    """Who wrote a page, by the first of its sources that names somebody else than the site."""
+    sources = [_people(item.get("author"), linked) for item in linked if item.get("author")]
+    sources += [[metas[name]] for name in _AUTHOR_METAS if name in metas]
+    sources += [_marked(tree, selector) for selector in _BYLINES]
+    sources.append([found[1] for found in _WRITTEN_BY.finditer(tree.html or "", 0)][:1])
+    cleaned = [
+        [_BY.sub("", _clean(unescape(text), MAX_TITLE_CHARS) or "") for text in source]
+        for source in sources
+    ]
+    found = [people for source in cleaned if (people := list(filter(_is_name, source)))]
+    others = (people for people in found if names.site.isdisjoint(map(_folded, people)))
+    people = next(itertools.chain(others, found), [])
+    return ", ".join(dict.fromkeys(people))[:MAX_NAME_CHARS] or None
+
+
+def _marked(tree: LexborHTMLParser, selector: str) -> list[str]:
+    """The names that the first element of some marks, and those like it beside, hold."""
+    marks = tree.css(selector)[:_MOST_AUTHORS]
+    beside = [mark for mark in marks if mark.parent == marks[0].parent]
+    return [attribute(mark, "content") or inline_text(mark) for mark in beside]
+
+
+def _is_name(text: str) -> bool:
+    return 1 < len(text) <= _MOST_AUTHOR_CHARS and not _NO_AUTHOR.search(text)
 
 
 def _is_home(href: str, url: str) -> bool:

@@ -18,22 +18,16 @@ _MACHINERY = [
 # Written out again, what these hold would be read as markup.
 _UNREAD = "xmp, plaintext, listing"
 
+# Menus by what they are; those that only their names tell, `content` finds.
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
     " [role=contentinfo], [role=complementary], [role=menu], [role=menubar], [role=toolbar],"
-    " [role=dialog], [role=alertdialog], .sphinxsidebar, .related, .navheader, .navfooter,"
-    " .navbar, .sidebar, .menu, .breadcrumb, .breadcrumbs, .skip-link, .skip-to-content,"
-    " .cookie-banner, .cookie-consent, .cookie-notice, #cookie-banner, #onetrust-consent-sdk,"
-    " .mw-editsection, .noprint, .navbox, .vector-toc, .toc-sidebar, .table-of-contents,"
-    " .pagination, .prev-next-area, .edit-this-page, .theme-edit-this-page, .share-buttons,"
-    " .social-share, .md-announce, .announcement, .theme-doc-breadcrumbs, .theme-doc-toc-mobile,"
-    " .skip-nav, .md-source-file, .newsletter-signup, .cookie-bar, #cookie-bar, #cookie-notice,"
-    " #cookieConsent, #cookie-law-info-bar, #CybotCookiebotDialog, #usercentrics-root, .cc-window,"
-    " .qc-cmp2-container, .osano-cm-window, .fc-consent-root, .cky-consent-container, .gdpr-banner,"
-    " [aria-label=breadcrumb], [aria-label=breadcrumbs], #markdown-toc, .rst-versions,"
-    " #titlearea, #main-nav, #nav-path, .navpath, #MSearchSelectWindow, #MSearchResultsWindow,"
-    " address.footer, div.header > div.summary, .td-page-meta__lastmod, .td-page-meta,"
-    " .feedback--title, .feedback--question, .feedback--response, .side-bar, .source-toolbox,"
+    " [role=dialog], [role=alertdialog], [aria-label=breadcrumb], [aria-label=breadcrumbs],"
+    " .sphinxsidebar, .navheader, .navfooter, .skip-link, .mw-editsection, .navbox, .vector-toc,"
+    " .toc-sidebar, .prev-next-area, .theme-edit-this-page, .md-announce, .theme-doc-breadcrumbs,"
+    " .theme-doc-toc-mobile, .md-source-file, #markdown-toc, .rst-versions, #titlearea, #main-nav,"
+    " #nav-path, .navpath, #MSearchSelectWindow, #MSearchResultsWindow, address.footer,"
+    " div.header > div.summary, .td-page-meta, .source-toolbox,"
     " [class*=language-] > span.lang, .nav-container"
 )
 

@@ -102,11 +102,12 @@ def source_entry(block: EvidenceBlock) -> str:
 
 
 def _dates(page: RetrievedChunk) -> str:
+    author = f"by {one_line(page.author, max_chars=_TITLE_CHARS)}, " if page.author else ""
     published = f"published {page.published_at:%Y-%m-%d}, " if page.published_at else ""
     version = f"version {one_line(page.version)}, " if page.version else ""
     moment = f"as of {shown_moment(page.as_of)}, " if page.as_of else ""
     how = " with your login" if page.with_login else ""
-    return f"{moment}{version}{published}fetched {page.fetched_at:%Y-%m-%d}{how}"
+    return f"{moment}{version}{author}{published}fetched {page.fetched_at:%Y-%m-%d}{how}"
 
 
 def _heading_lines(headings: Iterable[str | None]) -> list[str]:

@@ -132,3 +132,63 @@ SITES = {
 @pytest.mark.parametrize(("head", "body"), SITES.values(), ids=SITES)
 def test_title_is_that_of_the_page_and_not_of_its_site(head: str, body: str) -> None:
     assert read(head, body).title == "Bread rises"
+
+
+LINKED = '<script type="application/ld+json">{}</script>'
+AUTHORS = {
+    "meta tag": ('<meta name="author" content="By Ada Wick">', "", "Ada Wick"),
+    "linked data": (LINKED.format('{"author": {"name": "Ada Wick"}}'), "", "Ada Wick"),
+    "several": (
+        LINKED.format('{"author": [{"name": "Ada Wick"}, "Bo Flint"]}'),
+        "",
+        "Ada Wick, Bo Flint",
+    ),
+    "reference": (
+        LINKED.format(
+            '{"@graph": [{"author": {"@id": "#a"}}, {"@id": "#a", "@type": "Person",'
+            ' "name": "Ada Wick"}]}'
+        ),
+        "",
+        "Ada Wick",
+    ),
+    "microdata": ("", "<p itemprop=author><b itemprop=name>Ada Wick</b>, editor</p>", "Ada Wick"),
+    "link": ("", "<p>In print, by <a rel=author href=/ada>Ada Wick</a></p>", "Ada Wick"),
+    "byline": ("", "<p class=byline>Von Ada Wick</p>", "Ada Wick"),
+    "line without a mark": ("", "<p>Text: Ada Wick</p>", "Ada Wick"),
+    "somebody before the site": (
+        f'{SITE}<meta name="author" content="The Mill Post">',
+        "<p class=author>Ada Wick</p>",
+        "Ada Wick",
+    ),
+    "site alone": (f'{SITE}<meta name="author" content="The Mill Post">', "", "The Mill Post"),
+    "address": ('<meta name="author" content="https://a.test/ada">', "", None),
+    "account of the machine": ('<meta name="author" content="admin">', "", None),
+    "no author": ("", "<p>The author is dead, says Ada Wick.</p>", None),
+}
+
+
+@pytest.mark.parametrize("kind", AUTHORS)
+def test_author_is_named_by_the_first_source_that_names_a_person(kind: str) -> None:
+    head, body, author = AUTHORS[kind]
+    assert read(head, body).author == author
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (SITE, "The Mill Post"),
+        (LINKED.format('{"publisher": {"name": "The Mill Post"}}'), "The Mill Post"),
+        (LINKED.format('{"@type": "WebSite", "name": "The Mill Post"}'), "The Mill Post"),
+        ('<meta name="twitter:site" content="@millpost">', None),
+        ("", None),
+    ],
+)
+def test_site_is_named_as_it_names_itself(head: str, name: str | None) -> None:
+    assert read(head).site_name == name
+
+
+def test_heading_that_readers_see_is_the_title_where_the_title_tag_is_for_search_engines() -> None:
+    head = "<title>Ovens 2024: bake bread | Mill</title>"
+    assert read(head, "<h1>How we bake better bread at home</h1>").title == (
+        "How we bake better bread at home"
+    )
