@@ -44,7 +44,8 @@ EPOCHS = 12
 BATCH = 256
 RATE = 0.1
 SHRINKAGE = 1e-5
-LEAST_PAGES = 12
+LEAST_PAGES = 10
+LEAST_WEIGHT = 0.03
 # Of documentation, where no other gold says what is beside the content.
 MENUS = (
     ".menu, .navbar, .sidebar, .related, .breadcrumb, .breadcrumbs, .table-of-contents,"
@@ -63,6 +64,7 @@ class Labelled:
     """A block with what it is, and how much it counts."""
 
     kind: str
+    page: str
     fold: int
     features: list[str]
     words: int
@@ -102,7 +104,13 @@ def labelled(
         words = len(block.text.split())
         share = min(1.0, 100 / len(blocks)) if kind == "documentation" else 1.0
         yield Labelled(
-            kind, fold, block.features, words, known, weight * share * min(words, 100) ** 0.5
+            kind,
+            hash(data),
+            fold,
+            block.features,
+            words,
+            known,
+            weight * share * min(words, 100) ** 0.5,
         )
 
 
@@ -192,7 +200,8 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
     found = list(examples(asked))
-    counts = Counter(name for each in found for name in set(each.features))
+    pages = {(name, each.page) for each in found for name in each.features}
+    counts = Counter(name for name, _ in pages)
     names = sorted(name for name, count in counts.items() if count >= LEAST_PAGES)
     numbers = {name: at for at, name in enumerate(names, 1)}
     width = max(len(each.features) for each in found)
@@ -224,7 +233,7 @@ def main() -> None:
     if asked.write:
         weights = fitted(indices, truth, weight, size)
         made = {name: round(float(weights[at]), 2) for name, at in numbers.items()}
-        kept_weights = {name: value for name, value in made.items() if value}
+        kept_weights = {name: value for name, value in made.items() if abs(value) >= LEAST_WEIGHT}
         asked.write.write_text(
             json.dumps({"weights": kept_weights}, separators=(",", ":")) + "\n", "utf-8"
         )

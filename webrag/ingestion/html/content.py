@@ -34,12 +34,19 @@ _KEPT: Final = frozenset({"pre", "dt", "dd", "dl", "math"})
 # What decides with the others of its kind.
 _HOLDERS: Final = {"li": ("ul", "ol"), "td": ("table",), "th": ("table",)}
 _KEPT_NAMES: Final = frozenset(
-    f"name {name}" for name in ("footnote", "footnotes", "citation", "admonition", "callout")
+    f"name {name}"
+    for name in (
+        *("footnote", "footnotes", "citation", "admonition", "callout"),
+        *("columnheader", "rowheader", "gridcell", "rowgroup"),
+    )
 )
 _NAMING: Final = ("class", "id", "role", "itemprop")
 _NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_PROSE: Final = 40
+# What a menu's entries, and headings above teasers, are not longer than.
+_MOST_WORDS: Final = 9
+_MOST_PHRASE: Final = 3
 _SENTENCE: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f\u2026][\"'\u201d\u2019\xbb)\]]*\s*\Z")
 
 
@@ -47,15 +54,15 @@ class _Box:
     """An element that begins a block, with the text right in it and that of all it holds."""
 
     __slots__ = (
-        "all_chars", "all_links", "chars", "inner", "label", "links", "names", "node", "outer",
-        "parts", "prose", "tags",
+        "all_chars", "all_links", "chars", "inner", "label", "level", "links", "names", "node",
+        "outer", "parts", "prose", "tags",
     )  # fmt: skip
 
     def __init__(self, node: LexborNode, outer: "_Box | None") -> None:
         self.node = node
         self.outer = outer
         self.parts: list[str] = []
-        self.chars = self.links = self.all_chars = self.all_links = self.prose = 0
+        self.chars = self.links = self.all_chars = self.all_links = self.prose = self.level = 0
         tag = node.tag or ""
         above = outer.tags if outer else frozenset()
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
@@ -140,43 +147,49 @@ def _weights() -> Mapping[str, float]:
 def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
     """The boxes with text of their own, in the page's order, with their features."""
     own = [box for box in boxes if box.chars]
-    whole = boxes[0].all_chars or 1
     texts = [" ".join("".join(box.parts).split()) for box in own]
     shapes = [["none"], *map(_shape, own, texts), ["none"]]
-    title = next((at for at, box in enumerate(own) if box.node.tag == "h1"), None)
-    seen = plain = 0
-    found = []
-    best = _densest(boxes)
-    near = {id(box): up for up, box in enumerate(_outward(best))}
-    all_plain = whole - boxes[0].all_links or 1
-    first = next((at for at, box in enumerate(own) if best in _outward(box)), 0)
-    last = next((at for at in range(len(own) - 1, 0, -1) if best in _outward(own[at])), 0)
+    features = [["bias", *_about(box, text)] for box, text in zip(own, texts, strict=True)]
     under: list[str] = []
-    for at, (box, text) in enumerate(zip(own, texts, strict=True)):
-        features = ["bias", *_about(box, text)]
-        up = next((near[id(each)] for each in _outward(box) if id(each) in near), 12)
-        side = "before" if at < first else "after" if at > last else "in"
-        features.append(f"near {side} {min(up, 6)}")
-        features.append(f"near {side} {min(up, 3)} {_linked(box.links, box.chars)}")
-        features.append(f"far {side} {_bin(first - at if at < first else at - last)}")
-        features.append(f"plain place {10 * plain // all_plain}")
-        plain += box.chars - box.links
+    for at, (box, text, each) in enumerate(zip(own, texts, features, strict=True)):
         words = _WORDS.findall(text.lower()[:100])
-        if len(words) < 10:
-            features += {f"word {word}" for word in words}
-            features += [f"all {' '.join(words)}"] * (len(words) < 4)
-        features += {f"under {word}" for word in under}
+        is_short = len(words) <= _MOST_WORDS
+        if is_short:
+            each += {f"word {word}" for word in words}
+            each += [f"all {' '.join(words)}"] * (len(words) <= _MOST_PHRASE)
+        each += {f"under {word}" for word in under}
         if box.node.tag in _HEADINGS:
-            under = words if len(words) < 10 else []
-        features += [f"before {name}" for name in shapes[at]]
-        features += [f"after {name}" for name in shapes[at + 2]]
-        features.append(f"place {10 * seen // whole}")
+            under = words if is_short else []
+        each += [f"before {name}" for name in shapes[at]]
+        each += [f"after {name}" for name in shapes[at + 2]]
+    _add_places(boxes, own, features)
+    return list(map(Block, own, texts, features))
+
+
+def _add_places(boxes: Sequence[_Box], own: Sequence[_Box], features: Sequence[list[str]]) -> None:
+    """Add where blocks stand: in the page, below its title, and by the element with most prose."""
+    whole, linked = boxes[0].all_chars or 1, boxes[0].all_links
+    title = next((at for at, box in enumerate(own) if box.node.tag == "h1"), None)
+    around = {id(box): level for level, box in enumerate(_outward(_densest(boxes)))}
+    for box in boxes:
+        box.level = around.get(id(box), box.outer.level if box.outer else 0)
+    within = [at for at, box in enumerate(own) if box.level == 0] or [0]
+    seen = plain = 0
+    for at, (box, each) in enumerate(zip(own, features, strict=True)):
+        side = "before" if at < within[0] else "after" if at > within[-1] else "in"
+        beyond = within[0] - at if side == "before" else at - within[-1]
         far = "none" if title is None else _bin(at - title) if at >= title else "above"
-        features.append(f"title {far}")
-        features.append(f"page {_bin(whole // 200)}")
+        each += (
+            f"near {side} {min(box.level, 6)}",
+            f"near {side} {min(box.level, 3)} {_linked(box.links, box.chars)}",
+            f"far {side} {_bin(beyond)}",
+            f"plain place {10 * plain // (whole - linked or 1)}",
+            f"place {10 * seen // whole}",
+            f"title {far}",
+            f"page {_bin(whole // 200)}",
+        )
+        plain += box.chars - box.links
         seen += box.chars
-        found.append(Block(box, text, features))
-    return found
 
 
 def _outward(box: _Box | None) -> Iterator[_Box]:

@@ -27,8 +27,10 @@ _CHROME = (
     " .toc-sidebar, .prev-next-area, .theme-edit-this-page, .md-announce, .theme-doc-breadcrumbs,"
     " .theme-doc-toc-mobile, .md-source-file, #markdown-toc, .rst-versions, #titlearea, #main-nav,"
     " #nav-path, .navpath, #MSearchSelectWindow, #MSearchResultsWindow, address.footer,"
-    " div.header > div.summary, .td-page-meta, .source-toolbox,"
-    " [class*=language-] > span.lang, .nav-container"
+    " div.header > div.summary, .td-page-meta, .td-page-meta__lastmod, .source-toolbox,"
+    " .feedback--title, .feedback--question, .feedback--response,"
+    " [class*=language-] > span.lang, .nav-container, #onetrust-consent-sdk,"
+    " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root"
 )
 
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.

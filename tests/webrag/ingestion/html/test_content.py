@@ -73,3 +73,22 @@ def test_markdown_is_stored_whole(convert: Convert) -> None:
         f"# Towns\n\n{'A word. ' * 40}\n\n## Related\n\n{links}", kind="markdown"
     ).markdown
     assert all(f"Town number {n}\n" in f"{text}\n" for n in range(40))
+
+
+def test_headings_that_only_link_are_teasers(convert: Convert) -> None:
+    cards = "".join(
+        f"<div class=teaser><h3><a href='/{n}'>Ten things to know about town {n}</a></h3></div>"
+        for n in range(6)
+    )
+    body = f"<h1>Bridge opens</h1><div class=text><h2>Why</h2>{ARTICLE}</div><div class=more-stories>{cards}</div>"
+    text = convert(f"<title>Bridge opens</title><body>{body}<p>{SENTENCES[0]}</p>").markdown
+    assert "Ten things" not in text
+    assert "## Why" in text
+
+
+@pytest.mark.parametrize("name", ["menu", "related", "sidebar", "announcement", "noprint"])
+def test_paragraphs_in_a_box_of_a_common_name_stay(convert: Convert, name: str) -> None:
+    notes = f"<div class={name}><h2>Lentils</h2><p>{SENTENCES[3]}</p></div>"
+    head = "<title>Bridge opens</title><body><main><h1>Bridge opens</h1>"
+    assert SENTENCES[3] in convert(f"{head}<p>{SENTENCES[0]}</p>{notes}</main>").markdown
+    assert SENTENCES[3] in convert(f"{head}{ARTICLE.replace(SENTENCES[3], '')}{notes}").markdown
