@@ -17,7 +17,7 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.html.tree import attribute, inline_text
+from webrag.ingestion.html.tree import ancestors, attribute, inline_text
 from webrag.ingestion.models import Alternate
 from webrag.ingestion.versions import MAX_NAME_CHARS, plain_version
 
@@ -195,7 +195,12 @@ _BY = re.compile(
     re.IGNORECASE,
 )
 
-_NO_AUTHOR = re.compile(r"https?:|www\.|@|\A(?:admin(?:istrator)?|author|autor|editor|by)\Z", re.I)
+_BY_OTHERS = re.compile(r"comment|respond|reply|widget|sidebar|related|teaser", re.IGNORECASE)
+
+_NO_AUTHOR = re.compile(
+    r"https?:|www\.|@|[*(?]|\d\d|\A(?:name|autore?n|authors|admin(?:istrator)?|author|autor|editor|by)\Z",
+    re.I,
+)
 
 MAX_DESCRIPTION_CHARS = 1_000
 
@@ -460,9 +465,19 @@ def _author(
 
 def _marked(tree: LexborHTMLParser, selector: str) -> list[str]:
     """The names that the first element of some marks, and those like it beside, hold."""
-    marks = tree.css(selector)[:_MOST_AUTHORS]
+    marks = [mark for mark in tree.css(selector)[:_MOST_AUTHORS] if not _is_by_others(mark)]
     beside = [mark for mark in marks if mark.parent == marks[0].parent]
     return [attribute(mark, "content") or inline_text(mark) for mark in beside]
+
+
+def _is_by_others(mark: LexborNode) -> bool:
+    """Whether an element stands in comments, a form or a box of other pages."""
+    return any(
+        above.tag in ("form", "aside", "footer")
+        or _BY_OTHERS.search(f"{attribute(above, 'class')} {attribute(above, 'id')}")
+        for above in (mark, *ancestors(mark))
+        if above.tag not in ("html", "body")
+    )
 
 
 def _is_name(text: str) -> bool:

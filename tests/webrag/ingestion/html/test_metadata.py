@@ -163,6 +163,8 @@ AUTHORS = {
     "site alone": (f'{SITE}<meta name="author" content="The Mill Post">', "", "The Mill Post"),
     "address": ('<meta name="author" content="https://a.test/ada">', "", None),
     "account of the machine": ('<meta name="author" content="admin">', "", None),
+    "author of a comment": ("", "<div class=comment><p class=author>Ada Wick</p></div>", None),
+    "field of a form": ("", "<p class=comment-form-author>Name *</p>", None),
     "no author": ("", "<p>The author is dead, says Ada Wick.</p>", None),
 }
 
