@@ -64,7 +64,7 @@ class Labelled:
     """A block with what it is, and how much it counts."""
 
     kind: str
-    page: str
+    page: int
     fold: int
     features: list[str]
     words: int

@@ -24,7 +24,7 @@ _AROUND: Final = frozenset(
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
-# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .995 of its words.
+# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .998 of its words.
 _THRESHOLD: Final = -1.0
 _LEAST_BLOCKS: Final = 6
 _MOST_SHARE: Final = 0.9
