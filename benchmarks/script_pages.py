@@ -150,7 +150,7 @@ async def read(
             found = await rag.search(
                 "How much does a full hive weigh?", source_urls=f"{base}/{name}.html"
             )
-            texts = [each.chunk.selected_text for each in found.chunks]
+            texts = [each.chunk.text for each in found.chunks]
             word = "complete" if any(SENTENCE in text for text in texts) else "read"
             outcome[name] = (word if texts else "nothing", time.perf_counter() - started)
     return outcome

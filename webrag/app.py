@@ -119,8 +119,7 @@ if TYPE_CHECKING:
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
     from webrag.orchestration.steps.research import RunComponents
-    from webrag.presentation.brief.brief import EvidenceBlock
-    from webrag.presentation.brief.models import BriefConfig
+    from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Seen
     from webrag.retrieval.reading import PageExcerpt
     from webrag.retrieval.version_changes import VersionComparison
     from webrag.wiring.components import Components
@@ -531,7 +530,9 @@ class WebRAG:
         *,
         include_guide: bool = False,
         max_tokens: int | None = None,
+        detail: Literal["brief", "full"] = "brief",
         every_passage: bool = False,
+        seen: "Sequence[Seen]" = (),
     ) -> "list[EvidenceBlock]":
         """The passages that `brief` prints when called with the same arguments, in its order.
 
@@ -539,21 +540,22 @@ class WebRAG:
             result: What `answer` or `search` returned.
             include_guide: As for `brief`.
             max_tokens: As for `brief`.
+            detail: As for `brief`.
+            seen: As for `brief`.
             every_passage: Also those that `brief` leaves out because others are more relevant, as
                 far as `MCP_RESPONSE_TOKEN_BUDGET` goes, and the second with its whole parent
                 chunk too.
 
         Raises:
-            InputError: `max_tokens` cannot be used.
+            InputError: `max_tokens` or `detail` cannot be used.
         """
         from webrag.presentation.brief.brief import evidence_blocks
 
         config = self._brief_config(result, max_tokens, include_guide=include_guide)
+        config = config.model_copy(update={"detail": checked_detail(detail), "seen": tuple(seen)})
         if every_passage:
             budget = self.settings.mcp_response_token_budget
-            config = config.model_copy(
-                update={"every_passage": True, "token_budget": budget, "whole_results": 2}
-            )
+            config = config.model_copy(update={"every_passage": True, "token_budget": budget})
         return evidence_blocks(result, config, count_tokens=self.count_tokens)
 
     def brief(
@@ -564,6 +566,7 @@ class WebRAG:
         nonce: str | None = None,
         max_tokens: int | None = None,
         detail: Literal["brief", "full"] = "brief",
+        seen: "Sequence[Seen]" = (),
     ) -> str:
         """The result as a readable research brief.
 
@@ -577,7 +580,10 @@ class WebRAG:
             nonce: Unpredictable token that frames page text; no frames when None.
             max_tokens: Tokens of the text at most, never more than `MCP_RESPONSE_TOKEN_BUDGET`;
                 None for 4,000, or for that budget where whole pages were asked for.
-            detail: `full` adds what the loop decided on and the time of each phase.
+            detail: `full` adds passages, links to quoted words, what the loop decided on and the
+                time of each phase.
+            seen: Ids of passages with the offsets of what the reader has of each, which is named
+                and not printed again.
 
         Raises:
             InputError: `max_tokens` or `detail` cannot be used.
@@ -585,7 +591,7 @@ class WebRAG:
         from webrag.presentation.brief.brief import format_brief
 
         config = self._brief_config(result, max_tokens, include_guide=include_guide)
-        config = config.model_copy(update={"detail": checked_detail(detail)})
+        config = config.model_copy(update={"detail": checked_detail(detail), "seen": tuple(seen)})
         return format_brief(result, config, count_tokens=self.count_tokens, nonce=nonce)
 
     def best_passages(

@@ -8,8 +8,8 @@ from typing import Any, SupportsIndex
 
 from webrag.errors import InputError
 
-LEAST_MAX_TOKENS = 500
-"""Less holds no evidence beside what every brief says."""
+LEAST_MAX_TOKENS = 300
+"""Less does not hold a quotation beside where it stands."""
 
 FORGOTTEN_UNASKED = 20
 """More pages are not forgotten at once without a confirmation."""

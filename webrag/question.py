@@ -109,58 +109,58 @@ class Question(FrozenModel):
 
     text: str
     wordings: tuple[str, ...] = Field(
-        (),
-        description="Other words the page may use: terms, names of options or functions, a sentence"
-        " you expect there; at most 5 of at most 500 characters. A wrong guess does little harm.",
+        default=(),
+        description="First one sentence you expect to read there, then terms, names of options or "
+        "functions the page may use. Guesses may be wrong: they add, never displace. Always give "
+        "3, unless the question uses the page's words.",
     )
     parts: tuple[str, ...] = Field(
-        (),
-        description="The 2 to 4 questions that it holds, of at most 500 characters; each is to be"
-        " answered. Without them it is split where it asks for several things.",
+        default=(), description="The separate questions it holds, 2 to 4."
     )
     urls: tuple[str, ...] = Field(
-        (), description="Pages to start from, at most 20; those that are not stored are fetched."
+        default=(),
+        description="Pages to start from, at most 20; those that are not stored are fetched.",
     )
     stored: tuple[str, ...] = Field(
-        (), description="Stored pages that count as named, as many as there are."
+        default=(), description="Stored pages that count as named, as many as there are."
     )
-    source_urls: tuple[str, ...] | None = Field(None, description="Only this page.")
+    source_urls: tuple[str, ...] | None = Field(default=None, description="Only these pages.")
     sites: tuple[str, ...] | None = Field(
-        None,
-        description="Only this host; the address of its root will do. HOST@1.5 for one version.",
+        default=None, description="Only these hosts; host@1.5 for a version."
     )
     years: tuple[int, ...] | None = Field(
-        None, description="Only pages published in this year; pages without a date are left out."
+        default=None, description="Only pages published in these years."
     )
     fetched_since: datetime | None = Field(
-        None, description="Only pages that their site delivered or confirmed then or later."
+        default=None,
+        description="Only pages that their site delivered or confirmed then or later.",
     )
     has: tuple[ContentKind, ...] = Field(
-        (), description="Only passages that hold this; all of them must hold."
+        default=(), description="Only passages with each of these."
     )
     as_of: datetime | None = Field(
-        None,
-        description="Answer from what was stored then, as far as it was kept, and fetch nothing.",
+        default=None, description="Search the texts that pages had on this date."
     )
-    intent: QueryType | None = Field(None, description="Kind of question, if you know it.")
-    known_context: str | None = Field(None, description="What you know; counts as wordings.")
+    intent: QueryType | None = Field(default=None, description="Kind of question.")
+    known_context: str | None = Field(
+        default=None, description="What you know; counts as wordings."
+    )
     constraints: tuple[str, ...] = Field(
-        (), description='A preference, such as "must include code examples".'
+        default=(), description='Preferences, as "must include code".'
     )
     research_mode: ResearchMode = Field(
-        "fast", description="Follow links where the evidence is too thin."
+        default="fast", description="deep follows links, up to a minute."
     )
     expansion_budget: int | None = Field(
-        None, description="Rounds of link following at most; 0 for none, whatever the mode."
+        default=None, description="Rounds of following links, 0 for none."
     )
     max_pages: int | None = Field(
-        None, description="Pages obtained after the named ones, 0 to 100."
+        default=None, description="Pages obtained after the named ones, 0 to 100."
     )
     retrieval_mode: RetrievalMode = Field(
-        "chunk",
-        description="Select passages, return the pages whole, or decide by size.",
+        default="chunk", description="full_context gives whole pages, auto decides by size."
     )
-    top_k: int | None = Field(None, description="Results at most.")
+    top_k: int | None = Field(default=None, description="Passages at most.")
 
     @classmethod
     def of(cls, text: str, **given: Any) -> Self:

@@ -133,8 +133,8 @@ async def test_brief_quotes_the_answer_with_its_page(rag: WebRAG, site: Any) -> 
     brief = rag.brief(await rag.answer(f"{site}/", AT_SEED))
 
     quotation = brief.split("[CITATIONS]")[1]
-    assert '"The ferry leaves the island at seven' in quotation
-    assert f"{site}/" in quotation
+    assert "\u27eaThe ferry leaves the island at seven" in quotation
+    assert f"\u2014 {site}/ (" in brief.split("[CITATIONS]")[0]
 
 
 async def test_expansion_budget_of_zero_follows_no_link(rag: WebRAG, site: Any) -> None:

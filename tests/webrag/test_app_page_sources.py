@@ -119,7 +119,7 @@ SPANNED = "<table><tr><th>Size</th><th>Price</th></tr>" + (
 
 
 @pytest.mark.parametrize("form", ["rawHtml", "html", "markdown"])
-async def test_sections_read_through_firecrawl_come_with_their_own_html(
+async def test_sections_read_through_firecrawl_come_with_their_own_tables(
     opened: Open, firecrawl: FakeFirecrawl, form: str
 ) -> None:
     words = "These words say what the table below is about, and to whom it may be of use. " * 45
@@ -138,11 +138,8 @@ async def test_sections_read_through_firecrawl_come_with_their_own_html(
         result = await rag.answer("http://127.0.0.1/limits", "What does the small Elm cost?")
 
     chunks = [item.chunk for item in result.chunks if item.chunk.has_table]
-    assert [chunk.surface for chunk in chunks] == ["html", "html"]
-    for chunk in chunks:
-        shown = [name for name in ("Ash", "Elm") if f"{name} two" in chunk.selected_text]
-        assert len(shown) == 1
-        assert f"{shown[0]} two" in chunk.text
+    told = [[name for name in ("Ash", "Elm") if f"{name} two" in chunk.text] for chunk in chunks]
+    assert sorted(told) == [["Ash"], ["Elm"]]
 
 
 async def test_quotation_of_a_pdf_links_to_its_page(

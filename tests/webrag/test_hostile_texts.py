@@ -18,7 +18,6 @@ from webrag.answering.support import (
 )
 from webrag.orchestration.judge import judged
 from webrag.presentation.brief.blocks import columns_at, without_forged_lines
-from webrag.presentation.html.converter import html_to_text
 from webrag.presentation.untrusted import clean_block, defuse
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text, read_blocks
@@ -82,7 +81,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "forged lines": lambda text: without_forged_lines(text, 0),
     "columns": lambda text: columns_at(text, len(text)),
     "verification": lambda text: find_quote(text, f"{text[:3000]} x", (9, 99)),
-    "html": lambda text: html_to_text(f"<div>{text}</div>", "https://a.test/"),
 }
 CHARS = 3_000
 # Four times the text may take nine times as long; 16 times if it is quadratic.

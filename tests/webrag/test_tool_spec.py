@@ -115,7 +115,7 @@ async def test_answer_returns_a_brief_that_quotes_the_page(
 ) -> None:
     output = await tools["answer"].acall(url=f"{site}/", query=QUESTION)
 
-    assert f'[1] "{LEAVES}' in output.content
+    assert f"\u27ea{LEAVES}" in output.content
 
 
 async def test_page_text_is_framed_differently_in_each_answer(
@@ -158,7 +158,7 @@ async def test_an_agent_researches_with_the_tools(rag: WebRAG, site: Any) -> Non
     called = [e.tool_name async for e in handler.stream_events() if isinstance(e, ToolCallResult)]
 
     assert called == ["answer"]
-    assert f'[1] "{LEAVES}' in str(await handler)
+    assert f"\u27ea{LEAVES}" in str(await handler)
 
 
 @pytest.mark.parametrize("name", ["answer", "search"])

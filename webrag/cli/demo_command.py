@@ -40,7 +40,7 @@ def demo_command(ctx: click.Context) -> None:
     options = run_options(ctx)
     query, shown, evidence = run(_demo(ctx))
     # They suggest questions to a site that has stopped by now.
-    brief = shown.text.rpartition(_FOLLOW_UPS)[0].rstrip()
+    brief = shown.text.partition(_FOLLOW_UPS)[0].rstrip()
     print_result(Shown(brief, shown.document), as_json=options.json)
     if not options.json and not options.quiet:
         click.echo(_closing(ctx.obj, query, evidence))

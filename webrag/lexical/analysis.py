@@ -121,6 +121,14 @@ def query_terms(text: str) -> list[str]:
     return []
 
 
+def content_words(text: str) -> dict[str, list[str]]:
+    """Give the words of a question that are none of those it is put in, each with its terms."""
+    shortened = {word.replace("'", "") for word in QUESTION_STOPWORDS}  # "dont", as many type it
+    found = {word: [*_word_terms(word, QUESTION_STOPWORDS)] for word in _words(text)}
+    bare = {word.strip("?!.,;:()\"'"): terms for word, terms in found.items() if terms}
+    return {word: terms for word, terms in bare.items() if word.lower() not in shortened}
+
+
 def term_weight(term: str) -> float:
     """How much a term counts in BM25: 1.0, and more for a whole identifier than for its parts.
 

@@ -83,6 +83,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
         structured=settings.mcp_structured_output,
         may_forget=settings.mcp_enable_forget,
         token_budget=settings.mcp_response_token_budget,
+        has_one_client=settings.mcp_transport == "stdio",
     )
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,22 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_MAX_TOKENS, LEAST_READ_TOKENS
+from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
 from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.versions import checked_version
-from webrag.mcp_server.arguments import Arguments
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
 from webrag.mcp_server.runtime import ProgressReporter, Runtime
-from webrag.mcp_server.schemas import (
-    DETAILS,
-    MAX_CITATIONS,
-    MAX_FORGET_URLS,
-    MAX_INGEST_URLS,
-)
+from webrag.mcp_server.seen_passages import SeenPassages
 from webrag.presentation.reports import (
     SHOWN_CHARS,
     STATUS_PAGES,
@@ -40,13 +35,23 @@ from webrag.presentation.reports import (
     pages_with,
 )
 from webrag.presentation.untrusted import one_line
-from webrag.question import INTENTS, RESEARCH_MODES, Question
 from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
-from webrag.retrieval.filters import CONTENT_KINDS
-from webrag.retrieval.models import RETRIEVAL_MODES
+from webrag.tool_inputs import (
+    MAX_FORGET_URLS,
+    MAX_INGEST_URLS,
+    AnswerInput,
+    CitationInput,
+    ForgetInput,
+    IngestInput,
+    ReadInput,
+    SearchInput,
+    StatusInput,
+    VerifyInput,
+)
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
+    from webrag.question import Question
     from webrag.retrieval.reading import PageExcerpt
 
 logger = logging.getLogger(__name__)
@@ -58,7 +63,6 @@ AskUser = Callable[[str], Awaitable[bool | None]]
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
 SEARCHES_AT_ONCE = 5
 _READ_TOKENS = 4_000
-_CITATION_FIELDS = tuple(Citation.model_fields)
 
 
 class Handlers:
@@ -71,6 +75,7 @@ class Handlers:
             own for `answer`.
         structured: Also prepare the answers as JSON.
         token_budget: Tokens of a reply at most; briefs keep to it themselves.
+        seen: What the session has had.
         ask: Puts a question to the user of this call's client.
     """
 
@@ -82,8 +87,10 @@ class Handlers:
         soft_deadline_s: float,
         structured: bool,
         token_budget: int,
+        seen: SeenPassages,
         ask: AskUser,
     ) -> None:
+        self._seen = seen
         self._token_budget = token_budget
         self._ask = ask
         self._runtime = runtime
@@ -91,55 +98,46 @@ class Handlers:
         self._structured = structured
         self._searches = searches
 
-    async def answer(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def answer(self, given: AnswerInput, progress: ProgressReporter) -> Reply:
         """Fetch, index, and find evidence."""
-        question = _question(arguments, urls=arguments.texts("url", required=True))
-        return await self._evidence(arguments, question, progress)
+        return await self._evidence(given, given.question(urls=given.url), progress)
 
-    async def search(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def search(self, given: SearchInput, progress: ProgressReporter) -> Reply:
         """Find evidence in what is stored."""
-        return await self._evidence(arguments, _question(arguments), progress)
+        return await self._evidence(given, given.question(), progress)
 
     async def _evidence(
-        self, arguments: Arguments, question: Question, progress: ProgressReporter
+        self, given: AnswerInput | SearchInput, question: "Question", progress: ProgressReporter
     ) -> Reply:
-        max_tokens = arguments.integer("max_tokens", minimum=LEAST_MAX_TOKENS)
-        detail = arguments.choice("detail", DETAILS) or "brief"
         memory = await self._memory(progress)
         async with self._searches if question.is_search else nullcontext():
             result = await memory.evidence_for(question, on_progress=progress)
-        return await in_background(
+        had = self._seen.of_others(question.text)
+        reply, printed = await in_background(
             brief_reply,
             memory,
             result,
             structured=self._structured,
-            max_tokens=max_tokens,
-            detail=detail,
+            max_tokens=given.max_tokens,
+            detail=given.detail,
+            seen=(*had, *((passage_id, 0, sys.maxsize) for passage_id in given.seen or ())),
         )
+        self._seen.add(question.text, printed)
+        return reply
 
-    async def read(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def read(self, given: ReadInput, progress: ProgressReporter) -> Reply:
         """Give a part of a stored page."""
-        max_tokens = arguments.integer("max_tokens", minimum=LEAST_READ_TOKENS)
         memory = await self._memory(progress)
-        budget = min(max_tokens or _READ_TOKENS, self._token_budget)
-        excerpt = await memory.read(
-            arguments.optional_text("url"),
-            offset=arguments.integer("offset", minimum=0),
-            heading=arguments.optional_text("heading"),
-            quote=arguments.optional_text("quote"),
-            passage_id=arguments.identity("passage_id"),
-            max_tokens=max(budget, LEAST_READ_TOKENS),
-        )
+        budget = min(given.max_tokens or _READ_TOKENS, self._token_budget)
+        place = given.model_dump(exclude={"url", "max_tokens"})
+        excerpt = await memory.read(given.url, **place, max_tokens=max(budget, LEAST_READ_TOKENS))
         return await in_background(_page_reply, memory, excerpt, budget)
 
-    async def status(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def status(self, given: StatusInput, progress: ProgressReporter) -> Reply:
         """Tell what is stored."""
-        source_url = arguments.optional_text("source_url")
-        include_urls = arguments.flag("include_urls", default=True)
-        contains = arguments.optional_text("contains")
-        page = arguments.integer("page", minimum=1) or 1
+        contains, page = given.contains, given.page
         memory = await self._memory(progress)
-        status = await memory.status(source_url, include_urls=include_urls)
+        status = await memory.status(given.source_url, include_urls=given.include_urls)
         status = pages_with(status, contains)
         shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page)
         text = within_budget(
@@ -157,17 +155,15 @@ class Handlers:
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
         return Reply(text, data=status.model_copy(update=shares).model_dump(mode="json"))
 
-    async def ingest(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def ingest(self, given: IngestInput, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
         deadline = time.monotonic() + self._soft_deadline_s
-        named = arguments.texts("url", required=True) or []
-        urls, refused = _usable("url", named, MAX_INGEST_URLS)
-        refresh = arguments.flag("refresh", default=False)
-        named_version = arguments.optional_text("version")
-        version = None if named_version is None else checked_version(named_version)
-        crawl = _crawl_options(arguments, urls, refresh=refresh, version=version)
+        urls, refused = _usable("url", given.url, MAX_INGEST_URLS)
+        refresh = given.refresh
+        version = None if given.version is None else checked_version(given.version)
+        crawl = _crawl_options(given, urls, version)
         memory = await self._memory(progress)
-        if arguments.flag("queue", default=False):
+        if given.queue:
             if version and crawl is None:
                 raise InputError("version goes with queue only where max_pages is given.")
             return await _enqueued(memory, urls, crawl, refused, refresh=refresh)
@@ -240,12 +236,10 @@ class Handlers:
             changes_pages=True,
         )
 
-    async def verify(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def verify(self, given: VerifyInput, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
         deadline = time.monotonic() + self._soft_deadline_s
-        entries = arguments.objects("citations", known=_CITATION_FIELDS, at_most=MAX_CITATIONS)
-        citations, refused = _usable_citations(entries)
-        live = arguments.flag("live", default=True)
+        citations, refused = _usable_citations(given.citations)
         memory = await self._memory(progress)
 
         def on_checked(check: CitationCheck, done: int, total: int) -> None:
@@ -254,7 +248,7 @@ class Handlers:
         await progress("verify", f"Checking {len(citations)} quotations...")
         checks = await memory.verify(
             citations,
-            live=live,
+            live=given.live,
             deadline_s=max(deadline - time.monotonic(), 0),
             on_checked=on_checked,
         )
@@ -270,14 +264,13 @@ class Handlers:
             text = format_verification(checks, nonce=nonce, refused=refused, shown_chars=shown)
         return Reply(text, data=data)
 
-    async def forget(self, arguments: Arguments, progress: ProgressReporter) -> Reply:
+    async def forget(self, given: ForgetInput, progress: ProgressReporter) -> Reply:
         """Delete pages; of many the user is asked, or `confirm` must say that they were."""
-        urls, refused = _usable("url", arguments.texts("url", required=True) or [], MAX_FORGET_URLS)
+        urls, refused = _usable("url", given.url, MAX_FORGET_URLS)
         if refused:
             raise InputError(" ".join(refused.values()))
-        confirmed = arguments.flag("confirm", default=False)
         if len(urls) > FORGOTTEN_UNASKED:
-            await _confirm_forgetting(len(urls), self._ask, confirmed=confirmed)
+            await _confirm_forgetting(len(urls), self._ask, confirmed=given.confirm)
         memory = await self._memory(progress)
         report = await memory.forget(urls, confirm=True)
         data = report.model_dump(mode="json")
@@ -292,32 +285,6 @@ class Handlers:
         if not self._runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
         return await self._runtime.memory()
-
-
-def _question(arguments: Arguments, **where: Any) -> Question:
-    """The question that the arguments of `answer` or `search` ask.
-
-    Raises:
-        InputError: A value cannot be used.
-    """
-    return Question.of(
-        arguments.text("query"),
-        wordings=arguments.texts("wordings"),
-        parts=arguments.texts("parts"),
-        source_urls=arguments.texts("source_urls") or None,
-        sites=arguments.texts("sites") or None,
-        years=arguments.integers("years", minimum=1) or None,
-        has=arguments.choices("has", CONTENT_KINDS),
-        as_of=arguments.moment("as_of"),
-        intent=arguments.choice("intent", INTENTS),
-        known_context=arguments.optional_text("known_context"),
-        constraints=arguments.texts("constraints"),
-        expansion_budget=arguments.integer("expansion_budget", minimum=0),
-        research_mode=arguments.choice("research_mode", RESEARCH_MODES),
-        retrieval_mode=arguments.choice("retrieval_mode", RETRIEVAL_MODES),
-        top_k=arguments.integer("top_k", minimum=1),
-        **where,
-    )
 
 
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
@@ -350,15 +317,10 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
 
 
 def _crawl_options(
-    arguments: Arguments, urls: Sequence[str], *, refresh: bool, version: str | None
+    given: IngestInput, urls: Sequence[str], version: str | None
 ) -> CrawlOptions | None:
     """How far to follow links; None when only the named pages are wanted."""
-    given = {
-        "max_pages": arguments.integer("max_pages", minimum=1),
-        "include": tuple(arguments.texts("include") or ()),
-        "exclude": tuple(arguments.texts("exclude") or ()),
-    }
-    chosen = {name: value for name, value in given.items() if value}
+    chosen = given.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
     if not chosen:
         return None
     if len(urls) > 1:
@@ -367,9 +329,9 @@ def _crawl_options(
             "once for each."
         )
     try:
-        return CrawlOptions(refresh=refresh, version=version, **chosen)  # type: ignore[arg-type]
+        return CrawlOptions(refresh=given.refresh, version=version, **chosen)
     except ValidationError as error:
-        raise InputError(f"max_pages is {given['max_pages']}; at most 1,000,000.") from error
+        raise InputError(f"max_pages is {given.max_pages}; at most 1,000,000.") from error
 
 
 def _unfinished(url: str, now: CrawlProgress | None) -> dict[str, object]:
@@ -400,13 +362,13 @@ def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], d
     return list(urls), refused
 
 
-def _usable_citations(entries: Sequence[Arguments]) -> tuple[list[Citation], dict[int, str]]:
+def _usable_citations(entries: Sequence[Any]) -> tuple[list[Citation], dict[int, str]]:
     """Those that can be looked up, and why the others cannot; refuses when none can."""
     usable: list[Citation] = []
     refused: dict[int, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
-            citation = _citation(entry)
+            citation = CitationInput.model_validate(entry).citation()
             check_citation(citation)
         except InputError as error:
             refused[number] = str(error)
@@ -415,16 +377,6 @@ def _usable_citations(entries: Sequence[Arguments]) -> tuple[list[Citation], dic
         else:
             usable.append(citation)
     return usable, refused
-
-
-def _citation(entry: Arguments) -> Citation:
-    return Citation(
-        url=entry.optional_text("url"),
-        quote=entry.text("quote"),
-        char_start=entry.integer("char_start", minimum=0),
-        char_end=entry.integer("char_end", minimum=0),
-        passage_id=entry.identity("passage_id"),
-    )
 
 
 def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, total: int) -> str:

@@ -6,12 +6,12 @@ A failure tells the model what went wrong, and not to answer from memory.
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from mcp.types import CallToolResult, ContentBlock, ResourceLink, TextContent
+from mcp.types import CallToolResult, ContentBlock, TextContent
 
 from webrag.errors import (
     AccessDeniedError,
@@ -28,18 +28,16 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.fetch_context import PageLimitError
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.reports import passage_uri
+from webrag.orchestration.models import OrchestrationResult
+from webrag.presentation.brief.models import Seen
 from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
-    from webrag.presentation.brief.models import EvidenceBlock, Quote
+    from webrag.presentation.brief.models import EvidenceBlock
 
 logger = logging.getLogger(__name__)
 
-# Each costs the reader some 60 tokens; the first passages are those worth reading on around.
-_MOST_LINKS = 5
 _NONCE_BYTES = 4
 
 # Page text within a brief holds no such line: it is defused.
@@ -77,20 +75,18 @@ class Reply:
 
     Attributes:
         text: Everything a model needs.
-        links: Stored passages that can be read whole.
         data: The same as JSON; sent only when clients may get structured content.
         changes_pages: The list of stored pages is another one now.
     """
 
     text: str
     is_error: bool = False
-    links: tuple[ResourceLink, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     changes_pages: bool = False
 
     def result(self, *, structured: bool) -> CallToolResult:
         """The reply as the protocol has it."""
-        content: list[ContentBlock] = [TextContent(type="text", text=self.text), *self.links]
+        content: list[ContentBlock] = [TextContent(type="text", text=self.text)]
         data = dict(self.data) if structured and self.data and not self.is_error else None
         return CallToolResult(content=content, structured_content=data, is_error=self.is_error)
 
@@ -126,22 +122,28 @@ def brief_reply(
     structured: bool,
     max_tokens: int | None = None,
     detail: Literal["brief", "full"] = "brief",
-) -> Reply:
-    """The brief of a result, with links to its best passages."""
-    text = memory.brief(
-        result, include_guide=True, nonce=new_nonce(), max_tokens=max_tokens, detail=detail
-    )
+    seen: Sequence[Seen] = (),
+) -> tuple[Reply, list[Seen]]:
+    """The brief of a result, and what of passages is in it.
+
+    Args:
+        memory: Gives both.
+        result: What was found.
+        structured: Also prepare the brief as JSON.
+        max_tokens: As the caller gave it.
+        detail: As the caller gave it.
+        seen: What the caller has, which is named only.
+    """
+    options: dict[str, Any] = {"max_tokens": max_tokens, "detail": detail, "seen": seen}
+    text = memory.brief(result, include_guide=True, nonce=new_nonce(), **options)
+    blocks = memory.evidence(result, include_guide=True, **options)
     if not result.chunks:
         logger.warning("Nothing was found for a question of %d characters", len(result.query))
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("Tokens of the brief: %s", _section_tokens(text, memory.count_tokens))
-    data = _brief_data(memory, result, max_tokens) if structured else {}
-    return Reply(
-        text,
-        links=tuple(_links(result)),
-        data=data,
-        changes_pages=bool(result.urls_fetched),
-    )
+    data = _as_json(result, blocks) if structured else {}
+    printed = [(block.chunk_id, block.char_start, block.char_end) for block in blocks]
+    return Reply(text, data=data, changes_pages=bool(result.urls_fetched)), printed
 
 
 def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
@@ -152,99 +154,14 @@ def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
     return ", ".join([*sizes, f"all {count_tokens(text)}"])
 
 
-def _links(result: OrchestrationResult) -> Iterator[ResourceLink]:
-    best = sorted(
-        (ranked for ranked in result.chunks if not ranked.is_locality_expanded),
-        key=lambda ranked: -ranked.reranked_score,
-    )
-    return map(_link, best[:_MOST_LINKS])
+def _as_json(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") -> dict[str, Any]:
+    """The passages that are printed, as the command line gives them to programs."""
+    from webrag.presentation.results import result_document
 
-
-def _link(ranked: RankedChunk) -> ResourceLink:
-    chunk = ranked.chunk
-    title = one_line(chunk.title or "", max_chars=80) or "Untitled"
-    section = one_line(chunk.section_heading or "", max_chars=80)
-    return ResourceLink(
-        type="resource_link",
-        uri=passage_uri(chunk.chunk_id),
-        name=f"{title} § {section}" if section else title,
-        mime_type="text/plain",
-    )
-
-
-def _brief_data(
-    memory: "WebRAG", result: OrchestrationResult, max_tokens: int | None
-) -> dict[str, Any]:
-    blocks = memory.evidence(result, include_guide=True, max_tokens=max_tokens)
-    sources = {block.source_number: block for block in reversed(blocks)}
-    quoted = [(quote, block) for block in blocks for quote in block.quotes]
-    quoted.sort(key=lambda pair: pair[0].place)
-    return {
-        "query": result.query,
-        "confidence": result.confidence,
-        "confidence_band": result.confidence_band,
-        "partial": result.partial,
-        "degraded": list(result.degraded),
-        "warnings": list(result.warnings),
-        "sources": [
-            {"number": number, "url": block.url, "title": block.title}
-            for number, block in sorted(sources.items())
-        ],
-        "evidence": [_evidence_data(block) for block in blocks],
-        "citations": [
-            {"source": block.source_number, "url": block.url, **_quote_data(quote)}
-            for quote, block in quoted
-        ],
-        "parts": [part.model_dump(mode="json") for part in result.parts],
-        "next_links": [asdict(link) for link in result.next_links],
-        "stats": {
-            "mode": result.mode,
-            "documents": result.corpus_stats.total_documents,
-            "rounds": result.total_iterations,
-            "pages_fetched": result.total_urls_ingested,
-            "stop_reason": result.final_decision.reason,
-            "total_ms": result.timing.total_ms,
-        },
-    }
-
-
-def _evidence_data(block: "EvidenceBlock") -> dict[str, Any]:
-    return {
-        "source": block.source_number,
-        "url": block.url,
-        "title": block.title,
-        "heading": block.heading,
-        "columns": block.columns,
-        "text": block.text,
-        "char_start": block.char_start,
-        "char_end": block.char_end,
-        "relevance": block.relevance,
-        "addresses_reader": block.addresses_reader,
-        "passage_id": str(block.chunk_id),
-        "quotation": None
-        if block.citation is None
-        else {
-            "text": block.citation.verbatim_text,
-            "columns": block.quoted_columns,
-            "char_start": block.citation.char_start,
-            "char_end": block.citation.char_end,
-            "link": block.citation.link,
-            "place": block.citation.place,
-        },
-    }
-
-
-def _quote_data(quote: "Quote") -> dict[str, Any]:
-    return {
-        "quote": quote.citation.verbatim_text,
-        "columns": quote.columns,
-        "lead": quote.lead,
-        "char_start": quote.citation.char_start,
-        "char_end": quote.citation.char_end,
-        "passage_id": str(quote.citation.chunk_id),
-        "link": quote.citation.link,
-        "place": quote.citation.place,
-    }
+    document = result_document(result, blocks).model_dump(mode="json")
+    printed = {str(block.chunk_id) for block in blocks}
+    passages = [each for each in document["passages"] if each["passage_id"] in printed]
+    return {**document, "passages": passages}
 
 
 def input_error_text(error: InputError | AccessDeniedError) -> str:
@@ -259,7 +176,7 @@ def failure_text(error: BaseException) -> str:
     """
     if isinstance(error, RefusedAddressError):
         # As for other input that is not taken: nothing broke, and another address helps.
-        text = _with_hint(error)
+        text = f"[ERROR]\n{_with_hint(error)}"
         return text if "WEBRAG_ALLOW_HOSTS" in text else f"{text} {_REFUSED}"
     details = "An unexpected error occurred; the server log holds the details."
     causes = _UNEXPECTED

@@ -15,11 +15,13 @@ from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.mcp_server.arguments import Arguments, described
+from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
-from webrag.mcp_server.schemas import DESCRIPTIONS, FORMS, OUTPUT_SCHEMAS, SCHEMAS, TITLES
+from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, OUTPUT_SCHEMAS, TITLES
+from webrag.mcp_server.seen_passages import SeenPassages
+from webrag.tool_inputs import ToolInput
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +55,7 @@ _LATEST_SOFT_SHARE = 0.9
 # A call that took so much of its time will not fit in it on a slower day.
 _LONG_SHARE = 0.8
 
-Handler = Callable[[Handlers, Arguments, ProgressReporter], Awaitable[Reply]]
+Handler = Callable[[Handlers, Any, ProgressReporter], Awaitable[Reply]]
 
 
 class _PlainTool(Tool):
@@ -82,6 +84,7 @@ class ResearchTools:
         structured: Send structured content beside the text, which stays complete.
         may_forget: Offer `forget`.
         token_budget: Tokens of a reply at most.
+        has_one_client: All calls come from one client, as over stdio.
     """
 
     def __init__(
@@ -94,7 +97,9 @@ class ResearchTools:
         structured: bool = False,
         may_forget: bool = False,
         token_budget: int = 20_000,
+        has_one_client: bool = False,
     ) -> None:
+        self._seen = SeenPassages() if has_one_client else None
         self._token_budget = token_budget
         self.calls = RunningCalls()
         self._timeout_s = timeout_s
@@ -152,23 +157,24 @@ class ResearchTools:
         )
         output = OUTPUT_SCHEMAS[name] if self._structured else None
         metadata = tool.fn_metadata.model_copy(update={"output_schema": output})
-        return tool.model_copy(update={"parameters": SCHEMAS[name], "fn_metadata": metadata})
+        return tool.model_copy(
+            update={"parameters": INPUTS[name].input_schema(), "fn_metadata": metadata}
+        )
 
     async def _call(
         self, name: str, handler: Handler, arguments: dict[str, Any], context: Context[Any, Any]
     ) -> Reply:
-        known = list(SCHEMAS[name]["properties"])
-        logger.info("Tool %s called: %s", name, described(arguments, known))
+        tool = INPUTS[name]
+        logger.info("Tool %s called: %s", name, described(arguments, tool.model_fields))
         logger.debug("Tool %s parameters: %r", name, arguments)
         started = time.monotonic()
         progress = ProgressReporter(context.report_progress)
         heartbeat = asyncio.create_task(progress.keep_alive())
         try:
-            given = Arguments(arguments)
-            given.check_names(known, where=name, form=FORMS.get(name, ""))
+            given = tool.model_validate(arguments)
             reply = await self._reply(name, handler, given, progress, context)
         except (InputError, AccessDeniedError) as error:
-            reply = Reply(input_error_text(error), is_error=True)
+            reply = Reply(f"[ERROR]\n{input_error_text(error)}", is_error=True)
         finally:
             heartbeat.cancel()
         if reply.changes_pages:
@@ -184,7 +190,7 @@ class ResearchTools:
         self,
         name: str,
         handler: Handler,
-        arguments: Arguments,
+        given: ToolInput,
         progress: ProgressReporter,
         context: Context[Any, Any],
     ) -> Reply:
@@ -197,9 +203,10 @@ class ResearchTools:
                     soft_deadline_s=self._soft_deadline_s,
                     structured=self._structured,
                     token_budget=self._token_budget,
+                    seen=self._seen or _seen_in(context),
                     ask=partial(ask_user, context),
                 )
-                return await handler(handlers, arguments, progress)
+                return await handler(handlers, given, progress)
         except (InputError, AccessDeniedError):
             raise
         except WebRAGError as error:
@@ -211,6 +218,14 @@ class ResearchTools:
                 return Reply(timeout_text(self._timeout_s), is_error=True)
             logger.exception("A tool failed unexpectedly")
             return Reply(failure_text(error), is_error=True)
+
+
+def _seen_in(context: Context[Any, Any]) -> SeenPassages:
+    """What the client of this call has had; nothing where the protocol knows no sessions."""
+    # The SDK keeps state for this on its connection, and has no public way to it.
+    state = context.session._connection.state
+    seen: SeenPassages = state.setdefault(SeenPassages.__name__, SeenPassages())
+    return seen
 
 
 def _annotations(

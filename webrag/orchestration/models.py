@@ -301,6 +301,7 @@ class OrchestrationResult(FrozenModel):
         wordings: Other wordings of the question, each with the weights of its terms.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place.
+        absent_words: Words of the question that no searched page has, also in no other spelling.
         units: What answers most likely, best first; of several parts the best of each in turn.
         parts: How far each part is answered; empty where the question is one.
         confidence: Probability-like, [0, 1], that the evidence answers the question; of several
@@ -338,6 +339,7 @@ class OrchestrationResult(FrozenModel):
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: dict[str, dict[str, float]] = Field(default_factory=dict)
     also_searched: dict[str, str] = Field(default_factory=dict)
+    absent_words: tuple[str, ...] = ()
     total_iterations: int = 0
     total_urls_ingested: int = 0
     urls_fetched: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
 """What the corpus holds, what was done to it, and stored pages, as text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -378,9 +377,9 @@ _STORED = {
 }
 
 _LIVE = {
-    "exact": "still on the page, at the same place",
-    "moved": "still on the page, at another place",
-    "reformatted": "still on the page, formatted differently",
+    "exact": "still there",
+    "moved": "still there, at another place",
+    "reformatted": "still there, formatted differently",
     "changed": "changed; the page has a similar passage now",
     "absent": "not there; the page holds nothing like it",
     "gone": "gone; the site says that the page does not exist",
@@ -400,7 +399,7 @@ def format_verification(
     refused: Mapping[int, str] = MappingProxyType({}),
     shown_chars: int = SHOWN_CHARS,
 ) -> str:
-    """One entry per quotation: what was given, and what each version of the page holds.
+    """A line for each quotation: what each version of its page holds.
 
     Args:
         checks: In the order to print.
@@ -430,18 +429,23 @@ def format_verification(
 
 
 def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: int) -> str:
-    citation = check.citation
-    given = _quoted(citation.quote, shown_chars)
-    lines = [f"[{number}] {_url(check.url)}", f"    Given: {given}"]
-    found = partial(_found, nonce=nonce, shown_chars=shown_chars)
-    known = (citation.quote, check.stored.text)
-    lines += found("Stored", _STORED, check.stored, citation.quote)
+    """One line, and below it what the page has in place of a quotation that is not verbatim."""
+    given = _quoted(check.citation.quote, min(shown_chars, _TITLE_CHARS))
+    line = f"[{number}] {_found(_STORED, check.stored)}"
+    if check.live.state != "unchecked" or check.live.reason is not None:
+        line += f"; live: {_found(_LIVE | _unchanged(check), check.live)}"
+    lines = [f"{line} \u2014 {given}, {_url(check.url)}"]
     if check.last_seen_at is not None and check.missing_since is not None:
         lines.append(
-            f"    It disappeared between {shown_moment(check.last_seen_at)}, when a text with"
+            f"It disappeared between {shown_moment(check.last_seen_at)}, when a text with"
             f" it was last confirmed, and {shown_moment(check.missing_since)}."
         )
-    lines += found("Live", _LIVE | _unchanged(check), check.live, *known)
+    known = {check.citation.quote, None}
+    for name, finding in (("Stored", check.stored), ("Live", check.live)):
+        if finding.text not in known and finding.state not in _VERBATIM:
+            known.add(finding.text)
+            shown = framed(_cut(finding.text or "", shown_chars), nonce)
+            lines.append(f"{name} text:\n{shown}")
     return "\n".join(lines)
 
 
@@ -452,25 +456,11 @@ def _unchanged(check: CitationCheck) -> dict[str, str]:
     return {check.live.state: "the page is unchanged, the quotation is not on it"}
 
 
-def _found(
-    name: str,
-    words: dict[str, str],
-    finding: Finding,
-    *known: str | None,
-    nonce: str | None,
-    shown_chars: int,
-) -> Iterator[str]:
+def _found(words: Mapping[str, str], finding: Finding) -> str:
     when = "" if finding.seen_at is None else f" ({shown_moment(finding.seen_at)})"
     place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
     reason = "" if finding.reason is None else f" ({one_line(finding.reason, max_chars=300)})"
-    yield f"    {name}{when}: {words[finding.state]}{place}{reason}"
-    if finding.text is None:
-        return
-    if finding.text in known:
-        which = "as given" if finding.text == known[0] else "as in the stored version"
-        yield f"    {name} text: {which}"
-    else:
-        yield f"    {name} text:\n{framed(_cut(finding.text, shown_chars), nonce)}"
+    return f"{words[finding.state]}{place}{when}{reason}"
 
 
 def _quoted(text: str, shown_chars: int) -> str:

@@ -12,7 +12,7 @@ from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.blocks import candidate_blocks, cited, relevant_blocks
+from webrag.presentation.brief.blocks import cited, further_blocks, quoted_blocks, worthy
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, defuse, one_line
@@ -74,6 +74,8 @@ class ResultPassage(FrozenModel):
         text: The slice `char_start` to `char_end` of the page's markdown, exactly.
         relevance: In [0, 1].
         is_adjacent: A neighbour of a strong passage, not itself matched.
+        addresses_reader: It gives orders to a model that reads it, or claims to speak for its
+            system; told of the passages that are quoted.
         quotations: The finest first; of the best passages only.
     """
 
@@ -92,6 +94,7 @@ class ResultPassage(FrozenModel):
     char_start: int
     char_end: int
     text: str
+    addresses_reader: bool = False
     quotations: tuple[ResultQuotation, ...] = ()
 
 
@@ -236,15 +239,15 @@ def best_passages(
         config: Of the brief.
         at_most: Passages; None for as many as the confidence is worth.
     """
-    config = config.model_copy(update={"whole_results": 0})
-    wanted = _SHOWN[result.confidence_band] if at_most is None else at_most
-    found = list(candidate_blocks(result, config))
+    quoted = quoted_blocks(result, config)
+    others: Sequence[EvidenceBlock] = further_blocks(result, config, quoted)
     if at_most is None:
-        found = list(relevant_blocks(found, result, config))
-    matched = [cited(block, result) for block in found if not block.is_adjacent]
+        detail = "brief" if result.confidence_band == "high" else "full"
+        others = worthy(others, result, config.model_copy(update={"detail": detail}))
     unquoted = len(result.units)
-    matched.sort(key=lambda block: block.quotes[0].place if block.quotes else unquoted)
-    return matched[:wanted]
+    found = [*quoted, *(cited(block, result) for block in others if not block.is_adjacent)]
+    found.sort(key=lambda block: block.quotes[0].place if block.quotes else unquoted)
+    return found[: _SHOWN[result.confidence_band] if at_most is None else at_most]
 
 
 def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]) -> str:
@@ -287,7 +290,6 @@ def _one_by_one(passages: Sequence[EvidenceBlock]) -> list[EvidenceBlock]:
         passage.model_copy(
             update={
                 "quotes": (quote,),
-                "citation": quote.citation,
                 "heading": quote.heading or passage.heading,
             }
         )
@@ -381,7 +383,9 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
         result: What was found.
         blocks: Passages whose quotations are given.
     """
-    quotes = {block.chunk_id: block for block in blocks}
+    told: dict[UUID, list[EvidenceBlock]] = {}
+    for block in blocks:
+        told.setdefault(block.chunk_id, []).append(block)
     ranked = sorted(
         result.chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score)
     )
@@ -392,7 +396,7 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
         confidence=result.confidence,
         confidence_band=result.confidence_band,
         passages=tuple(
-            _passage(rank, item, quotes.get(item.chunk.chunk_id))
+            _passage(rank, item, told.get(item.chunk.chunk_id, ()))
             for rank, item in enumerate(ranked, 1)
         ),
         seed_urls=result.seed_urls,
@@ -421,8 +425,9 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
     )
 
 
-def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> ResultPassage:
+def _passage(rank: int, item: RankedChunk, blocks: Sequence[EvidenceBlock]) -> ResultPassage:
     chunk = item.chunk
+    quotes = (quote for block in blocks for quote in block.quotes)
     return ResultPassage(
         rank=rank,
         passage_id=chunk.chunk_id,
@@ -439,6 +444,7 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
         char_start=chunk.char_start,
         char_end=chunk.char_end,
         text=chunk.text,
+        addresses_reader=any(block.addresses_reader for block in blocks),
         quotations=tuple(
             ResultQuotation(
                 text=quote.citation.verbatim_text,
@@ -450,6 +456,6 @@ def _passage(rank: int, item: RankedChunk, block: EvidenceBlock | None) -> Resul
                 place=quote.citation.place,
                 as_of=quote.citation.as_of,
             )
-            for quote in (block.quotes if block else ())
+            for quote in sorted(quotes, key=lambda each: each.place)
         ),
     )

@@ -56,7 +56,7 @@ _SQUARE = str.maketrans(
 
 _OTHER_STRUCTURE = re.compile(
     r"source[^\w\[]{0,9}\[\W{0,9}\d{1,9}|"
-    r"\[\W{0,9}\d{1,9}\W{0,9}\][^\w\"\u201c]{0,9}[\"\u201c]|"
+    r"\[\W{0,9}\d{1,9}\W{0,9}\][^\w\"\u201c]{0,9}(?:[\"\u201c]|chars? \d)|"
     r"<\W{0,9}page-",
     re.IGNORECASE,
 )

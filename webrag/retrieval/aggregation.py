@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import within_budget
@@ -133,12 +133,3 @@ def in_reading_order(
     return tuple(
         item for group in ordered for item in sorted(group, key=lambda one: chunk(one).chunk_index)
     )
-
-
-def select_surface(
-    text: str, html: str | None, *, is_lossy: bool
-) -> tuple[str, Literal["html", "markdown"]]:
-    """What to present and its kind: the HTML where markdown is lossy and HTML is there."""
-    if is_lossy and html:
-        return html, "html"
-    return text, "markdown"

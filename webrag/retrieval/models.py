@@ -116,8 +116,6 @@ class RetrievedChunk(ParentChunk):
     """A parent chunk selected as evidence, with its page.
 
     Attributes:
-        selected_text: What to present: `text`, or the aligned HTML when flags say that
-            markdown is lossy.
         score: Best child's fused score times the depth multiplier, with other wordings the
             weighted mean of all; 1.0 in full-context mode.
         raw_similarity: Best cosine among the matched children; None in full-context mode.
@@ -140,8 +138,6 @@ class RetrievedChunk(ParentChunk):
     source_url: str
     site: str
     title: str | None
-    selected_text: str
-    surface: Literal["html", "markdown"]
     score: float
     raw_similarity: float | None
     depth: int
@@ -215,6 +211,7 @@ class RetrievalResult(FrozenModel):
         wordings: Other wordings of the question that were searched for at the same time.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place: the question was searched for with that.
+        absent_words: Words of the question that no searched page has, in whatever spelling.
         truncated: What the question itself found was cut by the child limit or the token budget.
         warnings: Sentences for the user, for example a clamped setting.
     """
@@ -224,6 +221,7 @@ class RetrievalResult(FrozenModel):
     term_idf: dict[str, float] = Field(default_factory=dict)
     wordings: tuple[Wording, ...] = ()
     also_searched: dict[str, str] = Field(default_factory=dict)
+    absent_words: tuple[str, ...] = ()
     truncated: bool = False
     warnings: tuple[str, ...] = ()
     corpus_stats: CorpusStats

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from webrag.lexical.analysis import analyze
+from webrag.lexical.analysis import analyze, content_words
 from webrag.lexical.spelling import Respelling, doubtful_words, word_pairs
 from webrag.retrieval.statements import Queries
 
@@ -28,10 +28,12 @@ class Doubts:
     Attributes:
         words: Words that no chunk holds, and their index terms.
         pairs: Neighbouring words that chunks hold as one word.
+        absent: Words of any kind, names and numbers too, of which no chunk holds anything.
     """
 
     words: Mapping[str, str]
     pairs: Sequence[str]
+    absent: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
@@ -41,12 +43,14 @@ class Doubts:
 async def find_doubts(connection: _Connection, queries: Queries, text: str) -> Doubts:
     """What of a question the pages in scope lack; one statement, nearly always without a find."""
     words, pairs = doubtful_words(text), word_pairs(text)
-    terms = sorted({*words.values(), *pairs.values()})
+    content = content_words(text)
+    terms = sorted({*words.values(), *pairs.values(), *chain.from_iterable(content.values())})
     rows = await queries.held_terms(terms).fetch(connection) if terms else []
     held = {term for (term,) in rows}
     absent = [(word, term) for word, term in words.items() if term not in held]
     joined = [pair for pair, term in pairs.items() if term in held]
-    return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS])
+    nowhere = [word for word, terms in content.items() if not held.intersection(terms)]
+    return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS], nowhere)
 
 
 def respellings(doubts: Doubts) -> list[Respelling]:

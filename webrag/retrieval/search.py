@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from llama_index.node_parser.webrag import LOSSY_FLAGS
 from psycopg import AsyncConnection
 
 from webrag.argument_checks import check_choice
@@ -22,7 +21,6 @@ from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
     in_reading_order,
-    select_surface,
 )
 from webrag.retrieval.chunk_search import (
     SearchRows,
@@ -78,6 +76,7 @@ class RetrievalRequest:
         started: Clock reading, for timing.
         version_notes: By library: which of its versions is searched although none was asked for.
         also_searched: Words of the question as it was asked, and what is searched in their place.
+        absent_words: Words of it that no page in scope has, and for which nothing is searched.
     """
 
     question: SearchText
@@ -91,6 +90,7 @@ class RetrievalRequest:
     started: float
     version_notes: Mapping[str, str] = field(default_factory=dict)
     also_searched: Mapping[str, str] = field(default_factory=dict)
+    absent_words: tuple[str, ...] = ()
 
 
 class Searcher:
@@ -292,7 +292,7 @@ class Searcher:
     async def _respelled(self, request: RetrievalRequest, doubts: Doubts) -> RetrievalRequest:
         """Replace words that the searched pages lack and have otherwise."""
         if not doubts:
-            return request
+            return replace(request, absent_words=tuple(doubts.absent))
         queries = request.queries
         words = await in_background(respellings, doubts)
         chunks = await self._read(lambda connection: find_spellings(connection, queries, words))
@@ -302,7 +302,9 @@ class Searcher:
             lambda connection: find_compounds(connection, queries, others, doubts.pairs, chunks)
         )
         question = SearchText.of(respelled(request.question.text, found))
-        return replace(request, question=question, also_searched=found)
+        replaced = set(" ".join(found).split())
+        absent = tuple(word for word in doubts.absent if word not in replaced)
+        return replace(request, question=question, also_searched=found, absent_words=absent)
 
     async def _read(self, work: Callable[[_Connection], Awaitable[T]]) -> T:
         return await self._database.run(work, snapshot=True)
@@ -387,6 +389,7 @@ def matched_result(
         term_idf=found.idf,
         wordings=tuple(Wording(text=each.text, term_idf=idf) for each, idf in wordings),
         also_searched=dict(request.also_searched),
+        absent_words=request.absent_words,
         truncated=found.is_cut,
         warnings=(*request.warnings, *_version_notes(request, chunks)),
         corpus_stats=_stats(found, chunks),
@@ -439,14 +442,8 @@ def _chunk(
     matches: tuple[ChildMatch, ...] = (),
     as_of: datetime | None = None,
 ) -> RetrievedChunk:
-    values = dict(row)
-    html = values.pop("html")
-    is_lossy = any(values[flag] for flag in LOSSY_FLAGS)
-    selected, surface = select_surface(values["text"], html, is_lossy=is_lossy)
     return RetrievedChunk(
-        **values,
-        selected_text=selected,
-        surface=surface,
+        **row,
         score=score,
         raw_similarity=raw_similarity,
         matches=matches,

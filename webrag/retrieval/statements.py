@@ -458,7 +458,7 @@ _ANCHORS = """(
 _OF_PARENTS = PARENTS.selected("p")
 
 PARENT_COLUMNS = {
-    **{name: _OF_PARENTS[name] for name in (*ParentChunk.model_fields, "html")},
+    **{name: _OF_PARENTS[name] for name in ParentChunk.model_fields},
     "source_url": "d.url",
     **DOCUMENTS.selected(
         *("d", "document_id", "site", "title", "author", "site_name", "depth"),

@@ -209,8 +209,8 @@ def build_evidence(
     )  # fmt: skip
     chunk = RetrievedChunk(
         chunk_id=uuid.uuid4(), document_id=uuid.uuid5(uuid.NAMESPACE_URL, url), source_url=url,
-        site="docs.test", title=values.pop("title", "Page"), text=text, selected_text=text,
-        surface="markdown", section_heading=None, chunk_index=0, char_start=0, char_end=len(text),
+        site="docs.test", title=values.pop("title", "Page"), text=text,
+        section_heading=None, chunk_index=0, char_start=0, char_end=len(text),
         token_start=0, token_end=100, score=0.5, raw_similarity=0.5, depth=0,
         fetched_at=datetime(2026, 1, 1, tzinfo=UTC), matches=(match,),
         **{key: values.pop(key) for key in ("heading_path", "published_at") if key in values},

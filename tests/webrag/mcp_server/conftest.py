@@ -71,6 +71,7 @@ class ScriptedMemory:
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.briefs: list[tuple[int | None, str]] = []
+        self.seen: list[list[Any]] = []
         self.error: Exception | None = None
         self.delay_s = 0.0
         self.cancelled = asyncio.Event()
@@ -112,6 +113,11 @@ class ScriptedMemory:
             urls_fetched=self.urls_fetched,
             next_links=(),
             parts=(),
+            as_of=None,
+            seed_urls=(),
+            query_analysis=SimpleNamespace(sub_queries=()),
+            wordings={},
+            also_searched={},
             mode="chunk",
             corpus_stats=SimpleNamespace(total_documents=1),
             total_iterations=0,
@@ -220,8 +226,10 @@ class ScriptedMemory:
         nonce: str | None = None,
         max_tokens: int | None = None,
         detail: str = "brief",
+        seen: Any = (),
     ) -> str:
         self.briefs.append((max_tokens, detail))
+        self.seen.append(list(seen))
         echo = f" {result.query}" if self.echoes else ""
         return f"brief of {len(result.chunks)} guide={include_guide} nonce={nonce}{echo}"
 

@@ -47,6 +47,7 @@ async def settings(postgres_dir: Path, tmp_path: Path) -> AsyncIterator[dict[str
         "allow_hosts": ["127.0.0.1"],
         "mcp_tokens_file": file,
         "mcp_enable_forget": True,
+        "mcp_structured_output": True,
         "collection_claim": "team",
     }
     database = Database(DatabaseConfig(data_dir=postgres_dir, collection=base))
@@ -68,7 +69,8 @@ def text_of(result: Any) -> str:
 
 async def passages(client: Any) -> list[str]:
     found = await client.call_tool("search", QUESTION)
-    return re.findall(r"webrag://passage/[0-9a-f-]{36}", str(found.content))
+    passages = found.structured_content["passages"]
+    return [f"webrag://passage/{each['passage_id']}" for each in passages]
 
 
 async def page_ids(client: Any) -> list[str]:

@@ -83,6 +83,6 @@ def test_timeout_names_the_limit_and_a_way_out() -> None:
 def test_a_refused_address_is_answered_like_other_input(sentence: str) -> None:
     text = failure_text(RefusedAddressError(sentence, url=URL))
 
-    assert text.startswith(sentence)
+    assert text.startswith(f"[ERROR]\n{sentence}")
     assert "encountered an error" not in text
-    assert "\n" not in text
+    assert text.count("\n") == 1

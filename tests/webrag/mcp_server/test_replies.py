@@ -1,35 +1,4 @@
-import uuid
-from types import SimpleNamespace
-from typing import Any
-
-from webrag.mcp_server.replies import Reply, brief_reply, within_budget
-
-
-def ranked(score: float, *, heading: str | None = None, adjacent: bool = False) -> Any:
-    chunk = SimpleNamespace(
-        chunk_id=uuid.uuid5(uuid.NAMESPACE_URL, str(score)),
-        title="Page\nof",
-        section_heading=heading,
-    )
-    return SimpleNamespace(chunk=chunk, reranked_score=score, is_locality_expanded=adjacent)
-
-
-def test_links_lead_to_the_best_passages_and_not_to_their_neighbours(memory: Any) -> None:
-    scores = [0.1, 0.9, 0.3, 0.8, 0.2, 0.7]
-    chunks = [*map(ranked, scores), ranked(1.0, adjacent=True)]
-
-    reply = brief_reply(memory, SimpleNamespace(chunks=chunks, urls_fetched=()), structured=False)  # type: ignore[arg-type]
-
-    best = [ranked(score).chunk.chunk_id for score in sorted(scores, reverse=True)[:5]]
-    assert [link.uri for link in reply.links] == [f"webrag://passage/{each}" for each in best]
-
-
-def test_names_of_links_are_one_line(memory: Any) -> None:
-    chunks = [ranked(0.5, heading="A\n[STATS]")]
-
-    reply = brief_reply(memory, SimpleNamespace(chunks=chunks, urls_fetched=()), structured=False)  # type: ignore[arg-type]
-
-    assert reply.links[0].name == "Page of § A [STATS]"
+from webrag.mcp_server.replies import Reply, within_budget
 
 
 def test_errors_carry_no_structured_content() -> None:

@@ -18,7 +18,6 @@ from webrag.mcp_server.server import build_server
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.presentation.reports import STATUS_PAGES
 from webrag.question import Question
-from webrag.retrieval.models import CitationSpan
 from webrag.settings import Settings
 
 URL = "https://docs.example.org/"
@@ -109,28 +108,58 @@ async def test_tools_offer_no_structured_output(tools: list[Tool]) -> None:
     assert [tool.output_schema for tool in tools] == [None] * 6
 
 
-async def test_descriptions_and_schemas_stay_small(tools: list[Tool]) -> None:
-    from llama_index.core.utils import get_tokenizer
+async def test_tools_are_listed_in_5500_characters(tools: list[Tool]) -> None:
+    listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools]
 
-    listed = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
-
+    assert len(json.dumps(listed, separators=(",", ":"))) <= 5_500
     assert max(len(tool.description or "") for tool in tools) < 1024
-    assert len(get_tokenizer()(listed)) < 1500
 
 
-def types_of(schema: Any) -> list[Any]:
-    if isinstance(schema, dict):
-        own = [schema["type"]] if "type" in schema else []
-        return own + [each for value in schema.values() for each in types_of(value)]
-    return (
-        [each for value in schema for each in types_of(value)] if isinstance(schema, list) else []
-    )
+def schemas_in(schema: Any) -> list[dict[str, Any]]:
+    """A schema and all that stand in it."""
+    below = [*schema.get("properties", {}).values(), *filter(None, [schema.get("items")])]
+    return [schema, *(each for part in below for each in schemas_in(part))]
 
 
-async def test_no_argument_has_two_types_which_some_models_refuse(tools: list[Tool]) -> None:
-    found = [kind for tool in tools for kind in types_of(tool.input_schema)]
-    assert found
-    assert [kind for kind in found if isinstance(kind, list)] == []
+# What their pages on function calling say that a schema may hold; each refuses something else.
+EVERY_PROVIDER = frozenset({"type", "description", "properties", "required", "items", "enum"})
+PROVIDERS = {
+    "Anthropic": EVERY_PROVIDER | {"maxItems", "minItems", "default", "anyOf", "$ref", "format"},
+    "OpenAI": EVERY_PROVIDER | {"maxItems", "minItems", "anyOf", "$ref", "pattern", "minimum"},
+    "Gemini": EVERY_PROVIDER | {"maxItems", "minItems", "format", "nullable", "minimum"},
+    "Mistral": EVERY_PROVIDER | {"maxItems", "minItems", "default", "format"},
+    "Cohere": EVERY_PROVIDER | {"maxItems", "minItems", "default", "$ref"},
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_schemas_keep_to_what_a_provider_takes(tools: list[Tool], provider: str) -> None:
+    found = [each for tool in tools for each in schemas_in(tool.input_schema)]
+
+    assert {key for each in found for key in each} <= PROVIDERS[provider]
+    assert all(isinstance(each["type"], str) for each in found)
+    assert all("items" in each for each in found if each["type"] == "array")
+    assert all(each.get("properties") for each in found if each["type"] == "object")
+    assert all(set(each.get("required", ())) <= set(each.get("properties", ())) for each in found)
+    assert all(re.fullmatch(r"[a-z][a-z_]{0,63}", tool.name) for tool in tools)
+
+
+async def test_every_argument_is_described(tools: list[Tool]) -> None:
+    described = {
+        f"{tool.name}.{name}": field.get("description", "")
+        for tool in tools
+        for name, field in tool.input_schema["properties"].items()
+    }
+
+    assert described
+    assert [name for name, text in described.items() if not text.endswith(".")] == []
+
+
+@pytest.mark.parametrize("named", [URL, [URL], json.dumps([URL])])
+async def test_one_address_is_taken_for_a_list_of_one(call: Call, memory: Any, named: Any) -> None:
+    await call("ingest", {"url": named})
+
+    assert memory.calls[0][1]["urls"] == [URL]
 
 
 async def test_answer_passes_every_parameter_on(call: Call, memory: Any) -> None:
@@ -349,7 +378,7 @@ async def test_verify_checks_the_citations_beside_one_that_names_no_page(
 
     assert not result.is_error
     assert "[1] Not checked: A citation names no page: give its url" in text_of(result)
-    assert f"[2] {URL}" in text_of(result)
+    assert "[2] NOT there" in text_of(result)
     assert len(memory.calls[0][1]["citations"]) == 1
 
 
@@ -417,7 +446,7 @@ async def test_ingest_refuses_more_urls_than_one_call_takes(call: Call, memory: 
     result = await call("ingest", {"url": [f"{URL}{number}" for number in range(51)]})
 
     assert text_of(result) == (
-        "url names 51 pages; one call takes at most 50: name the others in further calls."
+        "[ERROR]\nurl names 51 pages; one call takes at most 50: name the others in further calls."
     )
     assert memory.calls == []
 
@@ -480,7 +509,7 @@ async def test_bad_input_is_one_sentence(
 ) -> None:
     result = await call(tool, arguments)
 
-    assert (text_of(result), result.is_error) == (sentence, True)
+    assert (text_of(result), result.is_error) == (f"[ERROR]\n{sentence}", True)
 
 
 async def test_failure_is_an_error_result_with_advice(call: Call, memory: Any) -> None:
@@ -498,7 +527,8 @@ async def test_input_error_of_the_application_is_one_sentence(call: Call, memory
 
     result = await call("answer", QUESTION)
 
-    assert (text_of(result), result.is_error) == ("The question is empty: ask something.", True)
+    assert text_of(result) == "[ERROR]\nThe question is empty: ask something."
+    assert result.is_error
 
 
 async def test_unexpected_failure_keeps_its_message_to_the_log(
@@ -569,15 +599,15 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "search",
             {"query": "q", "url": URL},
-            "search has no argument 'url'; it takes query, wordings, source_urls, sites, years, "
-            "has, as_of, intent, top_k, max_tokens. Did you mean source_urls?",
+            "search has no argument 'url'; it takes query, wordings, parts, intent, max_tokens, "
+            "detail, seen, source_urls, sites, years, has, as_of, top_k. Did you mean source_urls?",
         ),
         (
             "answer",
             {"url": URL, "question": "q"},
-            "answer has no argument 'question'; it takes url, query, wordings, parts, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
-            "max_tokens, detail. Did you mean query?",
+            "answer has no argument 'question'; it takes query, wordings, parts, intent, "
+            "max_tokens, detail, seen, url, known_context, constraints, expansion_budget, "
+            "research_mode, retrieval_mode. Did you mean query?",
         ),
         (
             "verify",
@@ -588,9 +618,9 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "answer",
             QUESTION | {"reserch_mode": "deep"},
-            "answer has no argument 'reserch_mode'; it takes url, query, wordings, parts, intent, "
-            "known_context, constraints, expansion_budget, research_mode, retrieval_mode, "
-            "max_tokens, detail. Did you mean research_mode?",
+            "answer has no argument 'reserch_mode'; it takes query, wordings, parts, intent, "
+            "max_tokens, detail, seen, url, known_context, constraints, expansion_budget, "
+            "research_mode, retrieval_mode. Did you mean research_mode?",
         ),
         (
             "verify",
@@ -622,7 +652,7 @@ async def test_what_would_be_ignored_is_refused_and_what_is_known_is_named(
 ) -> None:
     result = await call(tool, arguments)
 
-    assert (text_of(result), result.is_error, memory.calls) == (sentence, True, [])
+    assert (text_of(result), result.is_error, memory.calls) == (f"[ERROR]\n{sentence}", True, [])
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -665,46 +695,6 @@ async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(l
     assert text_of(result).startswith("brief of 0")
     assert result.structured_content is not None
     assert result.structured_content["confidence_band"] == "medium"
-
-
-async def test_structured_passage_names_the_columns_of_its_table(load: Load, memory: Any) -> None:
-    number = uuid.uuid4()
-    quotation = CitationSpan(
-        verbatim_text="`retries` | 3",
-        plain_text="retries 3",
-        link=URL,
-        source_url=URL,
-        section_heading=None,
-        char_start=2,
-        char_end=15,
-        token_start=0,
-        token_end=4,
-        title=None,
-        chunk_id=number,
-    )
-    block = EvidenceBlock(
-        source_number=1,
-        url=URL,
-        title=None,
-        heading=None,
-        text="| `retries` | 3 |",
-        char_start=0,
-        char_end=17,
-        relevance=0.5,
-        chunk_id=number,
-        citation=quotation,
-        columns="Name | Default",
-        quoted_columns="Setting | Value",
-    )
-    memory.blocks = [block, block.model_copy(update={"columns": None, "citation": None})]
-
-    async with Client(build_server(Settings(mcp_structured_output=True), load=load)) as client:
-        result = await client.call_tool("answer", QUESTION)
-
-    assert result.structured_content is not None
-    evidence = result.structured_content["evidence"]
-    assert [each["columns"] for each in evidence] == ["Name | Default", None]
-    assert evidence[0]["quotation"]["columns"] == "Setting | Value"
 
 
 async def test_structured_results_keep_to_the_schemas_that_are_listed(
@@ -876,4 +866,42 @@ async def test_length_that_holds_no_brief_is_refused_in_one_sentence(load: Load)
         result = await client.call_tool("answer", {**QUESTION, "max_tokens": 20})
 
     assert result.is_error
-    assert result.content[0].text == "max_tokens is 20; give a whole number from 500 up."
+    assert result.content[0].text == "[ERROR]\nmax_tokens is 20; give a whole number from 300 up."
+
+
+def printed(number: int) -> EvidenceBlock:
+    return EvidenceBlock(
+        source_number=1,
+        url=URL,
+        title=None,
+        heading=None,
+        text="Kilns fire.",
+        char_start=3,
+        char_end=14,
+        relevance=0.5,
+        chunk_id=uuid.UUID(int=number),
+    )
+
+
+async def test_session_is_not_sent_again_what_other_questions_brought(
+    memory: Any, load: Load, serving_mcp: Any, connecting: Any
+) -> None:
+    memory.blocks = [printed(7)]
+    async with serving_mcp(load) as base:
+        async with connecting(base, mode="legacy") as client:
+            for query in ("first", "second", "first"):
+                await client.call_tool("search", {"query": query})
+        async with connecting(base, mode="legacy") as other:
+            await other.call_tool("search", {"query": "third"})
+
+    had = (uuid.UUID(int=7), 3, 14)
+    assert memory.seen == [[], [had], [had], []]
+
+
+async def test_passages_that_a_caller_names_count_as_seen(memory: Any, call: Call) -> None:
+    named = uuid.UUID(int=9)
+
+    await call("search", {"query": "q", "seen": str(named)})
+
+    ((seen,),) = memory.seen
+    assert (seen[0], seen[1]) == (named, 0)

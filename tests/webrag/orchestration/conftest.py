@@ -139,8 +139,6 @@ def build_chunk(
         "site": "docs.test",
         "title": "Page",
         "text": text,
-        "selected_text": text,
-        "surface": "markdown",
         "section_heading": None,
         "chunk_index": 0,
         "char_start": 0,

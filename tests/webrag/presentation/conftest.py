@@ -119,8 +119,6 @@ def make_chunk() -> Callable[..., RankedChunk]:
                 "site": "docs.example.org",
                 "title": title,
                 "text": text,
-                "selected_text": text,
-                "surface": "markdown",
                 "section_heading": heading,
                 "chunk_index": index,
                 "char_start": start,

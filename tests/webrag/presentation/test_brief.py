@@ -5,6 +5,7 @@ import pytest
 
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import (
+    AnswerUnit,
     ExpansionDecision,
     ExpansionStep,
     OrchestrationResult,
@@ -17,6 +18,7 @@ from webrag.presentation.brief.models import BriefConfig
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
 MakeStep = Callable[..., ExpansionStep]
+MakeUnit = Callable[..., AnswerUnit]
 Golden = Callable[[str, str], None]
 Counter = Callable[[str], int]
 INSTALL_URL = "https://docs.example.org/guide/install"
@@ -24,7 +26,6 @@ CONFIG_URL = "https://docs.example.org/guide/reference/config"
 LIMITS_URL = "https://docs.example.org/guide/reference/limits"
 DEEPER_URL = "https://docs.example.org/guide/reference/config/advanced"
 BLOG_URL = "https://blog.example.net/kiln"
-GUARANTEED = ("PRESENTATION GUIDE", "SOURCES", "EVIDENCE", "CITATIONS", "STATS")
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_brief_of_a_fast_answer(
 ) -> None:
     result = make_result(install_chunk, query="How is kiln installed with pip?")
 
-    golden("fast", format_brief(result, BriefConfig(whole_results=0), count_tokens=count_tokens))
+    golden("fast", format_brief(result, BriefConfig(), count_tokens=count_tokens))
 
 
 def test_brief_of_a_deep_answer_has_tree_and_adjacent_context(
@@ -186,8 +187,8 @@ def test_brief_quotes_exactly_what_the_page_holds_at_the_offsets(
 ) -> None:
     text = format_brief(deep_result, BriefConfig(), count_tokens=count_tokens)
 
-    assert f'[1] "{pages[CONFIG_URL][92:212]}"\n' in text
-    assert "Source [2], chars 92-212\n" in text
+    assert "[1] chars 92-212 — § Timeouts, Source [2]\n" in text
+    assert f"⟪{pages[CONFIG_URL][92:212]}⟫\n" in text
     assert ":~:text=" not in text
 
 
@@ -196,54 +197,37 @@ def test_full_brief_links_to_the_quoted_words(
 ) -> None:
     text = format_brief(deep_result, BriefConfig(detail="full"), count_tokens=count_tokens)
 
-    assert f"Source [2], chars 92-212, passage: {CONFIG_URL}#:~:text=" in text
+    assert f"[1] chars 92-212, passage: {CONFIG_URL}#:~:text=" in text
 
 
-def test_brief_says_how_many_chunks_the_budget_left_out(
+def test_brief_says_how_many_passages_do_not_fit(
     make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
 ) -> None:
     pages = [f"Page {number} sets the timeout. " * 40 for number in range(5)]
     urls = [f"https://docs.example.org/{number}" for number in range(5)]
-    result = make_result(*(make_chunk(p, p, url=u) for p, u in zip(pages, urls, strict=True)))
+    chunks = [make_chunk(p, p, url=u) for p, u in zip(pages, urls, strict=True)]
+    result = make_result(*chunks, mode="full_context")
 
-    text = format_brief(result, BriefConfig(token_budget=1600), count_tokens=count_tokens)
+    text = format_brief(result, BriefConfig(token_budget=1200), count_tokens=count_tokens)
 
-    left_out = re.search(
-        r"\.\.\. \(showing (\d) of 5 chunks — remaining (\d) omitted due to response budget\)", text
-    )
+    left_out = re.search(r"Not printed: (\d) passages that do not fit 1,200 tokens\n", text)
     assert left_out is not None
-    assert int(left_out[1]) + int(left_out[2]) == 5
-    assert [page in text for page in pages] == [n < int(left_out[1]) for n in range(5)]
+    assert len(set(re.findall(r"Page \d sets", text))) == 5 - int(left_out[1])
 
 
-def test_brief_drops_the_trace_before_evidence(
-    deep_result: OrchestrationResult, count_tokens: Counter
+@pytest.mark.parametrize("spared", [20, 60])
+def test_trace_that_does_not_fit_is_left_out_before_quotations_and_named(
+    deep_result: OrchestrationResult, count_tokens: Counter, spared: int
 ) -> None:
-    full = count_tokens(
-        format_brief(deep_result, BriefConfig(full_context_threshold=0), count_tokens=count_tokens)
-    )
-
-    text = format_brief(
-        deep_result,
-        BriefConfig(token_budget=full - 20, full_context_threshold=0),
-        count_tokens=count_tokens,
-    )
-
-    assert "[Expansion trace omitted — 2 iterations, see stats above]" in text
-
-
-def test_trace_that_is_left_out_is_told_whatever_else_is_named(
-    deep_result: OrchestrationResult, make_chunk: MakeChunk, count_tokens: Counter
-) -> None:
-    weaker = [make_chunk(page, page, url=f"https://e.org/{page}", score=0.2) for page in "abcdef"]
-    result = deep_result.model_copy(update={"chunks": (*deep_result.chunks, *weaker)})
     config = BriefConfig(full_context_threshold=0)
-    whole = count_tokens(format_brief(result, config, count_tokens=count_tokens))
+    whole = count_tokens(format_brief(deep_result, config, count_tokens=count_tokens))
 
-    for spared in range(1, 200, 3):
-        small = config.model_copy(update={"token_budget": whole - spared})
-        text = format_brief(result, small, count_tokens=count_tokens)
-        assert "\n[EXPANSION TRACE]\n" in text or "[Expansion trace omitted" in text
+    small = config.model_copy(update={"token_budget": whole - spared})
+    text = format_brief(deep_result, small, count_tokens=count_tokens)
+
+    assert "[EXPANSION TRACE]" not in text
+    assert re.search("Not printed: .*the expansion trace\n", text)
+    assert "\u27ea`KILN_TIMEOUT`" in text
 
 
 def test_brief_too_small_for_anything_names_the_setting(
@@ -255,52 +239,125 @@ def test_brief_too_small_for_anything_names_the_setting(
 
 
 @pytest.mark.parametrize(
-    ("chunks_searched", "advice"),
+    ("chunks_searched", "told"),
     [
-        (0, "No stored page was searched: say so"),
-        (47, "The pages seem not to hold the answer: say so"),
+        (0, "Confidence: none (no stored page was searched). Say so, not that the pages lack"),
+        (47, "Confidence: none (0.00): the pages seem not to hold the answer. Say so and add"),
     ],
 )
-def test_guide_tells_nothing_to_search_from_an_answer_that_is_not_there(
-    make_result: MakeResult, count_tokens: Counter, chunks_searched: int, advice: str
+def test_nothing_to_search_is_told_from_an_answer_that_is_not_there(
+    make_result: MakeResult, count_tokens: Counter, chunks_searched: int, told: str
 ) -> None:
     result = make_result(confidence=0.0, confidence_band="none")
     searched = result.corpus_stats.model_copy(update={"total_parent_chunks": chunks_searched})
     result = result.model_copy(update={"corpus_stats": searched})
 
-    text = format_brief(
-        result, BriefConfig(include_guide=True, caller="mcp"), count_tokens=count_tokens
-    )
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
 
-    shown = [each for each in ("No stored page was", "pages seem not") if each in text]
-    assert advice in text
-    assert len(shown) == 1
+    assert text.startswith(f"[PRESENTATION GUIDE]\n{told}")
 
 
 @pytest.mark.parametrize(
-    ("band", "advice"),
+    ("band", "said"),
     [
-        ("high", "Answer from [CITATIONS] in your own words"),
-        ("medium", "and the passages around them"),
-        ("low", "may not answer the question"),
-        ("none", "seem not to hold the answer"),
+        ("high", "very likely answer. Give each claim its source's address"),
+        ("medium", "probably answer. Give each claim its source's address"),
+        ("low", "may not answer. Say what they do answer"),
+        ("none", "seem not to hold the answer. Only what comes closest is printed. Say so"),
     ],
 )
-def test_guide_advises_by_the_band_alone_in_a_few_words(
+def test_guide_says_how_sure_it_is_and_advises_by_the_band_in_two_lines(
     make_result: MakeResult,
     timeout_chunk: RankedChunk,
     count_tokens: Counter,
     band: str,
-    advice: str,
+    said: str,
 ) -> None:
     text = format_brief(
         make_result(timeout_chunk, confidence_band=band), BriefConfig(), count_tokens=count_tokens
     )
 
     guide = text.partition("[PRESENTATION GUIDE]\n")[2].partition("\n\n[SOURCES]")[0]
-    assert advice in guide
+    assert said in guide
     assert len(guide) < 250
-    assert "Answer from" not in guide or "not answer" not in guide
+
+
+def test_quotation_is_printed_once_and_marked_in_its_passage(
+    make_result: MakeResult, install_chunk: RankedChunk, count_tokens: Counter
+) -> None:
+    result = make_result(install_chunk)
+
+    text = format_brief(result, BriefConfig(detail="full"), count_tokens=count_tokens)
+
+    quoted = re.findall("\u27ea(.+?)\u27eb", text.partition("[1] chars")[2], re.S)
+    assert len(quoted) == 3
+    assert [text.count(quote) for quote in quoted] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("band", "most"), [("high", 1_000), ("none", 1_200)])
+def test_brief_that_is_sure_or_empty_is_short(
+    make_result: MakeResult, install_chunk: RankedChunk, count_tokens: Counter, band: str, most: int
+) -> None:
+    result = make_result(install_chunk, seed_urls=(), urls_fetched=(), confidence_band=band)
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens, nonce="5f3a9c01")
+
+    assert len(text) < most
+
+
+def test_passage_that_is_part_of_a_section_ends_with_its_id_and_what_is_left(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = "A firing takes two hours. " + "Nothing else is said here. " * 40
+    chunk = make_chunk(page, page, focus="A firing takes two hours.")
+    result = make_result(chunk, units=(make_unit(chunk, "A firing takes two hours."),))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert f"\n{len(page) - 25:,} more characters: passage {chunk.chunk.chunk_id}\n" in text
+
+
+def test_what_the_reader_has_is_named_and_what_is_new_is_printed(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    texts = [f"Page {number} sets the timeout." for number in range(5)]
+    chunks = [make_chunk(text, text, url=f"https://a.test/{n}") for n, text in enumerate(texts)]
+    units = tuple(make_unit(chunk, text) for chunk, text in zip(chunks, texts, strict=True))
+    seen = tuple((unit.chunk_id, unit.char_start, unit.char_end) for unit in units[:2])
+    result = make_result(*chunks, units=units)
+
+    text = format_brief(result, BriefConfig(seen=seen), count_tokens=count_tokens)
+
+    assert re.findall("\u27ea(.+?)\u27eb", text.partition("[1] chars")[2]) == texts[2:]
+    assert not any(each in text for each in texts[:2])
+    named = re.findall(r"^- You have chars 0-24, passage (\S+) of Install", text, re.M)
+    assert named == [str(unit.chunk_id) for unit in units[:2]]
+
+
+def test_unit_of_which_the_reader_has_another_part_is_printed(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = "A firing takes two hours. It ends at noon."
+    chunk = make_chunk(page, page)
+    result = make_result(chunk, units=(make_unit(chunk, "It ends at noon."),))
+    config = BriefConfig(seen=((chunk.chunk.chunk_id, 0, 25),))
+
+    assert "\u27eaIt ends at noon.\u27eb" in format_brief(result, config, count_tokens=count_tokens)
+
+
+def test_images_are_named_only_where_they_stand_in_what_is_printed(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = f"Kilns fire. {'Nothing else is said here. ' * 30}"
+    images = tuple(
+        ChunkImage(url=f"https://a.test/{n}.png", alt="A kiln", position=n) for n in (3, 500)
+    )
+    chunk = make_chunk(page, page, focus="Kilns fire.", images=images)
+    result = make_result(chunk, units=(make_unit(chunk, "Kilns fire."),))
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall(r"a\.test/(\d+)\.png", text) == ["3"]
 
 
 def test_sources_name_the_author_of_a_page(

@@ -5,6 +5,7 @@ import pytest
 
 from webrag.orchestration.models import (
     ExpansionDecision,
+    NextLink,
     OrchestrationResult,
     RankedChunk,
 )
@@ -29,47 +30,42 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param(
-            {},
-            ["DEEP SEARCH", "FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
-            id="fast answer",
-        ),
+        pytest.param({}, ["DEEP SEARCH", "FULL CONTEXT", "READ", "REFINE QUERY"], id="fast answer"),
         pytest.param(
             {"partial": True},
-            ["CONTINUE", "FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            ["CONTINUE", "FULL CONTEXT", "READ", "REFINE QUERY"],
             id="partial answer",
         ),
         pytest.param(
             {"rounds_allowed": 5, "rounds_ceiling": 5},
-            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            ["FULL CONTEXT", "READ", "REFINE QUERY"],
             id="deep answer that stopped at once",
         ),
         pytest.param(
             {"rounds_ceiling": 0},
-            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            ["FULL CONTEXT", "READ", "REFINE QUERY"],
             id="link following switched off",
         ),
         pytest.param(
-            {"rounds_allowed": 5, "rounds_ceiling": 5, "final_decision": DEPTH_CAP},
-            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
-            id="deep answer that used every round there is",
-        ),
-        pytest.param(
             {"rounds_allowed": 3, "rounds_ceiling": 5, "confidence_band": "low"},
-            ["FULL CONTEXT", "FOLLOW-UP SEARCH", "REFINE QUERY"],
-            id="deep answer that had rounds left",
+            ["ADD A SOURCE", "FULL CONTEXT", "REFINE QUERY"],
+            id="deep answer that found little",
         ),
         pytest.param(
             {"mode": "full_context"},
-            ["DEEP SEARCH", "FOLLOW-UP SEARCH", "REFINE QUERY"],
+            ["DEEP SEARCH", "READ", "REFINE QUERY"],
             id="full context already",
         ),
+        pytest.param({"confidence_band": "high"}, [], id="answer that is sure"),
+        pytest.param({"seed_urls": ()}, ["READ", "REFINE QUERY"], id="search that found much"),
         pytest.param(
-            {"seed_urls": ()}, ["FOLLOW-UP SEARCH", "REFINE QUERY"], id="search that found much"
+            {"seed_urls": (), "wordings": {"firing time": {"firing": 1.0}}},
+            ["READ"],
+            id="search with wordings",
         ),
         pytest.param(
             {"seed_urls": (), "confidence_band": "low"},
-            ["FOLLOW-UP SEARCH", "ADD A SOURCE", "REFINE QUERY"],
+            ["ADD A SOURCE", "REFINE QUERY"],
             id="search that found little",
         ),
     ],
@@ -88,6 +84,30 @@ def test_empty_corpus_is_to_be_filled_not_asked_in_other_words(make_result: Make
     result = make_result(seed_urls=(), corpus_stats=nothing, confidence_band="none")
 
     assert names(follow_ups(result, BriefConfig())) == ["ADD A SOURCE"]
+
+
+LINK = NextLink(
+    url="https://docs.example.org/kilns", anchor="Kilns", heading=None, page_url=None, score=0.4
+)
+
+
+@pytest.mark.parametrize(
+    ("links", "call"),
+    [
+        ((LINK,), "`answer` url=https://docs.example.org/kilns reads"),
+        ((), "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site"),
+        (
+            (LINK.model_copy(update={"score": 0.01}),),
+            "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site",
+        ),
+    ],
+)
+def test_one_call_that_would_settle_it_is_named_where_little_was_found(
+    make_result: MakeResult, install_chunk: RankedChunk, links: tuple[NextLink, ...], call: str
+) -> None:
+    result = make_result(install_chunk, seed_urls=(), confidence_band="none", next_links=links)
+
+    assert f"ADD A SOURCE: {call}" in follow_ups(result, BriefConfig())
 
 
 def test_exhausted_expansion_can_be_continued_with_a_larger_budget(

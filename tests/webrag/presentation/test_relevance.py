@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.presentation.brief.blocks import is_strong, least_relevance, relevant_count
+from webrag.presentation.brief.blocks import least_relevance, relevant_count
 
 
 @pytest.mark.parametrize(
@@ -17,11 +17,7 @@ from webrag.presentation.brief.blocks import is_strong, least_relevance, relevan
     ],
 )
 def test_evidence_ends_where_relevance_does(relevance: list[float], expected: int) -> None:
-    assert relevant_count(relevance, 0.05, nothing_relevant=False) == expected
-
-
-def test_of_what_answers_nothing_the_best_few_are_kept() -> None:
-    assert relevant_count([0.04] * 20, 0.05, nothing_relevant=True) == 3
+    assert relevant_count(relevance, 0.05) == expected
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -29,17 +25,6 @@ def test_the_best_passage_always_counts_as_relevant(best: float, floor: float) -
     assert least_relevance(best, floor) <= best
 
 
-@given(st.lists(st.floats(0, 1)), st.floats(0, 1), st.booleans())
-def test_no_more_is_kept_than_there_is(scores: list[float], floor: float, nothing: bool) -> None:
-    ranked = sorted(scores, reverse=True)
-
-    assert 0 <= relevant_count(ranked, floor, nothing_relevant=nothing) <= len(ranked)
-
-
-@pytest.mark.parametrize(
-    ("relevance", "expected"), [(0.9, True), (0.45, True), (0.4, False), (0.05, False)]
-)
-def test_only_what_is_near_the_best_and_on_the_topic_is_strong(
-    relevance: float, expected: bool
-) -> None:
-    assert is_strong(relevance, 0.9, 0.05) is expected
+@given(st.lists(st.floats(0, 1)), st.floats(0, 1))
+def test_no_more_is_kept_than_there_is(scores: list[float], floor: float) -> None:
+    assert 0 <= relevant_count(sorted(scores, reverse=True), floor) <= len(scores)

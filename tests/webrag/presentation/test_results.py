@@ -101,16 +101,15 @@ def test_the_first_three_quotations_are_shown_in_their_order_wherever_they_stand
     ]
 
 
-def test_weaker_evidence_prints_less(
+def test_what_answers_nothing_prints_less(
     make_result: MakeResult, chunks: Sequence[RankedChunk]
 ) -> None:
     lengths = [
         len(shown(make_result(*chunks, confidence=0.5, confidence_band=band)).splitlines())
-        for band in ("high", "low", "none")
+        for band in ("low", "none")
     ]
 
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[-1] < lengths[0]
+    assert lengths[1] < lengths[0]
 
 
 def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from webrag.orchestration.models import ExpansionDecision, OrchestrationResult
-from webrag.presentation.brief.sections import brief_stats, stats
+from webrag.presentation.brief.sections import answer_line, stats
 from webrag.retrieval.models import CorpusStats
 
 MakeResult = Callable[..., OrchestrationResult]
@@ -17,7 +17,7 @@ DEPTH_CAP = ExpansionDecision(
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({"mode": "full_context"}, "Mode: full_context (entire corpus fits within token budget)"),
+        ({"mode": "full_context"}, "Mode: full_context"),
         ({}, "Note: No expansion performed (single iteration)."),
         (
             {"total_iterations": 3, "expansion_budget": 3},
@@ -38,10 +38,6 @@ DEPTH_CAP = ExpansionDecision(
         (
             {"page_sources": {"https://e.org/": "firecrawl", "https://e.org/a": "builtin"}},
             "Fetched by: builtin (1), firecrawl (1)",
-        ),
-        (
-            {"confidence": 0.0, "confidence_band": "none", "corpus_stats": NOTHING_STORED},
-            "Confidence: 0.00 (none: no stored page was searched)",
         ),
         (
             {"urls_fetched": tuple(f"https://e.org/{n}" for n in range(7))},
@@ -66,23 +62,35 @@ def test_no_expansion_is_not_noted_for_a_search(make_result: MakeResult) -> None
     assert "No expansion" not in stats(make_result(seed_urls=()))
 
 
-def test_shortened_stats_name_the_budget(make_result: MakeResult) -> None:
-    assert "budget of 1,000 tokens is too small" in brief_stats(make_result(), 1000)
-
-
-@pytest.mark.parametrize("name", ["Expansion iterations", "URLs fetched", "Documents matched"])
+@pytest.mark.parametrize("name", ["Expansion iterations", "URLs fetched", "Pages matched"])
 def test_stats_print_no_zeros(make_result: MakeResult, name: str) -> None:
     result = make_result(urls_fetched=(), total_iterations=0)
 
     assert f"{name}:" not in stats(result)
 
 
-def test_whole_pages_that_did_not_fit_are_not_called_the_entire_corpus(
-    make_result: MakeResult,
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            {"confidence": 0.0, "confidence_band": "none", "corpus_stats": NOTHING_STORED},
+            "Confidence: none (no stored page was searched).",
+        ),
+        (
+            {"confidence_band": "high", "confidence": 0.91, "absent_words": ("kilns",)},
+            "Confidence: high (0.91): the first quotations very likely answer.",
+        ),
+        (
+            {"absent_words": ("GPU", "Wire\nshark")},
+            "Confidence: medium (0.72): the quotations probably answer. None of the 3 stored pages "
+            "searched has: GPU, Wire shark.",
+        ),
+    ],
+)
+def test_first_line_says_how_sure_and_what_no_page_has(
+    make_result: MakeResult, fields: dict[str, Any], line: str
 ) -> None:
-    result = make_result(mode="full_context")
-
-    assert "entire corpus fits" not in stats(result, is_whole=False)
+    assert answer_line(make_result(**fields)) == line
 
 
 @pytest.mark.parametrize(("detail", "is_told"), [("brief", False), ("full", True)])

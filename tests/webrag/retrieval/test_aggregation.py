@@ -2,7 +2,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from webrag.retrieval.aggregation import (
     fit_budget,
     group_by_parent,
     in_reading_order,
-    select_surface,
 )
 from webrag.retrieval.models import RetrievedChunk
 
@@ -43,8 +41,6 @@ def chunk(url: str, index: int, score: float) -> RetrievedChunk:
         site="a.test",
         title=None,
         text="x",
-        selected_text="x",
-        surface="markdown",
         section_heading=None,
         chunk_index=index,
         char_start=0,
@@ -127,18 +123,3 @@ def test_chunks_are_grouped_by_page_in_reading_order() -> None:
         ("a", 0),
         ("a", 2),
     ]
-
-
-@pytest.mark.parametrize(
-    ("html", "is_lossy", "expected"),
-    [
-        pytest.param("<p>h</p>", True, ("<p>h</p>", "html"), id="lossy-with-html"),
-        pytest.param("<p>h</p>", False, ("m", "markdown"), id="faithful"),
-        pytest.param(None, True, ("m", "markdown"), id="lossy-without-html"),
-        pytest.param("", True, ("m", "markdown"), id="lossy-with-empty-html"),
-    ],
-)
-def test_html_is_shown_where_markdown_is_lossy(
-    html: str | None, is_lossy: bool, expected: tuple[str, str]
-) -> None:
-    assert select_surface("m", html, is_lossy=is_lossy) == expected

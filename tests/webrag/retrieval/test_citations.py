@@ -21,8 +21,6 @@ def chunk(text: str = TEXT, char_start: int = 100) -> RetrievedChunk:
         site="docs.test",
         title="Ports",
         text=text,
-        selected_text="<p>HTML that has other offsets</p>",
-        surface="html",
         section_heading="Changing the port",
         chunk_index=3,
         char_start=char_start,
@@ -36,7 +34,7 @@ def chunk(text: str = TEXT, char_start: int = 100) -> RetrievedChunk:
     )
 
 
-def test_a_citation_is_taken_from_the_markdown_and_not_from_the_surface() -> None:
+def test_a_citation_is_taken_from_the_markdown() -> None:
     citation = extract_citation(chunk(), 100, 132)
 
     assert citation is not None

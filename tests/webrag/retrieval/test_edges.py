@@ -12,10 +12,10 @@ from llama_index.core.vector_stores.types import (
 
 from webrag.errors import InputError
 from webrag.llamaindex.store_filters import filter_condition
-from webrag.mcp_server.arguments import Arguments
 from webrag.question import Question, check_question
 from webrag.retrieval.citation_checks import Citation, check_citation
 from webrag.retrieval.filters import SearchFilters
+from webrag.tool_inputs import AnswerInput, ReadInput, SearchInput, ToolInput
 
 
 def nested(depth: int) -> MetadataFilters:
@@ -72,18 +72,20 @@ def test_a_quotation_that_cannot_be_looked_up_is_refused(quote: str) -> None:
         check_citation(Citation(quote=quote, url="https://a.test/"))
 
 
-@pytest.mark.parametrize("value", ["a\x00", "\ud800"])
-def test_arguments_of_a_tool_hold_only_characters(value: str) -> None:
-    arguments = Arguments({"name": value, "names": [value], "id": value, "number": 10**5000})
-
-    with pytest.raises(InputError, match="name"):
-        arguments.text("name")
-    with pytest.raises(InputError, match="names"):
-        arguments.texts("names")
-    with pytest.raises(InputError, match="id"):
-        arguments.identity("id")
-    with pytest.raises(InputError, match="number"):
-        arguments.choice("number", ["a", "b"])
+@pytest.mark.parametrize(
+    ("tool", "given", "named"),
+    [
+        (SearchInput, {"query": "a\x00"}, "query"),
+        (SearchInput, {"query": "q", "wordings": ["\ud800"]}, "wordings"),
+        (ReadInput, {"passage_id": "a\x00"}, "passage_id"),
+        (AnswerInput, {"url": "a", "query": "q", "intent": 10**5000}, "intent"),
+    ],
+)
+def test_arguments_of_a_tool_hold_only_characters(
+    tool: type[ToolInput], given: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        tool.model_validate(given)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -81,42 +80,6 @@ async def test_matches_come_best_first_and_give_the_chunk_its_score(
         assert fused == sorted(fused, reverse=True)
         assert chunk.score == pytest.approx(fused[0])
         assert chunk.raw_similarity == max(match.similarity for match in chunk.matches)
-
-
-@pytest.mark.usefixtures("pages")
-async def test_the_surface_follows_the_flags(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("listen_backlog default")
-
-    chunk = max(result.chunks, key=lambda each: each.score)
-    assert chunk.has_table
-    assert (chunk.surface, chunk.selected_text) == ("markdown", chunk.text)
-
-
-@pytest.mark.parametrize("mode", ["chunk", "full_context"])
-@pytest.mark.parametrize(
-    ("markdown", "html", "surface"),
-    [
-        ("| a | b |\n|---|---|\n| one | two |", TABLE, "html"),
-        ("```\none two\n```", "<pre><code>one two</code></pre>", "html"),
-        ("1. Take one.\n2. Take two.", "<ol><li>Take one.</li><li>Take two.</li></ol>", "markdown"),
-        ("One is not two.", "<p>One is not two.</p>", "markdown"),
-    ],
-    ids=["table", "code", "steps", "prose"],
-)
-async def test_html_is_shown_where_markdown_loses_something(
-    make_searcher: MakeSearcher,
-    add_page: AddPage,
-    mode: Any,
-    markdown: str,
-    html: str,
-    surface: str,
-) -> None:
-    await add_page("https://a.test/x", "One", f"# One\n\n{markdown}\n", html=f"<h1>One</h1>{html}")
-
-    result = await make_searcher().retrieve("one two", mode=mode)
-
-    assert [chunk.surface for chunk in result.chunks] == [surface]
-    assert (html in result.chunks[0].selected_text) == (surface == "html")
 
 
 @pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])

@@ -120,6 +120,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
             for each in state.results
             for word, found in each.retrieval.also_searched.items()
         },
+        absent_words=_absent_words(state),
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
@@ -136,6 +137,11 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         warnings=tuple(state.warnings),
         partial=state.partial,
     )
+
+
+def _absent_words(state: RunState) -> tuple[str, ...]:
+    words = (word for each in state.results for word in each.retrieval.absent_words)
+    return tuple(dict.fromkeys(words))
 
 
 def _parts(state: RunState) -> tuple[PartCoverage, ...]:

@@ -1,19 +1,21 @@
-"""Ranked chunks to evidence blocks: order, form, quotation; how many fit is decided elsewhere."""
+"""Which passages of a result are printed, in which form and order; how many fit, not."""
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 from uuid import UUID
 
 from webrag.answering.injection import addresses_reader
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
-from webrag.presentation.html.converter import html_to_text
+from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote, Seen
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.markup import CELL_BAR, plain_span, read_blocks
 from webrag.retrieval.units import cut_units
+
+Span = tuple[int, int]
 
 # Judged on 80 questions over four documentation sites, with and without three other wordings and
 # within 4,000 tokens, by what is kept of the gold: a share of .15 and eight passages keep the same
@@ -21,12 +23,19 @@ from webrag.retrieval.units import cut_units
 _GAP_SHARE: Final = 0.3
 # Answers stand below the first passage often enough that a steep fall after it proves little.
 _LEAST_SHOWN: Final = 5
-NOTHING_RELEVANT_SHOWN: Final = 3
 # Beside a passage as relevant as the second number, one below the first only costs.
 _OFF_TOPIC: Final = 0.05
 _ON_TOPIC: Final = 0.3
-# From this share of the best relevance on a passage may hold the answer as well as the best.
-_STRONG_SHARE: Final = 0.5
+# A model quotes two or three; one of the first three is right in .9 of those called high.
+_MOST_QUOTES: Final = 3
+# In the logarithm of the odds, for a twentieth and a fiftieth: of 39 right ones none stood below.
+_FAR_LESS_LIKELY: Final = {"high": 3.0, "medium": 3.9}
+_CLOSEST: Final = 1
+# Of nine answers that were called low all stood in the passages that are quoted.
+_MOST_FURTHER: Final = 2
+# What is longer stands alone; what is longer beside it is more than a neighbour.
+_ALONE_CHARS: Final = 200
+_NEIGHBOUR_CHARS: Final = 300
 
 
 def least_relevance(best: float, floor: float) -> float:
@@ -39,16 +48,13 @@ def least_relevance(best: float, floor: float) -> float:
     return floor + _GAP_SHARE * (best - floor) if best > floor else best
 
 
-def relevant_count(relevance: Sequence[float], floor: float, *, nothing_relevant: bool) -> int:
+def relevant_count(relevance: Sequence[float], floor: float) -> int:
     """How many of the passages are worth their tokens.
 
     Args:
         relevance: Of each passage, best first.
         floor: Score up to which a passage of this scorer is off the topic.
-        nothing_relevant: The passages together answer nothing; then only the best few are shown.
     """
-    if nothing_relevant:
-        return min(len(relevance), NOTHING_RELEVANT_SHOWN)
     needed = least_relevance(relevance[0], floor) if relevance else 0.0
     worthy = sum(score >= needed for score in relevance)
     return min(len(relevance), max(worthy, _LEAST_SHOWN))
@@ -57,11 +63,6 @@ def relevant_count(relevance: Sequence[float], floor: float, *, nothing_relevant
 def is_off_topic(relevance: float, best: float) -> bool:
     """Whether a passage is worth neither its tokens nor a line beside one so much better."""
     return relevance < _OFF_TOPIC and best > _ON_TOPIC
-
-
-def is_strong(relevance: float, best: float, floor: float) -> bool:
-    """Whether several quotations of a passage are worth their tokens."""
-    return relevance > floor and relevance >= _STRONG_SHARE * best
 
 
 _ROW = re.compile(r"[ \t>]*\|")
@@ -113,7 +114,168 @@ def _joined(row: str) -> str | None:
     return " | ".join(cells) if any(cells) else None
 
 
-Span = tuple[int, int]
+def finds_nothing(result: OrchestrationResult) -> bool:
+    """Whether what was found is only what comes closest to the question."""
+    return result.mode == "chunk" and result.confidence_band == "none"
+
+
+def first_units(result: OrchestrationResult, seen: Sequence[Seen] = ()) -> list[AnswerUnit]:
+    """The units that are quoted: three, or one at least for each part of the question.
+
+    Of a result that probably answers none that is far less likely than the best.
+
+    Args:
+        result: Its units are best first.
+        seen: What the reader has, which is passed over.
+    """
+    most = max(_CLOSEST if finds_nothing(result) else _MOST_QUOTES, len(result.parts))
+    far = math.inf if result.parts else _FAR_LESS_LIKELY.get(result.confidence_band, math.inf)
+    first = [each for each in result.units if each.score >= result.units[0].score - far]
+    new = (each for each in first if not _is_seen(each.chunk_id, _place(each), seen))
+    return list(islice(new, most))
+
+
+def seen_units(result: OrchestrationResult, seen: Sequence[Seen]) -> list[AnswerUnit]:
+    """Those of the first units that are passed over because the reader has them."""
+    first = first_units(result)
+    return [each for each in first if _is_seen(each.chunk_id, _place(each), seen)]
+
+
+def _place(unit: AnswerUnit) -> Span:
+    return unit.char_start, unit.char_end
+
+
+def _is_seen(chunk_id: UUID, span: Span, seen: Sequence[Seen]) -> bool:
+    return any(of == chunk_id and low <= span[0] and span[1] <= high for of, low, high in seen)
+
+
+def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[EvidenceBlock]:
+    """What holds the first units, in their order, with as much around them as the reader needs.
+
+    Of a result that is called high that is the sentence or row on either side of the first where
+    that is short, of one that answers nothing the unit alone, else the part of the passage that
+    matched. Where whole pages or a full brief are wanted it is the whole passage.
+    """
+    numbers = source_numbers(result.chunks)
+    spans: dict[UUID, list[Span]] = {}
+    ranked = {each.chunk.chunk_id: each for each in result.chunks}
+    for place, unit in enumerate(first_units(result, config.seen)):
+        if unit.chunk_id in ranked:
+            wanted = _around(ranked[unit.chunk_id], unit, result, config, is_best=not place)
+            own = spans.setdefault(unit.chunk_id, [])
+            own[:] = _joined_spans((*own, wanted))
+    covered: dict[str, list[Span]] = {}
+    blocks: list[EvidenceBlock] = []
+    for chunk_id, own in spans.items():
+        printed = covered.setdefault(ranked[chunk_id].chunk.source_url, [])
+        pieces = [piece for span in own for piece in _uncovered(span, printed)]
+        blocks += [
+            cited(_block(ranked[chunk_id], each, result, numbers), result) for each in pieces
+        ]
+        printed += own
+    return sorted(filter(_is_quoted, blocks), key=lambda block: block.quotes[0].place)
+
+
+def further_blocks(
+    result: OrchestrationResult, config: BriefConfig, printed: Sequence[EvidenceBlock] = ()
+) -> list[EvidenceBlock]:
+    """Every other passage, best first, adjacent context last; no character of a page twice.
+
+    Args:
+        result: What was found.
+        config: Says whether the best passages are wanted whole.
+        printed: Nothing of these is given again, nor the rest of their passages.
+    """
+    numbers = source_numbers(result.chunks)
+    covered: dict[str, list[Span]] = {}
+    quoted = {block.chunk_id for block in printed}
+    for block in printed:
+        covered.setdefault(block.url, []).append((block.char_start, block.char_end))
+    found: list[EvidenceBlock] = []
+    whole = 2 if config.every_passage else int(config.detail == "full")
+    for rank, ranked in enumerate(_in_print_order(result.chunks)):
+        own = covered.setdefault(ranked.chunk.source_url, [])
+        wanted = _span(ranked, first_units(result), whole=rank < whole)
+        chunk_id = ranked.chunk.chunk_id
+        if chunk_id in quoted or _is_seen(chunk_id, wanted, config.seen):
+            continue
+        blocks = (_block(ranked, span, result, numbers) for span in _uncovered(wanted, own))
+        found += [block for block in blocks if block.text.strip()]
+        own.append(wanted)
+    return found
+
+
+def worthy(
+    blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
+) -> Sequence[EvidenceBlock]:
+    """Those of further passages whose relevance is worth their tokens beside what is quoted.
+
+    All of them where whole pages are wanted; none beside quotations that probably answer, or that
+    only come closest.
+    """
+    if result.mode == "full_context" or config.every_passage:
+        return blocks
+    if finds_nothing(result) and config.detail == "brief":
+        return () if first_units(result) else blocks[:1]
+    if result.confidence_band != "low" and first_units(result) and config.detail == "brief":
+        return ()
+    best = max((ranked.reranked_score for ranked in result.chunks), default=0.0)
+    count = relevant_count([best, *(block.relevance for block in blocks)], result.relevance_floor)
+    most = _MOST_FURTHER if first_units(result) and config.detail == "brief" else count
+    return [
+        block
+        for block in blocks[:most]
+        if block.is_adjacent or not is_off_topic(block.relevance, best)
+    ]
+
+
+def shortest(block: EvidenceBlock, result: OrchestrationResult, most: int) -> EvidenceBlock:
+    """The block reduced to the beginning of its best quotation, ending between words.
+
+    Args:
+        block: One that is quoted, or any; then its own beginning is kept.
+        result: What it is from.
+        most: Characters at most.
+    """
+    ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
+    start, end = block.char_start, block.char_end
+    if block.quotes:
+        span = block.quotes[0].citation
+        start, end = span.char_start, span.char_end
+    text = _slice(ranked, (start, end))
+    if len(text) > most:
+        cut = max(text.rfind(" ", 0, most), text.rfind("\n", 0, most))
+        end = start + (cut if cut > most // 2 else most)
+    less = _block(ranked, (start, end), result, source_numbers(result.chunks))
+    quotes = block.quotes[:1]
+    citation = extract_citation(ranked.chunk, start, end) if quotes else None
+    kept = [each.model_copy(update={"citation": citation}) for each in quotes if citation]
+    return less.model_copy(
+        update={
+            "quotes": tuple(kept),
+            "is_cut": end < block.char_end,
+            "addresses_reader": block.addresses_reader,
+        }
+    )
+
+
+def cited(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock:
+    """The block with the best units that lie in it, and whether it addresses a model that reads it.
+
+    Apart from `further_blocks` because most blocks of a long result are never printed.
+    """
+    ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
+    span = (block.char_start, block.char_end)
+    inside = (
+        _quote(ranked, unit, place)
+        for place, unit in enumerate(result.units)
+        if _holds(block.chunk_id, span, unit)
+    )
+    quotes = tuple(islice((quote for quote in inside if quote is not None), _MOST_QUOTES))
+    texts = (block.text, block.title or "", block.heading or "")
+    return block.model_copy(
+        update={"quotes": quotes, "addresses_reader": any(map(addresses_reader, texts))}
+    )
 
 
 def source_numbers(chunks: Sequence[RankedChunk]) -> dict[str, int]:
@@ -122,127 +284,12 @@ def source_numbers(chunks: Sequence[RankedChunk]) -> dict[str, int]:
     return {url: number for number, url in enumerate(urls, 1)}
 
 
-def candidate_blocks(result: OrchestrationResult, config: BriefConfig) -> Iterator[EvidenceBlock]:
-    """Every passage worth printing, best first, adjacent context last; without citations.
-
-    No character of a page is yielded twice.
-    """
-    numbers = source_numbers(result.chunks)
-    printed: dict[str, list[Span]] = {}
-    for rank, ranked in enumerate(_in_print_order(result.chunks)):
-        chunk = ranked.chunk
-        covered = printed.setdefault(chunk.source_url, [])
-        spans = _around_quotes(ranked, result) if _is_enough(result, config) else []
-        whole = rank < config.whole_results and not _is_enough(result, config)
-        for wanted in spans or [_span(ranked, result.units[:_MOST_QUOTES], whole=whole)]:
-            for span in _uncovered(wanted, covered):
-                block = _block(ranked, span, result, numbers[chunk.source_url])
-                if block.text.strip():
-                    yield block
-            covered.append(wanted)
-
-
-def finds_nothing(result: OrchestrationResult) -> bool:
-    """Whether what was found is only what comes closest to the question."""
-    return result.mode == "chunk" and result.confidence_band == "none"
-
-
-def relevant_blocks(
-    blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
-) -> Sequence[EvidenceBlock]:
-    """The blocks whose relevance is worth their tokens, and those that hold what is quoted first.
-
-    All of them where whole pages are wanted; where the quotations are enough, only what holds
-    them, in their order.
-
-    Args:
-        blocks: Best first.
-        result: What they are from.
-        config: Says whether every passage is wanted.
-    """
-    if result.mode == "full_context" or config.every_passage:
-        return blocks
-    if _is_enough(result, config):
-        quoted = [block for block in blocks if _is_quoted(block, result)]
-        return sorted(quoted, key=lambda block: _first_place(block, result)) or blocks[:1]
-    nothing = finds_nothing(result)
-    relevance = [block.relevance for block in blocks]
-    count = relevant_count(relevance, result.relevance_floor, nothing_relevant=nothing)
-    if nothing:
-        return blocks[:count]
-    best = max(relevance, default=0.0)
-    return [
-        block
-        for place, block in enumerate(blocks)
-        if _is_quoted(block, result)
-        or (place < count and (block.is_adjacent or not is_off_topic(block.relevance, best)))
-    ]
-
-
-def _is_enough(result: OrchestrationResult, config: BriefConfig) -> bool:
-    """Whether the quotations, with what stands around them, are all that a reader needs.
-
-    Of questions called high, .95 have their answer in the first three quotations.
-    """
-    is_brief = config.detail == "brief" and not config.every_passage
-    return is_brief and result.mode == "chunk" and result.confidence_band == "high"
-
-
-def _is_quoted(block: EvidenceBlock, result: OrchestrationResult) -> bool:
-    return _first_place(block, result) < _MOST_QUOTES
-
-
-def _first_place(block: EvidenceBlock, result: OrchestrationResult) -> int:
-    """The place of the best of the first quotations that a block holds, or one behind them all."""
-    span = (block.char_start, block.char_end)
-    units = enumerate(result.units[:_MOST_QUOTES])
-    held = (place for place, unit in units if _holds(block.chunk_id, span, unit))
-    return next(held, _MOST_QUOTES)
+def _is_quoted(block: EvidenceBlock) -> bool:
+    return bool(block.quotes)
 
 
 def _holds(chunk_id: UUID, span: Span, unit: AnswerUnit) -> bool:
     return unit.chunk_id == chunk_id and span[0] <= unit.char_start < unit.char_end <= span[1]
-
-
-def focus_form(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock | None:
-    """The block reduced to its best child with what is quoted first; None when it is that already.
-
-    None also for a passage that has no children.
-    """
-    for ranked in result.chunks:
-        if ranked.chunk.chunk_id == block.chunk_id and ranked.chunk.focus is not None:
-            span = _span(ranked, result.units[:_MOST_QUOTES], whole=False)
-            inside = block.char_start <= span[0] and span[1] <= block.char_end
-            if inside and span != (block.char_start, block.char_end):
-                return _block(ranked, span, result, block.source_number)
-    return None
-
-
-def cited(
-    block: EvidenceBlock, result: OrchestrationResult, *, max_chars: int | None = None
-) -> EvidenceBlock:
-    """The block with the best units that lie in it, and whether it addresses a model that reads it.
-
-    Apart from `candidate_blocks` because most blocks of a long result are never printed.
-
-    Args:
-        block: From `candidate_blocks`.
-        result: What it is from.
-        max_chars: Longest quotation, for budgets that hold no whole unit; None for whole ones.
-    """
-    ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
-    quotes = _quotes(ranked, (block.char_start, block.char_end), result, max_chars)
-    update = {
-        "citation": quotes[0].citation if quotes else None,
-        "quoted_columns": quotes[0].columns if quotes else None,
-        "quotes": quotes,
-        "addresses_reader": _addresses_reader(block),
-    }
-    return block.model_copy(update=update)
-
-
-def _addresses_reader(block: EvidenceBlock) -> bool:
-    return any(map(addresses_reader, (block.text, block.title or "", block.heading or "")))
 
 
 def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
@@ -259,23 +306,45 @@ def _span(ranked: RankedChunk, units: Sequence[AnswerUnit], *, whole: bool) -> S
     return start, max([focus.char_end, *(unit.char_end for unit in own)])
 
 
-def _around_quotes(ranked: RankedChunk, result: OrchestrationResult) -> list[Span]:
-    """What a chunk holds of the first quotations, each with the sentence or row on either side."""
-    chunk = ranked.chunk
-    own = [unit for unit in result.units[:_MOST_QUOTES] if unit.chunk_id == chunk.chunk_id]
-    pieces = cut_units(chunk.text).pieces if own else ()
-    spans: list[Span] = []
-    for unit in sorted(own, key=lambda each: each.char_start):
-        start, end = unit.char_start - chunk.char_start, unit.char_end - chunk.char_start
-        before = [piece for piece in pieces if piece.end <= start][-1:]
-        after = [piece for piece in pieces if piece.start >= end][:1]
-        low = min([start, *(each.start for each in before if each.kind != "heading")])
-        high = max([end, *(each.end for each in after if each.kind != "heading")])
-        low, high = low + chunk.char_start, high + chunk.char_start
-        if spans and low <= spans[-1][1]:
-            low, high = spans[-1][0], max(spans.pop()[1], high)
-        spans.append((low, high))
-    return spans
+def _around(
+    ranked: RankedChunk,
+    unit: AnswerUnit,
+    result: OrchestrationResult,
+    config: BriefConfig,
+    *,
+    is_best: bool,
+) -> Span:
+    """What is printed around a unit."""
+    chunk, own = ranked.chunk, (unit.char_start, unit.char_end)
+    if result.mode == "full_context" or config.detail == "full" or config.every_passage:
+        return chunk.char_start, chunk.char_end
+    if result.confidence_band in ("medium", "low"):
+        for match in chunk.matches:
+            if match.char_start <= unit.char_start < match.char_end:
+                return min(match.char_start, own[0]), max(match.char_end, own[1])
+    if own[1] - own[0] > _ALONE_CHARS or not is_best or result.confidence_band == "none":
+        return own
+    start, end = own[0] - chunk.char_start, own[1] - chunk.char_start
+    pieces = cut_units(chunk.text).pieces
+    before = [piece for piece in pieces if piece.end <= start][-1:]
+    after = [piece for piece in pieces if piece.start >= end][:1]
+    beside = [
+        piece
+        for piece in (*before, *after)
+        if piece.kind != "heading" and piece.end - piece.start <= _NEIGHBOUR_CHARS
+    ]
+    low = min([start, *(piece.start for piece in beside)])
+    high = max([end, *(piece.end for piece in beside)])
+    return low + chunk.char_start, high + chunk.char_start
+
+
+def _joined_spans(spans: Iterable[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for low, high in sorted(spans):
+        if joined and low <= joined[-1][1]:
+            low, high = joined[-1][0], max(joined.pop()[1], high)
+        joined.append((low, high))
+    return joined
 
 
 def _uncovered(span: Span, covered: Sequence[Span]) -> list[Span]:
@@ -291,22 +360,21 @@ def _uncovered(span: Span, covered: Sequence[Span]) -> list[Span]:
 
 
 def _block(
-    ranked: RankedChunk, span: Span, result: OrchestrationResult, number: int
+    ranked: RankedChunk, span: Span, result: OrchestrationResult, numbers: dict[str, int]
 ) -> EvidenceBlock:
     chunk = ranked.chunk
-    is_whole = span == (chunk.char_start, chunk.char_end)
     is_of_part = ranked.source_sub_query in {part.text for part in result.parts}
     return EvidenceBlock(
-        source_number=number,
+        source_number=numbers[chunk.source_url],
         url=chunk.source_url,
         title=chunk.title,
-        heading=_heading(ranked, span, is_whole=is_whole),
-        text=_printed_text(ranked, span, is_whole=is_whole),
+        heading=_heading(ranked, span),
+        text=defuse(clean_block(_slice(ranked, span))),
         char_start=span[0],
         char_end=span[1],
         relevance=ranked.reranked_score,
         confidence=ranked.confidence,
-        is_whole=is_whole,
+        rest=len(chunk.text) - (span[1] - span[0]),
         is_adjacent=ranked.is_locality_expanded,
         sub_query=ranked.source_sub_query if is_of_part else None,
         chunk_id=chunk.chunk_id,
@@ -314,14 +382,13 @@ def _block(
     )
 
 
-def _heading(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str | None:
-    focus = ranked.chunk.focus
-    if focus is not None and not focus.char_start <= span[0] < focus.char_end:
-        above = _heading_above(ranked, span[0])
-        return above or ranked.chunk.section_heading
-    if not is_whole and focus is not None and focus.heading_path:
-        return focus.heading_path[-1]
-    return ranked.chunk.section_heading
+def _heading(ranked: RankedChunk, span: Span) -> str | None:
+    """Nearest heading above what is printed, within its passage or as its child has it."""
+    focus, is_whole = ranked.chunk.focus, span[0] == ranked.chunk.char_start
+    above = _heading_above(ranked, span[0])
+    if above is None and not is_whole and focus is not None and focus.heading_path:
+        above = focus.heading_path[-1] if focus.char_start <= span[0] < focus.char_end else None
+    return above or ranked.chunk.section_heading
 
 
 def _columns(ranked: RankedChunk, offset: int) -> str | None:
@@ -333,35 +400,8 @@ def _slice(ranked: RankedChunk, span: Span) -> str:
     return chunk.text[span[0] - chunk.char_start : span[1] - chunk.char_start]
 
 
-def _printed_text(ranked: RankedChunk, span: Span, *, is_whole: bool) -> str:
-    chunk = ranked.chunk
-    text = ""
-    if is_whole and chunk.surface == "html":
-        text = html_to_text(chunk.selected_text, chunk.source_url).text
-    return defuse(clean_block(text if text.strip() else _slice(ranked, span)))
-
-
-_MOST_QUOTES: Final = 3
-
-
-def _quotes(
-    ranked: RankedChunk, span: Span, result: OrchestrationResult, max_chars: int | None
-) -> tuple[Quote, ...]:
-    inside = (
-        _quote(ranked, unit, place, max_chars)
-        for place, unit in enumerate(result.units)
-        if _holds(ranked.chunk.chunk_id, span, unit)
-    )
-    return tuple(islice((quote for quote in inside if quote is not None), _MOST_QUOTES))
-
-
-def _quote(
-    ranked: RankedChunk, unit: AnswerUnit, place: int, max_chars: int | None
-) -> Quote | None:
+def _quote(ranked: RankedChunk, unit: AnswerUnit, place: int) -> Quote | None:
     text = _slice(ranked, (unit.char_start, unit.char_end))
-    if max_chars is not None and len(text) > max_chars:
-        parts = cut_units(text, max_chars=max_chars).units
-        text = text[: parts[0].end] if parts else ""
     span = without_forged_lines(text, unit.char_start)
     citation = extract_citation(ranked.chunk, *span) if span else None
     if citation is None:

@@ -1,0 +1,185 @@
+"""Every door gives the same units of the same pages, in the same order, and nothing untrue."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from click.testing import CliRunner
+from mcp import Client
+from mcp.types import TextContent
+
+from tests.webrag.stored_corpora import PAGES, SITE, KilnSite
+from webrag import WebRAG
+from webrag.cli.main import main
+from webrag.concurrency import in_background
+from webrag.mcp_server.server import build_server
+from webrag.presentation.brief.sections import GAP, QUOTED
+from webrag.presentation.untrusted import DEFUSING_PREFIX
+from webrag.retrieval.citation_checks import Citation
+from webrag.settings import Settings
+from webrag.tool_spec import WebRAGToolSpec
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTIONS = (
+    "What happens after a power cut?",
+    "How hot does the stoneware program get?",
+    "Which wire of the thermocouple is negative?",
+    "How do I write a program of my own?",
+    "How many firings does the log keep?",
+    "Who deletes old firings from the log?",
+    "What limits how many pages a corpus can hold?",
+    "How is the confidence computed?",
+    "How do I use the retriever with LlamaIndex?",
+    "Which thresholds decide whether an answer is shown?",
+    "What does the fuse protect?",
+    "Can two kilns share a controller?",
+)
+Ask = Callable[[str], Awaitable[list[str]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
+    settings = Settings(data_dir=postgres_dir, collection=f"test_{uuid4().hex[:16]}")
+    async with WebRAG(settings, page_source=KilnSite()) as opened:
+        await opened.ingest([SITE + path for path in PAGES])
+        yield opened
+        await opened.drop_collection()
+
+
+def quoted(brief: str) -> list[str]:
+    """The quotations of a brief, in the order of their numbers."""
+    found: dict[int, str] = {}
+    for entry in re.split(r"(?=^\[\d\] chars)", brief, flags=re.M)[1:]:
+        numbers = [int(number) for number in re.findall(r"\[(\d)\] chars", entry)]
+        marked = re.findall("{}(.+?){}".format(*QUOTED), entry, re.S)
+        found |= dict(zip(numbers, marked, strict=True))
+    return [quote for _, quote in sorted(found.items())]
+
+
+async def from_mcp(rag: WebRAG, question: str, **settings: Any) -> Any:
+    """The reply of a fresh session of a real client."""
+    server = build_server(rag.settings.model_copy(update=settings), load=lambda: Shared(rag))
+    async with Client(server) as client:
+        return await client.call_tool("search", {"query": question})
+
+
+class Shared:
+    """The memory that is open already; not closed where a server ends."""
+
+    def __init__(self, rag: WebRAG) -> None:
+        self._rag = rag
+
+    async def __aenter__(self) -> WebRAG:
+        return self._rag
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_every_door_quotes_the_same_units_in_the_same_order(
+    rag: WebRAG, question: str
+) -> None:
+    result = await rag.search(question)
+    said = quoted(rag.brief(result))
+
+    replied = await from_mcp(rag, question, mcp_structured_output=True)
+    text = replied.content[0]
+    told = replied.structured_content
+    spec = await WebRAGToolSpec(rag).search(query=question)
+    engine = await rag.query_engine(max_quotes=3).aquery(question)
+    command = ["--data-dir", str(rag.settings.data_dir), "--collection", rag.settings.collection]
+    run = await in_background(
+        CliRunner().invoke, main, ["search", question, "--json", *command], "webrag"
+    )
+    passages = json.loads(run.stdout)["passages"]
+    ranks = {quote["text"]: None for passage in passages for quote in passage["quotations"]}
+
+    assert said
+    assert isinstance(text, TextContent)
+    assert quoted(text.text) == said
+    assert quoted(spec) == said
+    sent = {quote["text"] for passage in told["passages"] for quote in passage["quotations"]}
+    assert set(said) <= sent
+    assert set(said) <= set(ranks)
+    cited = [each["verbatim_text"] for each in engine.metadata["citations"]]
+    assert [each for each in cited if each in said] == [each for each in said if each in cited]
+    assert engine.metadata["abstained"] or cited[0] == said[0]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("detail", ["brief", "full"])
+async def test_every_line_that_is_printed_as_evidence_stands_on_its_page(
+    rag: WebRAG, question: str, detail: Any
+) -> None:
+    result = await rag.search(question)
+    brief = rag.brief(result, nonce="5f3a9c01", detail=detail)
+    sources = dict(re.findall(r"^\[(\d+)\] .+ \u2014 (\S+) \(", brief, re.M))
+    framed = re.findall(
+        r"Source \[(\d+)\][^\n]*\n(?:[^\n]*\n)??<page-5f3a9c01>\n(.+?)\n</page-5f3a9c01>",
+        brief,
+        re.S,
+    )
+    unmarked = str.maketrans("", "", "".join(QUOTED))
+    lines = {
+        (sources[number], line.translate(unmarked).strip())
+        for number, text in framed
+        for line in text.splitlines()
+        if line != GAP.strip() and not line.startswith(DEFUSING_PREFIX)
+    }
+    given = [Citation(url=url, quote=line) for url, line in lines if re.search(r"\w", line)]
+
+    checks = await rag.verify(given, live=False)
+
+    assert checks
+    refused = [each for each in checks if each.stored.state not in ("exact", "moved")]
+    assert [(each.url, each.citation.quote, each.stored.state) for each in refused] == []
+
+
+async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
+    rag: WebRAG,
+) -> None:
+    server = build_server(rag.settings, load=lambda: Shared(rag))
+    async with Client(server) as client:
+
+        async def ask(query: str) -> str:
+            content = (await client.call_tool("search", {"query": query})).content[0]
+            assert isinstance(content, TextContent)
+            return content.text
+
+        first = await ask("What happens after a power cut?")
+        second = await ask("what happens to a firing after a power cut")
+        again = await ask("What happens after a power cut?")
+
+    had = quoted(first)
+    assert had
+    assert not set(had) & set(quoted(second))
+    assert re.search(r"^- You have chars \d+-\d+, passage \S+ of .+ \(https://kiln", second, re.M)
+    assert quoted(again) == had
+
+
+async def test_passages_that_a_caller_says_it_has_are_not_sent_again(rag: WebRAG) -> None:
+    result = await rag.search("What happens after a power cut?")
+    passage = rag.evidence(result)[0].chunk_id
+    server = build_server(rag.settings, load=lambda: Shared(rag))
+    async with Client(server) as client:
+        asked = {"query": "What happens after a power cut?", "seen": [str(passage)]}
+        content = (await client.call_tool("search", asked)).content[0]
+
+    assert isinstance(content, TextContent)
+    assert not set(quoted(rag.brief(result))[:1]) & set(quoted(content.text))
+    assert f"passage {passage} of" in content.text
+
+
+async def test_word_that_no_page_has_is_told_whatever_its_form(rag: WebRAG) -> None:
+    result = await rag.search("Does Wireshark record GPU clocks of the kiln?")
+
+    assert result.confidence_band != "high"
+    assert set(result.absent_words) >= {"Wireshark", "GPU"}
+    assert "Wireshark, " in rag.brief(result).partition("\n")[0]

@@ -1,0 +1,409 @@
+"""What each tool takes: names, types and descriptions, read as leniently as clients are sloppy.
+
+Lists may arrive as JSON inside a string or as a single value, numbers and flags as strings, and
+omitted arguments as null or an empty string. Every character of a description is in a model's
+context in every conversation.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+
+from webrag.argument_checks import (
+    LEAST_MAX_TOKENS,
+    LEAST_READ_TOKENS,
+    MAX_WORDINGS,
+    check_text,
+    shown_value,
+)
+from webrag.errors import InputError
+from webrag.question import INTENTS, RESEARCH_MODES, QueryType, Question, ResearchMode
+from webrag.retrieval.citation_checks import Citation
+from webrag.retrieval.filters import CONTENT_KINDS, ContentKind
+from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode
+
+Detail = Literal["brief", "full"]
+
+# More would not be done within the time clients wait; a repeated call goes on.
+MAX_INGEST_URLS: Final = 50
+MAX_CITATIONS: Final = 20
+MAX_FORGET_URLS: Final = 200
+
+_TRUE: Final = ("true", "1", "yes")
+_FALSE: Final = ("false", "0", "no")
+
+# Words that clients try and that mean the same, though they are not spelt alike.
+_SYNONYMS: Final = (
+    frozenset({"url", "urls", "source_url", "source_urls", "page", "pages", "link", "links"}),
+    frozenset({"query", "question", "q", "text", "prompt"}),
+    frozenset({"quote", "quotation", "text", "citation", "passage"}),
+    frozenset({"citations", "quotes", "quotations", "quote", "url", "urls"}),
+    frozenset({"sites", "site", "host", "hosts", "domain", "domains"}),
+    frozenset({"top_k", "limit", "k", "n", "max_results"}),
+)
+
+
+def _reads(check: Callable[[str, Any], object]) -> BeforeValidator:
+    """Read an argument by a function that is told its name, for what it says of others."""
+
+    def read(value: Any, info: ValidationInfo) -> object:
+        return check(str(info.field_name), value)
+
+    return BeforeValidator(read)
+
+
+def _read_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {shown_value(value)}; give it as text.")
+    return check_text(name, value)
+
+
+def _read_texts(name: str, value: Any) -> list[str]:
+    items = _parsed(value)
+    if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
+        raise InputError(f"{name} is {shown_value(value)}; give one text or a list of texts.")
+    return [check_text(f"An entry of {name}", item) for item in items]
+
+
+def _read_number(minimum: int) -> BeforeValidator:
+    return _reads(lambda name, value: _counted(name, value, minimum))
+
+
+def _counted(name: str, value: Any, minimum: int) -> int:
+    text = "" if isinstance(value, bool) else _word(value).removesuffix(".0")
+    if len(text) < 20 and text.isdecimal() and int(text) >= minimum:
+        return int(text)
+    raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
+
+
+def _read_choice(allowed: Sequence[str]) -> BeforeValidator:
+    return _reads(lambda name, value: _chosen(name, value, allowed))
+
+
+def _chosen(name: str, value: Any, allowed: Sequence[str]) -> str:
+    if _word(value) not in allowed:
+        *most, last = (f"'{word}'" for word in allowed)
+        raise InputError(f"{name} is {shown_value(value)}; use {', '.join(most)} or {last}.")
+    return _word(value)
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if _word(value) not in _TRUE + _FALSE:
+        raise InputError(f"{name} is {shown_value(value)}; use true or false.")
+    return _word(value) in _TRUE
+
+
+def _read_identity(name: str, value: Any) -> UUID:
+    try:
+        return UUID(_word(value).rpartition("/")[2])
+    except ValueError:
+        raise InputError(f"{name} is {shown_value(value)}; give a whole id (a UUID).") from None
+
+
+def _read_moment(name: str, value: Any) -> datetime:
+    try:
+        moment = datetime.fromisoformat(_read_text(name, value).strip())
+    except ValueError:
+        raise InputError(
+            f"{name} is {shown_value(value)}; give a date such as 2026-05-31 or 2026-05-31T12:00."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _read_kinds(name: str, value: Any) -> list[str]:
+    return [_chosen(name, each, CONTENT_KINDS) for each in _read_list(name, value)]
+
+
+def _read_years(name: str, value: Any) -> list[int]:
+    return [_counted(name, each, 1) for each in _read_list(name, value)]
+
+
+def _read_identities(name: str, value: Any) -> list[UUID]:
+    return [_read_identity(name, each) for each in _read_list(name, value)]
+
+
+def _read_list(_name: str, value: Any) -> list[Any]:
+    items = _parsed(value)
+    return list(items) if isinstance(items, list | tuple) else [items]
+
+
+def _parsed(value: Any) -> Any:
+    """A list, also one that stands in a text; a text alone is a list of one."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.lstrip().startswith(("[", "{")) else [value]
+    except (ValueError, RecursionError):
+        return [value]
+
+
+def _word(value: object) -> str:
+    try:
+        return str(value).strip().lower()
+    except (RecursionError, ValueError):  # thousands of digits, or endless nesting
+        return ""
+
+
+Text = Annotated[str, _reads(_read_text)]
+Texts = Annotated[list[str], _reads(_read_texts)]
+Flag = Annotated[bool, _reads(_read_flag)]
+Identity = Annotated[UUID, _reads(_read_identity)]
+Moment = Annotated[datetime, _reads(_read_moment)]
+_FromZero = Annotated[int, _read_number(0)]
+_FromOne = Annotated[int, _read_number(1)]
+
+
+def _told(name: str, **schema: Any) -> Any:
+    """The field of a question, as the question describes it."""
+    told = Question.model_fields[name].description
+    return Field(default=None, description=told, json_schema_extra=schema)
+
+
+class ToolInput(BaseModel):
+    """The arguments of one call.
+
+    Attributes:
+        where: What takes them, for messages.
+        example: A sentence that shows how they are written, where their names do not say it.
+        unlisted: Arguments that are taken, and spared the models that read the schema.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    where: ClassVar[str] = ""
+    example: ClassVar[str] = ""
+    unlisted: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        known = list(cls.model_fields)
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            said = f"{cls.where} has no argument {shown_value(unknown[0])}; it takes "
+            meant = _meant(unknown[0], known)
+            guess = f" Did you mean {meant}?" if meant else ""
+            example = f" {cls.example}" if cls.example else ""
+            raise InputError(f"{said}{', '.join(known)}.{guess}{example}")
+        for name, field in cls.model_fields.items():
+            if field.is_required() and field.annotation != list[Any]:
+                _check_given(name, field.annotation, values.get(name))
+        return {name: each for name, each in values.items() if not _is_omitted(cls, name, each)}
+
+    @classmethod
+    def input_schema(cls) -> dict[str, Any]:
+        """The JSON schema that clients are shown: one type for each argument, nothing shared."""
+        schema = cls.model_json_schema()
+        fields = {
+            name: field for name, field in schema["properties"].items() if name not in cls.unlisted
+        }
+        plain = _plain({**schema, "properties": fields})
+        return {key: value for key, value in plain.items() if key != "description"}
+
+
+def _is_omitted(tool: type[ToolInput], name: str, value: object) -> bool:
+    is_blank = value is None or value == [] or (isinstance(value, str) and not value.strip())
+    return is_blank and not tool.model_fields[name].is_required()
+
+
+def _check_given(name: str, kind: Any, value: object) -> None:
+    if kind is str:
+        if value is None:
+            raise InputError(f"{name} is missing: give it as text.")
+    elif not value or (isinstance(value, str) and not value.strip()):
+        raise InputError(f"{name} is missing: give one text or a list of texts.")
+
+
+def _meant(name: str, known: Sequence[str]) -> str | None:
+    """The argument that a wrong name stands for, as far as one can tell."""
+    word = name.lower()
+    alike = [each for words in _SYNONYMS if word in words for each in known if each in words]
+    return next(iter(alike or get_close_matches(word, known, n=1)), None)
+
+
+_KEPT: Final = ("type", "items", "enum", "properties", "required", "description", "maxItems")
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema with what models read, and nothing that some providers refuse."""
+    merged = {**schema, **next((e for e in schema.get("anyOf", ()) if e["type"] != "null"), {})}
+    kept = {key: merged[key] for key in _KEPT if key in merged}
+    if "items" in kept:
+        kept["items"] = _plain(kept["items"])
+    if "properties" in kept:
+        fields = kept["properties"].items()
+        kept["properties"] = {name: _plain(field) for name, field in fields}
+    return kept
+
+
+class _Asked(ToolInput):
+    """What `answer` and `search` share."""
+
+    query: Text = Field(description="The question in full words.")
+    wordings: Texts | None = _told("wordings", maxItems=MAX_WORDINGS)
+    parts: Texts | None = _told("parts")
+    intent: Annotated[QueryType, _read_choice(INTENTS)] | None = _told("intent")
+    max_tokens: Annotated[int, _read_number(LEAST_MAX_TOKENS)] | None = Field(
+        default=None, description="Longest reply."
+    )
+    detail: Annotated[Detail, _read_choice(get_args(Detail))] = Field(
+        default="brief", description="full adds passages and links."
+    )
+    seen: Annotated[list[UUID], _reads(_read_identities)] | None = Field(
+        default=None, description="Ids of passages you have."
+    )
+
+    def question(self, **where: Any) -> Question:
+        """What is asked.
+
+        Raises:
+            InputError: A value cannot be used.
+        """
+        shared = Question.model_fields.keys() & self.model_fields_set
+        return Question.of(self.query, **{name: getattr(self, name) for name in shared}, **where)
+
+
+class AnswerInput(_Asked):
+    """The arguments of `answer`."""
+
+    where = "answer"
+    unlisted = frozenset({"retrieval_mode"})  # offered at the end of replies where it helps
+
+    url: Texts = Field(description="Pages to start from.")
+    known_context: Text | None = _told("known_context")
+    constraints: Texts | None = _told("constraints")
+    expansion_budget: _FromZero | None = _told("expansion_budget")
+    research_mode: Annotated[ResearchMode, _read_choice(RESEARCH_MODES)] | None = _told(
+        "research_mode"
+    )
+    retrieval_mode: Annotated[RetrievalMode, _read_choice(RETRIEVAL_MODES)] | None = _told(
+        "retrieval_mode"
+    )
+
+
+class SearchInput(_Asked):
+    """The arguments of `search`."""
+
+    where = "search"
+    unlisted = frozenset({"parts", "intent", "detail", "seen"})
+
+    wordings: Texts | None = Field(
+        default=None, description="As for answer.", json_schema_extra={"maxItems": MAX_WORDINGS}
+    )
+    source_urls: Texts | None = _told("source_urls")
+    sites: Texts | None = _told("sites")
+    years: Annotated[list[int], _reads(_read_years)] | None = _told("years")
+    has: Annotated[list[ContentKind], _reads(_read_kinds)] | None = _told("has")
+    as_of: Moment | None = _told("as_of")
+    top_k: _FromOne | None = _told("top_k")
+
+
+class ReadInput(ToolInput):
+    """The arguments of `read`."""
+
+    where = "read"
+    unlisted = frozenset({"max_tokens"})
+
+    url: Text | None = Field(default=None, description="The page.")
+    offset: _FromZero | None = Field(default=None, description="Begin at this character.")
+    heading: Text | None = Field(default=None, description="Begin at this heading.")
+    quote: Text | None = Field(default=None, description="Begin before this quotation.")
+    passage_id: Identity | None = Field(default=None, description="Begin at this passage.")
+    max_tokens: Annotated[int, _read_number(LEAST_READ_TOKENS)] | None = Field(
+        default=None, description="Length at most."
+    )
+
+
+class StatusInput(ToolInput):
+    """The arguments of `status`."""
+
+    where = "status"
+    unlisted = frozenset({"include_urls"})
+
+    source_url: Text | None = Field(default=None, description="Only this page.")
+    include_urls: Flag = Field(default=True, description="false gives totals only.")
+    contains: Text | None = Field(default=None, description="Part of the URL or title.")
+    page: _FromOne = Field(default=1, description="Portion of the list.")
+
+
+class IngestInput(ToolInput):
+    """The arguments of `ingest`."""
+
+    where = "ingest"
+    unlisted = frozenset({"queue"})
+
+    url: Texts = Field(description=f"Pages to store, {MAX_INGEST_URLS} at most.")
+    refresh: Flag = Field(default=False, description="Fetch stored pages again.")
+    max_pages: _FromOne | None = Field(
+        default=None, description="Follow the site's links to this many pages."
+    )
+    include: Texts | None = Field(default=None, description="Only paths like /guide/**.")
+    exclude: Texts | None = Field(default=None, description="No paths like *.pdf.")
+    queue: Flag = Field(default=False, description="Leave it to workers.")
+    version: Text | None = Field(default=None, description="Of the library described.")
+
+
+class CitationInput(ToolInput):
+    """An entry of `citations`."""
+
+    where = "An entry of citations"
+    unlisted = frozenset({"char_start", "char_end"})
+
+    quote: Text = Field(description="The text as quoted.")
+    url: Text | None = Field(default=None, description="Its page.")
+    char_start: _FromZero | None = Field(default=None, description="Its first offset.")
+    char_end: _FromZero | None = Field(default=None, description="Its end.")
+    passage_id: Identity | None = Field(default=None, description="In place of url.")
+
+    def citation(self) -> Citation:
+        """The quotation that is to be checked."""
+        return Citation(**self.model_dump())
+
+
+def _read_citations(name: str, value: Any) -> list[Any]:
+    items = [value] if isinstance(value, Mapping) else _read_list(name, value)
+    items = [items[0]] if len(items) == 1 and isinstance(items[0], Mapping) else items
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        known = ", ".join(CitationInput.model_fields)
+        raise InputError(f"{name} must be a list of objects with {known}.")
+    if len(items) > MAX_CITATIONS:
+        raise InputError(
+            f"{name} has {len(items)} entries; one call takes at most {MAX_CITATIONS}: check the "
+            "others with further calls."
+        )
+    return items
+
+
+class VerifyInput(ToolInput):
+    """The arguments of `verify`; each entry is read by `CitationInput` when it is checked."""
+
+    where = "verify"
+    example = 'For example {"citations": [{"url": "https://...", "quote": "..."}]}.'
+
+    citations: Annotated[list[Any], _reads(_read_citations)] = Field(
+        description="Quotations to check.",
+        json_schema_extra={"items": CitationInput.input_schema()},
+    )
+    live: Flag = Field(default=True, description="false checks stored pages only.")
+
+
+class ForgetInput(ToolInput):
+    """The arguments of `forget`."""
+
+    where = "forget"
+
+    url: Texts = Field(description="Exact URLs.")
+    confirm: Flag = Field(default=False, description="The user agreed to more than 20.")
