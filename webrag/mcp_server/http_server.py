@@ -16,6 +16,7 @@ import h11
 import uvicorn
 from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -363,6 +364,14 @@ def http_app(
     if assembled.admission is not None:
         _guard(app, assembled.admission)
         add_sign_in(app, templates, assembled.admission, api_path=PATH)
+    # Outside of the token's check: browsers ask beforehand, and without it.
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=settings.mcp_allowed_origins,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=("Mcp-Session-Id", "WWW-Authenticate"),
+    )
     # The outermost, so that nothing answers under a foreign name.
     app.add_middleware(HostCheck, names=allowed_names(settings), unchecked=frozenset({HEALTH_PATH}))
     return app
