@@ -189,12 +189,6 @@ class IngestReport(BaseModel):
             left_out=self.left_out,
         )
 
-    def _repr_html_(self) -> str:
-        """What notebooks show: a table of the pages and what became of each."""
-        from webrag.presentation.html.display import ingest_html
-
-        return ingest_html(self.pages, self.failed, self.degraded)
-
 
 class WebRAG:
     """Research memory: answers from pages with verbatim, located quotations.

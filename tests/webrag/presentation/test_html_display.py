@@ -17,7 +17,9 @@ MakeResult = Callable[..., OrchestrationResult]
 
 
 def shown(result: OrchestrationResult) -> LexborHTMLParser:
-    blocks = evidence_blocks(result, BriefConfig(), count_tokens=lambda text: len(text) // 4)
+    blocks = evidence_blocks(
+        result, BriefConfig(detail="full"), count_tokens=lambda text: len(text) // 4
+    )
     return LexborHTMLParser(result_html(result, blocks))
 
 
@@ -59,9 +61,7 @@ def test_a_passage_from_within_a_table_is_shown_below_its_columns(
     page = "| Name | Default |\n| --- | --- |\n| `kiln_timeout` | 120 |\n| `kiln_retries` | 3 |"
     chunk = make_chunk(page, page, focus="| `kiln_retries` | 3 |")
     result = make_result(chunk, units=(make_unit(chunk, "`kiln_retries` | 3"),))
-    blocks = evidence_blocks(
-        result, BriefConfig(whole_results=0), count_tokens=lambda text: len(text) // 4
-    )
+    blocks = evidence_blocks(result, BriefConfig(), count_tokens=lambda text: len(text) // 4)
     table = LexborHTMLParser(result_html(result, blocks)).css(".passage tr")
 
     assert [[cell.text() for cell in row.css("th, td")] for row in table] == [

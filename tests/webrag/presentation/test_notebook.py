@@ -33,20 +33,21 @@ def test_an_ipython_terminal_shows_a_result_as_its_brief(
     register_displays()
     data, _ = shell.display_formatter.format(make_result(timeout_chunk))
 
-    assert data["text/plain"].startswith("[SOURCES]")
+    assert data["text/plain"].startswith("Confidence: medium (0.72)")
 
 
-def test_a_notebook_shows_the_report_of_a_crawl_as_html(shell: Any) -> None:
+def test_a_notebook_shows_the_report_of_a_crawl_as_its_text(shell: Any) -> None:
     register_displays()
     data, _ = shell.display_formatter.format(SiteReport(start_url="https://example.com/"))
 
-    assert data["text/html"].startswith("<div><p><b>https://example.com/</b>")
+    assert data["text/plain"].startswith("[INGEST REPORT]\nSite: https://example.com/")
 
 
-def test_a_notebook_shows_the_report_of_named_pages_as_html(shell: Any) -> None:
+def test_a_notebook_shows_the_report_of_named_pages_as_its_text(shell: Any) -> None:
+    register_displays()
     data, _ = shell.display_formatter.format(IngestReport(failed={"https://example.com/": "404"}))
 
-    assert "0 of 1 pages" in data["text/html"]
+    assert "0 of 1 pages" in data["text/plain"]
 
 
 def test_a_notebook_shows_an_answer_in_sentences_as_text_with_its_confidence(shell: Any) -> None:

@@ -1,19 +1,19 @@
-"""Results, reports and the corpus as self-contained HTML for notebooks."""
+"""Shows results as self-contained HTML in notebooks, and reports as their text."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from webrag.corpus.models import AcquiredPage, CorpusStatus, PageStatus
+from webrag.corpus.models import CorpusStatus
 from webrag.crawling.report import SiteReport
-from webrag.orchestration.models import ExpansionStep, OrchestrationResult, RankedChunk
+from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.trace import expansion_trace
 from webrag.presentation.html.stored_page import Mark, passage_html
-from webrag.presentation.reports import OUTCOMES, counted, ending, format_site, format_status
-from webrag.presentation.untrusted import clean_block, one_line
+from webrag.presentation.reports import counted, format_site, format_status
+from webrag.presentation.untrusted import clean_block
 
 _BAND_COLOURS = {"high": "#2e7d32", "medium": "#b26a00", "low": "#b3541e", "none": "#9e2a2b"}
 
@@ -114,37 +114,20 @@ def _offsets(block: EvidenceBlock) -> str:
 
 
 def _marked(text: str, offset: int, block: EvidenceBlock) -> str:
-    """The passage with its quotation marked; both by offsets, nothing is searched for."""
-    quote = block.citation
-    marks = (
-        [Mark(1, quote.char_start - offset, quote.char_end - offset)]
-        if quote is not None and block.char_start <= quote.char_start < block.char_end
-        else []
-    )
+    """The passage with its quotations marked; all by offsets, nothing is searched for."""
+    spans = ((quote.citation.char_start, quote.citation.char_end) for quote in block.quotes)
+    marks = [Mark(n, start - offset, end - offset) for n, (start, end) in enumerate(spans, 1)]
     return passage_html(text, block.char_start - offset, block.char_end - offset, marks)
 
 
 def _loop(result: OrchestrationResult) -> str:
-    if not result.expansion_steps:
+    trace = expansion_trace(result, detail="full")
+    if not trace:
         return ""
-    rows = "".join(_row(_step_cells(step)) for step in result.expansion_steps)
-    heads = "".join(f"<th>{name}</th>" for name in ("round", "rule", "action", "top score", "why"))
-    trace = expansion_trace(result)
     return (
         f"<details><summary>How it was found: {counted(len(result.urls_fetched), 'page')} fetched, "
-        f"{counted(result.total_iterations, 'round')}</summary>"
-        + (f"<pre>{_text(trace)}</pre>" if trace else "")
-        + f"<table><tr>{heads}</tr>{rows}</table></details>"
+        f"{counted(result.total_iterations, 'round')}</summary><pre>{_text(trace)}</pre></details>"
     )
-
-
-def _step_cells(step: ExpansionStep) -> Iterable[str]:
-    change = f"{step.top_score_before:.2f} → {step.top_score_after:.2f}"
-    return (str(step.iteration), step.rule, step.decision, change, step.reason)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def _figures(result: OrchestrationResult) -> str:
@@ -165,112 +148,8 @@ def _text(text: str) -> str:
     return escape(clean_block(text))
 
 
-_MOST_ROWS = 100
-
-# JupyterLab puts the texts of tables to the right, with a rule that outweighs a single class.
-_LEFT = "<style>table.webrag-report.webrag-report :is(th,td){text-align:left}</style>"
-
-
-def status_html(status: CorpusStatus) -> str:
-    """Totals, then a table of the newest pages; titles and addresses are escaped."""
-    totals = (
-        f"{status.documents:,} pages, {status.chunks:,} chunks, {status.tokens:,} tokens, "
-        f"{status.embedding_model or 'no embedding model yet'}"
-    )
-    heads = ("page", "chunks", "tokens", "fetched")
-    rows = [_status_cells(page) for page in status.pages]
-    return _report(status.collection, totals, _table(heads, rows, "pages"))
-
-
-def ingest_html(
-    pages: Sequence[AcquiredPage], failed: Mapping[str, str], degraded: Sequence[str] = ()
-) -> str:
-    """How many pages were obtained, tables of these and of the others; page text is escaped.
-
-    Args:
-        pages: Pages that are in the corpus now.
-        failed: URL to reason.
-        degraded: Sentences about page sources that failed, so that another one was used.
-    """
-    totals = f"{len(pages):,} of {len(pages) + len(failed):,} pages are in the corpus"
-    rows = [_ingest_cells(page) for page in pages]
-    heads = ("page", "outcome", "chunks", "tokens")
-    return _report(
-        "Ingested",
-        totals,
-        _table(heads, rows, "pages"),
-        _failures(failed),
-        _paragraphs(degraded),
-    )
-
-
-def site_html(report: SiteReport) -> str:
-    """How many pages a crawl obtained, tables of what it did and did not, and why it ended."""
-    totals = (
-        f"{report.obtained:,} pages are in the corpus, {sum(report.failed.values()):,} could not "
-        f"be obtained ({report.seconds:.1f} s)"
-    )
-    counts = [(OUTCOMES[name], count) for name, count in report.pages.items() if count]
-    counts += [(f"not obtained: {reason}", count) for reason, count in report.failed.items()]
-    counts += [(f"left alone: {reason}", count) for reason, count in report.skipped.items()]
-    return _report(
-        f"{report.start_url}{' (continued)' if report.resumed else ''}",
-        totals,
-        _table(
-            ("outcome", "pages"), [(_report_text(what), f"{n:,}") for what, n in counts], "outcomes"
-        ),
-        _failures(report.failures),
-        _paragraphs((*report.degraded, ending(report))),
-    )
-
-
-def _status_cells(page: PageStatus) -> tuple[str, ...]:
-    counts = (f"{page.chunk_count:,}", f"{page.token_count:,}")
-    return (_link(page.url, page.title), *counts, f"{page.fetched_at:%Y-%m-%d %H:%M}")
-
-
-def _ingest_cells(page: AcquiredPage) -> tuple[str, ...]:
-    counts = (f"{page.chunk_count:,}", f"{page.token_count:,}")
-    return (_link(page.url, page.title), OUTCOMES[page.outcome], *counts)
-
-
-def _failures(reasons: Mapping[str, str]) -> str:
-    rows = [(_link(url), _report_text(reason)) for url, reason in reasons.items()]
-    return _table(("page", "not obtained because"), rows, "failures")
-
-
-def _report(name: str, totals: str, *parts: str) -> str:
-    return f"<div><p><b>{_report_text(name)}</b>: {_report_text(totals)}</p>{''.join(parts)}</div>"
-
-
-def _table(heads: Iterable[str], rows: Sequence[Iterable[str]], things: str) -> str:
-    """Rows of HTML cells, as many as a notebook can show; nothing when there are none."""
-    if not rows:
-        return ""
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    shown = "".join(_report_row(cells) for cells in rows[:_MOST_ROWS])
-    more = len(rows) - _MOST_ROWS
-    rest = f"<p>... and {more:,} more {things}</p>" if more > 0 else ""
-    return f'{_LEFT}<table class="webrag-report"><tr>{head}</tr>{shown}</table>{rest}'
-
-
-def _report_row(cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _paragraphs(sentences: Iterable[str]) -> str:
-    return "".join(f"<p>{_report_text(sentence)}</p>" for sentence in sentences)
-
-
-def _link(url: str, title: str | None = None) -> str:
-    return f'<a href="{escape(url)}">{_report_text(title or "") or escape(url)}</a>'
-
-
-def _report_text(text: str) -> str:
-    return escape(one_line(text))
-
-
-_CONFIG = BriefConfig(include_guide=False, caller="cli")
+# A person reads on in a passage; a brief for a model leaves most of it out.
+_CONFIG = BriefConfig(include_guide=False, caller="cli", detail="full")
 
 
 def register_displays() -> bool:
@@ -284,8 +163,6 @@ def register_displays() -> bool:
         return False
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(OrchestrationResult, _html)
-    formatters["text/html"].for_type(CorpusStatus, status_html)
-    formatters["text/html"].for_type(SiteReport, site_html)
     _register_text(formatters["text/plain"], OrchestrationResult, _brief)
     _register_text(formatters["text/plain"], CorpusStatus, format_status)
     _register_text(formatters["text/plain"], SiteReport, format_site)
@@ -293,6 +170,7 @@ def register_displays() -> bool:
     formatters["text/plain"].for_type_by_name(
         "webrag.answering.models", "ManagerResult", _shows_text(_answer)
     )
+    formatters["text/plain"].for_type_by_name("webrag.app", "IngestReport", _shows_text(str))
     return True
 
 
