@@ -119,6 +119,7 @@ async def test_call_over_the_limit_gets_one_sentence_and_does_nothing(
         results = [await client.call_tool("status", {}) for _ in range(3)]
 
     assert [each.is_error for each in results] == [False, False, True]
-    assert results[2].content[0].text.startswith("The limit of 2 calls a minute is reached; try")
-    assert "\n" not in results[2].content[0].text
+    said = results[2].content[0].text
+    assert said.startswith("[ERROR]\nThe limit of 2 calls a minute is reached; try")
+    assert said.count("\n") == 1
     assert len(memory.calls) == 2
