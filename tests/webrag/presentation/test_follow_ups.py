@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ LINK = NextLink(
         ((LINK,), "`answer` url=https://docs.example.org/kilns reads"),
         ((), "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site"),
         (
-            (LINK.model_copy(update={"score": 0.01}),),
+            (replace(LINK, score=0.01),),
             "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site",
         ),
     ],
