@@ -154,7 +154,7 @@ async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
             return content.text
 
         first = await ask("What happens after a power cut?")
-        second = await ask("what happens to a firing after a power cut")
+        second = await ask("What happens after a power cut")
         again = await ask("What happens after a power cut?")
 
     had = quoted(first)
