@@ -11,7 +11,7 @@ from webrag.errors import ProviderError, WebRAGError
 from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
 
 if TYPE_CHECKING:
-    from llama_index.core.llms import LLM, ChatMessage
+    from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
 
 def as_clause(error: ProviderError) -> str:
@@ -47,14 +47,22 @@ async def ask(llm: "LLM", messages: Sequence[tuple[str, str]]) -> str:
     Raises:
         ProviderError: The model failed.
     """
+    return redacted((await chat(llm, _chat(messages))).message.content or "")
+
+
+async def chat(llm: "LLM", messages: "Sequence[ChatMessage]", **options: Any) -> "ChatResponse":
+    """A whole reply as LlamaIndex has it, to `options` such as `tools`.
+
+    Raises:
+        ProviderError: The model failed.
+    """
     _remember_key(llm)
     try:
-        response = await llm.achat(_chat(messages))
+        return await llm.achat(messages, **options)
     except WebRAGError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
         raise _failed(error) from safe_cause(error)
-    return redacted(response.message.content or "")
 
 
 def with_temperature(llm: "LLM", temperature: float) -> "LLM":

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import platform
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from urllib.parse import urlsplit
 
 import click
@@ -18,11 +18,17 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from llama_index.core.llms.function_calling import FunctionCallingLLM
+
     from webrag.app import WebRAG
     from webrag.evaluation.questions import Question
-    from webrag.evaluation.runner import Evaluation, Site
+    from webrag.evaluation.runner import Site, Way
     from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
+
+    _Judge = Callable[[str, Sequence[Question], Sequence[RunRecord], Sequence[str]], str]
+
+_AGENT_REPLY_S: Final = 300.0  # a model on one's own machine reads 50,000 characters in minutes
 
 _EXAMPLE = """\b
 A line of QUESTIONS, for the folder handbook below --site-root:
@@ -54,6 +60,11 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 @click.option("--deep", is_flag=True, help="With seed: follow links where evidence is too thin.")
 @click.option("--ask", is_flag=True, help="Judge answers in sentences, as of `ask`, by the gold.")
 @click.option(
+    "--agent",
+    is_flag=True,
+    help="Let the model of ANSWER_LLM_* answer with the MCP tools alone, then with a plain fetch.",
+)
+@click.option(
     "--wordings",
     type=click.Path(path_type=Path, dir_okay=False),
     help="JSON Lines with id and phrasings: other wordings, asked together with each question.",
@@ -83,7 +94,21 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="Compare two run files, question by question; nothing is asked again.",
 )
 def eval_command(
-    ctx: click.Context, /, questions: Path, compare: tuple[Path, Path] | None, **given: Any
+    settings: "Settings",
+    questions: Path,
+    site_root: Path | None,
+    base_url: str | None,
+    stored: bool,
+    setting: str,
+    deep: bool,
+    ask: bool,
+    agent: bool,
+    wordings: Path | None,
+    limit: int | None,
+    max_pages: int,
+    out: Path | None,
+    report: Path | None,
+    compare: tuple[Path, Path] | None,
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
@@ -106,45 +131,107 @@ def eval_command(
     if compare is not None:
         _compare(questions, *compare)
         return
-    _check(given)
-    asked = load_questions(questions, limit=given["limit"])
-    if given["wordings"] is not None:
-        asked = with_wordings(asked, given["wordings"])
+    if out is None:
+        raise InputError("Give --out, the run file to write.")
+    if (site_root is not None) + (base_url is not None) + stored != 1:
+        raise InputError("Give one of --site-root, --base-url and --stored.")
+    if stored and setting != "whole":
+        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    setting = "stored" if stored else setting
+    if deep and setting != "seed":
+        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
+    if agent and (ask or deep or stored):
+        raise InputError("--agent goes with neither --ask nor --deep nor --stored.")
+    ways, judge = _ways(settings, ask=ask, agent=agent)
+    asked = load_questions(questions, limit=limit)
+    if wordings is not None:
+        asked = with_wordings(asked, wordings)
     with (
         _sites(asked, given["site_root"], given["base_url"]) as sites,
         _run_file(given["out"]) as file,
         evaluation_progress(quiet=run_options(ctx).quiet) as progress,
     ):
-        evaluation = partial(Evaluation, sites, out=file, on_progress=progress)
-        records, warnings = run(_run(ctx.obj, asked, given, evaluation, sites))
+        told = {"out": file, "on_progress": progress, "ways": ways}
+        work = (
+            _run_stored(settings, asked, sites, told)
+            if stored
+            else _run(settings, asked, sites, setting, deep, max_pages, told)
+        )
+        records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
-    setting = "stored" if given["stored"] else given["setting"]
-    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if given['deep'] else ''}"
-    if given["ask"]:
-        answers = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
-        print_figures(answer_figures(answers), answer_bands(answers))
-        rendered = render_answers(f"{title}, answers", asked, records, answers, warnings)
-    else:
-        scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
-        print_figures(figures(scores), figures_by_type(scores))
-        rendered = render_report(title, asked, records, scores, warnings)
-    click.echo(_wordings_used(asked, given["wordings"]))
+    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
+    rendered = judge(title, asked, records, warnings)
+    click.echo(_wordings_used(asked, wordings))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if given["report"] is not None:
         write_text(given["report"], rendered)
 
 
-def _check(given: dict[str, Any]) -> None:
-    if given["out"] is None:
-        raise InputError("Give --out, the run file to write.")
-    if sum(bool(given[name]) for name in ("site_root", "base_url", "stored")) != 1:
-        raise InputError("Give one of --site-root, --base-url and --stored.")
-    if given["stored"] and given["setting"] != "whole":
-        raise InputError("--setting seed fetches pages; --stored searches those there are.")
-    if given["deep"] and given["setting"] != "seed":
-        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
+def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Way], _Judge]":
+    """How each question is asked, and what judges the records."""
+    from webrag.evaluation.runner import ask_answer, ask_evidence
+
+    if not agent:
+        return ([ask_answer], _judge_answers) if ask else ([ask_evidence], _judge_evidence)
+    from webrag.evaluation.agent import answering_with, fetch_tools
+    from webrag.mcp_server.in_process import mcp_tools
+    from webrag.wiring.language_models import choose_answer_llm
+
+    llm = choose_answer_llm(settings)
+    if llm is None:
+        raise InputError(
+            "--agent needs a model: set ANSWER_LLM_MODEL with ANSWER_LLM_API_KEY or "
+            "ANSWER_LLM_BASE_URL."
+        )
+    patient = cast("FunctionCallingLLM", llm.model_copy(update={"timeout": _AGENT_REPLY_S}))
+    return [answering_with(patient, each) for each in (mcp_tools, fetch_tools)], _judge_agents
+
+
+def _judge_evidence(
+    title: str,
+    asked: "Sequence[Question]",
+    records: "Sequence[RunRecord]",
+    warnings: Sequence[str],
+) -> str:
+    """Print the figures of a run; returns its report."""
+    from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.report import figures, figures_by_type, render_report
+
+    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
+    print_figures(figures(scores), figures_by_type(scores))
+    return render_report(title, asked, records, scores, warnings)
+
+
+def _judge_answers(
+    title: str,
+    asked: "Sequence[Question]",
+    records: "Sequence[RunRecord]",
+    warnings: Sequence[str],
+) -> str:
+    """Print the figures of a run of answers; returns its report."""
+    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
+    from webrag.evaluation.report import render_answers
+
+    scores = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
+    print_figures(answer_figures(scores), answer_bands(scores))
+    return render_answers(f"{title}, answers", asked, records, scores, warnings)
+
+
+def _judge_agents(
+    title: str,
+    asked: "Sequence[Question]",
+    records: "Sequence[RunRecord]",
+    warnings: Sequence[str],
+) -> str:
+    """Print what each kind of tools was worth; returns the report."""
+    from webrag.evaluation.agent import agent_figures
+    from webrag.evaluation.report import render_agents
+
+    rows = agent_figures(asked, records)
+    print_columns(rows)
+    return render_agents(f"{title}, by a model", asked, records, rows, warnings)
 
 
 def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
@@ -162,14 +249,14 @@ async def _run(
     given: dict[str, Any],
     evaluation: "partial[Evaluation]",
     sites: "Mapping[str, Site]",
+    setting: str,
+    deep: bool,
+    max_pages: int,
+    told: dict[str, Any],
 ) -> "tuple[list[RunRecord], list[str]]":
     """Ask the questions; what was recorded, and what is to be known of it."""
     from webrag.app import WebRAG
 
-    answers = given["ask"]
-    if given["stored"]:
-        run = evaluation(open_fresh=partial(_stored, settings))
-        return await run.run_stored(asked, answers=answers), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
@@ -181,28 +268,37 @@ async def _run(
             await rag.clear()
             yield rag
 
-        run = evaluation(open_fresh=open_fresh)
+        run = Evaluation(sites, open_fresh=open_fresh, **told)
         try:
-            if given["setting"] == "seed":
-                records = await run.run_seed(asked, deep=given["deep"], answers=answers)
+            if setting == "whole":
+                records = await run.run_whole(questions, max_pages=max_pages)
             else:
-                records = await run.run_whole(asked, max_pages=given["max_pages"], answers=answers)
+                records = await run.run_seed(questions, deep=deep)
             return records, run.warnings
         finally:
             await rag.drop_collection()
 
 
-@asynccontextmanager
-async def _stored(settings: "Settings") -> "AsyncIterator[WebRAG]":
+async def _run_stored(
+    settings: "Settings",
+    questions: "Sequence[Question]",
+    sites: "Mapping[str, Site]",
+    told: dict[str, Any],
+) -> "tuple[list[RunRecord], list[str]]":
     from webrag.app import WebRAG
 
-    async with WebRAG(settings) as rag:
-        if not (await rag.status(include_urls=False)).documents:
-            raise InputError(
-                f"Nothing is stored in the collection {settings.collection!r}, so every figure "
-                "would be 0: ingest pages first, or name another with --collection."
-            )
-        yield rag
+    @asynccontextmanager
+    async def open_stored() -> "AsyncIterator[WebRAG]":
+        async with WebRAG(settings) as rag:
+            if not (await rag.status(include_urls=False)).documents:
+                raise InputError(
+                    f"Nothing is stored in the collection {settings.collection!r}, so every figure "
+                    "would be 0: ingest pages first, or name another with --collection."
+                )
+            yield rag
+
+    run = Evaluation(sites, open_fresh=open_stored, **told)
+    return await run.run_stored(questions), run.warnings
 
 
 def _collection_prefix() -> str:

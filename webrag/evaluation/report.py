@@ -127,6 +127,33 @@ def render_answers(
     return "\n\n".join(parts) + "\n"
 
 
+def render_agents(
+    title: str,
+    questions: Sequence[Question],
+    records: Sequence[RunRecord],
+    rows: Sequence[tuple[str, ...]],
+    warnings: Sequence[str] = (),
+) -> str:
+    """As `render_report`, of answers of a model: all of them, with what each cost.
+
+    Args:
+        title: Its heading.
+        questions: In the order asked.
+        records: Of each question one with every kind of tools, in the same order.
+        rows: Its figures, the header first.
+        warnings: What makes the figures doubtful.
+    """
+    parts = [f"# {title}"]
+    parts += [f"> **Warning:** {warning}" for warning in warnings]
+    parts += ["## Figures", _table(rows), "## Answers"]
+    asked = {question.id: question for question in questions}
+    for record in records:
+        cost = f"- {record.tools}: {record.calls} calls, {record.characters:,} characters read"
+        quotes = [f"- quoted: {_inline(each.verbatim_text)}" for each in record.citations]
+        parts.append("\n".join([_answer(asked[record.id], record), cost, *quotes]))
+    return "\n\n".join(parts) + "\n"
+
+
 def _answer(question: Question, record: RunRecord) -> str:
     lines = [f"### {question.id}: {_inline(question.query)}", ""]
     lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]

@@ -1,20 +1,19 @@
 """Asks WebRAG every question of a set and records what came back; judging is left to metrics."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from urllib.parse import urljoin
 
-from webrag.answering.models import FinalReason, ManagerResult
+from webrag.answering.models import FinalReason
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import WebRAGError
 from webrag.evaluation.page_text import VisiblePages
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
 from webrag.ingestion.addresses import site_of
-from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.sections import cited_quotes
 from webrag.question import Question as Asked
 from webrag.retrieval.models import CitationSpan
@@ -48,6 +47,100 @@ class Site:
     visible: VisiblePages | None = None
 
 
+Way = Callable[["WebRAG", Question, Site, Mapping[str, Any]], Awaitable[RunRecord]]
+"""Asks one question; the mapping says where, as `webrag.question.Question` names it."""
+
+
+async def ask_evidence(
+    memory: "WebRAG", question: Question, site: Site, where: Mapping[str, Any]
+) -> RunRecord:
+    """Ask for evidence, and record the passages and quotations in the order of the brief."""
+    started = time.perf_counter()
+    asked = Asked.of(question.query, wordings=question.wordings, **where)
+    result = await memory.evidence_for(asked)
+    ms = (time.perf_counter() - started) * 1000
+    blocks = memory.evidence(result)
+    printed = {(block.chunk_id, block.char_start) for block in blocks}
+    return RunRecord(
+        id=question.id,
+        retrieved=tuple(
+            ResultRecord(
+                url=block.url,
+                text=block.text,
+                in_brief=(block.chunk_id, block.char_start) in printed,
+            )
+            for block in memory.evidence(result, every_passage=True)
+        ),
+        citations=await _checked(
+            memory, [quote.citation for quote in cited_quotes(blocks)], site.visible
+        ),
+        urls_fetched=result.urls_fetched,
+        urls_failed={
+            url: reason
+            for step in result.expansion_steps
+            for url, reason in step.candidates_failed.items()
+        },
+        ms=ms,
+        abstained=result.confidence_band == "none",
+        confidence=result.confidence,
+        confidence_band=result.confidence_band,
+        stop_rule=result.final_decision.rule,
+        iterations=result.total_iterations,
+        partial=result.partial,
+        degraded=result.degraded,
+    )
+
+
+async def ask_answer(
+    memory: "WebRAG", question: Question, site: Site, where: Mapping[str, Any]
+) -> RunRecord:
+    """Ask for an answer in sentences, and record them with their citations."""
+    started = time.perf_counter()
+    asked = Asked.of(question.query, wordings=question.wordings, **where)
+    result = await memory.answer_to(asked)
+    ms = (time.perf_counter() - started) * 1000
+    band = _BANDS.get(result.final_reason, "none")
+    places = {each.number: place for place, each in enumerate(result.citations)}
+    return RunRecord(
+        id=question.id,
+        answer=tuple(part.text for part in result.parts),
+        supports=tuple(tuple(places[number] for number in part.citations) for part in result.parts),
+        citations=await _checked(memory, result.citations, site.visible),
+        ms=ms,
+        abstained=band == "none",
+        confidence=result.confidence,
+        confidence_band=band,
+        degraded=result.degraded,
+    )
+
+
+_BANDS: dict[FinalReason, str] = {
+    "confidence_high": "high",
+    "confidence_medium_caveated": "medium",
+    "confidence_low_partial": "low",
+}
+
+
+async def _checked(
+    memory: "WebRAG", citations: Sequence[CitationSpan], visible: VisiblePages | None
+) -> tuple[CitationRecord, ...]:
+    records = []
+    for each in citations:
+        quote = each.verbatim_text
+        stored = await memory.markdown(each.source_url) or ""
+        exact = bool(quote) and stored[each.char_start : each.char_end] == quote
+        records.append(
+            CitationRecord(
+                url=each.source_url,
+                verbatim_text=quote,
+                char_start=each.char_start,
+                char_end=each.char_end,
+                verbatim=exact and (visible is None or visible.shows(each.source_url, quote)),
+            )
+        )
+    return tuple(records)
+
+
 class Evaluation:
     """One run over a set of questions.
 
@@ -56,6 +149,7 @@ class Evaluation:
         open_fresh: Opens WebRAG on an empty corpus of its own; for `run_stored`, on the corpus.
         out: The run file; a line is written as soon as a question is done.
         on_progress: Told after each page and each question.
+        ways: How each question is asked, one after the other.
 
     Attributes:
         warnings: Sentences about what makes the figures doubtful, such as pages left out.
@@ -68,81 +162,70 @@ class Evaluation:
         open_fresh: OpenMemory,
         out: TextIO,
         on_progress: EvaluationProgress,
+        ways: Sequence[Way] = (ask_evidence,),
     ) -> None:
         self._sites = sites
+        self._ways = ways
         self._open_fresh = open_fresh
         self._out = out
         self._on_progress = on_progress
         self.warnings: list[str] = []
 
     async def run_whole(
-        self, questions: Sequence[Question], *, max_pages: int = 1000, answers: bool = False
+        self, questions: Sequence[Question], *, max_pages: int = 1000
     ) -> list[RunRecord]:
         """Ingest each site entirely, then search it for each of its questions.
 
         Args:
             questions: In the order they are asked.
             max_pages: Pages crawled at most for a site without a page list.
-            answers: Ask for answers in sentences, not for evidence.
 
         Returns:
-            One record per question; a question that fails has its error recorded.
+            One record per question and way; a question that fails has its error recorded.
         """
         async with self._open_fresh() as memory:
             for name in dict.fromkeys(question.site for question in questions):
                 await self._ingest(memory, name, max_pages)
-            return await self._search(memory, questions, answers=answers)
+            return await self._search(memory, questions)
 
-    async def run_stored(
-        self, questions: Sequence[Question], *, answers: bool = False
-    ) -> list[RunRecord]:
+    async def run_stored(self, questions: Sequence[Question]) -> list[RunRecord]:
         """Search what is stored for each question, on whichever site; nothing is ingested.
 
         Args:
             questions: In the order they are asked; sites without an address are not told apart.
-            answers: As for `run_whole`.
 
         Returns:
             As for `run_whole`.
         """
         async with self._open_fresh() as memory:
-            return await self._search(memory, questions, answers=answers)
+            return await self._search(memory, questions)
 
-    async def _search(
-        self, memory: "WebRAG", questions: Sequence[Question], *, answers: bool
-    ) -> list[RunRecord]:
-        records = []
+    async def _search(self, memory: "WebRAG", questions: Sequence[Question]) -> list[RunRecord]:
+        records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
             address = self._sites[question.site].base_url
-            sites = site_of(address) if address else None
-            records.append(await self._record(memory, question, answers=answers, sites=sites))
+            records += await self._asked(
+                memory, question, {"sites": site_of(address) if address else None}
+            )
             self._on_progress("questions", done, len(questions))
         return records
 
-    async def run_seed(
-        self, questions: Sequence[Question], *, deep: bool, answers: bool = False
-    ) -> list[RunRecord]:
+    async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
         """Answer each question from its seed page alone, each from an empty corpus.
 
         Args:
             questions: In the order they are asked.
             deep: Follow links where the evidence is too thin.
-            answers: As for `run_whole`.
 
         Returns:
-            One record per question; a question that fails has its error recorded.
+            As for `run_whole`.
         """
-        records = []
+        records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
-            site = self._sites[question.site]
+            seed = urljoin(self._sites[question.site].base_url, question.seed_url)
+            where = {"urls": seed, "research_mode": "deep" if deep else "fast"}
             async with self._open_fresh() as memory:
-                seed = urljoin(site.base_url, question.seed_url)
-                mode = "deep" if deep else "fast"
-                records.append(
-                    await self._record(
-                        memory, question, answers=answers, urls=seed, research_mode=mode
-                    )
-                )
+                records += await self._asked(memory, question, where)
             self._on_progress("questions", done, len(questions))
         return records
 
@@ -173,93 +256,20 @@ class Evaluation:
                 f" ingested, for example {url}: {reason}"
             )
 
-    async def _record(
-        self,
-        memory: "WebRAG",
-        question: Question,
-        *,
-        answers: bool,
-        **where: Any,
-    ) -> RunRecord:
-        started = time.perf_counter()
-        result: OrchestrationResult | ManagerResult
-        try:
-            asked = Asked.of(question.query, wordings=question.wordings, **where)
-            result = await (memory.answer_to(asked) if answers else memory.evidence_for(asked))
-        except WebRAGError as error:
-            ms = (time.perf_counter() - started) * 1000
-            record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))
-        else:
-            ms = (time.perf_counter() - started) * 1000
-            describe = self._answered if isinstance(result, ManagerResult) else self._describe
-            record = await describe(memory, question, result, ms)  # type: ignore[arg-type]
-        write_record(self._out, record)
-        return record
-
-    async def _describe(
-        self, memory: "WebRAG", question: Question, result: OrchestrationResult, ms: float
-    ) -> RunRecord:
-        ranked = memory.evidence(result, every_passage=True)
-        blocks = memory.evidence(result)
-        printed = {(block.chunk_id, block.char_start) for block in blocks}
-        visible = self._sites[question.site].visible
-        citations = [
-            await _check(memory, quote.citation, visible) for quote in cited_quotes(blocks)
-        ]
-        return RunRecord(
-            id=question.id,
-            retrieved=tuple(
-                ResultRecord(
-                    url=block.url,
-                    text=block.text,
-                    in_brief=(block.chunk_id, block.char_start) in printed,
-                )
-                for block in ranked
-            ),
-            citations=tuple(citations),
-            urls_fetched=result.urls_fetched,
-            urls_failed={
-                url: reason
-                for step in result.expansion_steps
-                for url, reason in step.candidates_failed.items()
-            },
-            ms=ms,
-            abstained=result.confidence_band == "none",
-            confidence=result.confidence,
-            confidence_band=result.confidence_band,
-            stop_rule=result.final_decision.rule,
-            iterations=result.total_iterations,
-            partial=result.partial,
-            degraded=result.degraded,
-        )
-
-    async def _answered(
-        self, memory: "WebRAG", question: Question, result: ManagerResult, ms: float
-    ) -> RunRecord:
-        visible = self._sites[question.site].visible
-        citations = [await _check(memory, each, visible) for each in result.citations]
-        band = _BANDS.get(result.final_reason, "none")
-        places = {each.number: place for place, each in enumerate(result.citations)}
-        return RunRecord(
-            id=question.id,
-            answer=tuple(part.text for part in result.parts),
-            supports=tuple(
-                tuple(places[number] for number in part.citations) for part in result.parts
-            ),
-            citations=tuple(citations),
-            ms=ms,
-            abstained=band == "none",
-            confidence=result.confidence,
-            confidence_band=band,
-            degraded=result.degraded,
-        )
-
-
-_BANDS: dict[FinalReason, str] = {
-    "confidence_high": "high",
-    "confidence_medium_caveated": "medium",
-    "confidence_low_partial": "low",
-}
+    async def _asked(
+        self, memory: "WebRAG", question: Question, where: Mapping[str, Any]
+    ) -> list[RunRecord]:
+        records = []
+        for ask in self._ways:
+            started = time.perf_counter()
+            try:
+                record = await ask(memory, question, self._sites[question.site], where)
+            except WebRAGError as error:
+                ms = (time.perf_counter() - started) * 1000
+                record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))
+            write_record(self._out, record)
+            records.append(record)
+        return records
 
 
 def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[str]:
@@ -282,18 +292,3 @@ def _crawl_warnings(base_url: str, crawled: SiteReport, max_pages: int) -> list[
         count = sum(crawled.failed.values())
         warnings.append(f"{count} pages could not be ingested, for example {url}: {reason}")
     return warnings
-
-
-async def _check(
-    memory: "WebRAG", citation: CitationSpan, visible: VisiblePages | None
-) -> CitationRecord:
-    stored = await memory.markdown(citation.source_url) or ""
-    exact = stored[citation.char_start : citation.char_end] == citation.verbatim_text
-    shown = visible is None or visible.shows(citation.source_url, citation.verbatim_text)
-    return CitationRecord(
-        url=citation.source_url,
-        verbatim_text=citation.verbatim_text,
-        char_start=citation.char_start,
-        char_end=citation.char_end,
-        verbatim=bool(citation.verbatim_text) and exact and shown,
-    )

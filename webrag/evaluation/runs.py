@@ -48,6 +48,9 @@ class RunRecord(_Lenient):
             for.
         answer: The sentences, lists and code blocks of an answer, where one was asked for.
         supports: For each of `answer` the places in `citations` of what it cites.
+        tools: Of a model that answered with tools, which it had; "" for WebRAG's own answer.
+        calls: How often it called them.
+        characters: Of what they replied.
         urls_fetched: Pages obtained from the network for this question.
         ms: Wall time of the question itself, without ingestion done before it.
         abstained: Confidence ended in the lowest band.
@@ -59,6 +62,9 @@ class RunRecord(_Lenient):
     answer: tuple[str, ...] = ()
     supports: tuple[tuple[int, ...], ...] = ()
     citations: tuple[CitationRecord, ...] = ()
+    tools: str = ""
+    calls: int = 0
+    characters: int = 0
     urls_fetched: tuple[str, ...] = ()
     urls_failed: dict[str, str] = {}
     ms: float = 0.0
