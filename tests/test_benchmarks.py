@@ -40,7 +40,6 @@ RUNS = {
     ),
     "fit_local_rerank.py": ("--questions questions.jsonl --site-root sites", [r"^mean +\d", "@10"]),
     "full_text_maps.py": ("sites copy", [r"^rivers: 4 pages", r"^towns: 4 pages"]),
-    "hostile_inputs.py": ("--case ordinary", [r"^ordinary +\d.* (?:indexed|unchanged)"]),
     "import_memory.py": ("--pages 20", [r"^ +20 +\d"]),
     "ingest_speed.py": ("sites/towns --runs 1", [r"^WebRAG, into Postgres +\d", r"^stock .*\d"]),
     "kill_ingest.py": ("--kills 1", [r"^1 kills,.* 0 with a lost or half page$"]),
@@ -48,12 +47,10 @@ RUNS = {
         "questions.jsonl sites --limit 1 --variants links,pages_2 --delay 0.01",
         [r"^\| links \|", r"^\| pages_2 \|"],
     ),
-    "mcp_load.py": ("2 4", [r"^errors: 0, mixed-up answers: 0$", r"Python \d.* HTTP \d"]),
     "page_content.py": (
         "--gold questions.jsonl=sites",
         [r"^AEB  trafilatura", r"^questions\.jsonl: 1\.0000 of [1-9]\d* kept, 0 absent; 0 of"],
     ),
-    "passage_links.py": ("--site sites/towns --questions 2", [r"^scrolled +1\.000$"]),
     "public.py": ("public", [r"^scifact +nDCG@10 +BM25", r"^docsearch +MRR +bundled +\d"]),
     "quotations.py": (
         "sites --questions units",
@@ -69,7 +66,6 @@ RUNS = {
     ),
     "store_behaviour.py": ("", [r"^of \d+ +(\d+) +\1 "]),
     "store_speed.py": ("sites/towns --chunks 8", [r"^WebRAG, 10 URLs +\d", r"^bare SQL, 10 URLs"]),
-    "tree_figures.py": ("", [r"\d"]),
     "typing_errors.py": ("questions.jsonl 7", [r'"query": ']),
     "workers.py": ("speed --workers 1 --hosts 2 --pages 2 --page-ms 1", [r"\d"]),
 }
@@ -77,7 +73,6 @@ RUNS = {
 OTHERS = {
     "fetch_sites.py": "it downloads packages; what it does with them is tested below",
     "script_pages.py": "it downloads frameworks from npm",
-    "mcp_interop/run.py": "it downloads clients from npm",
     "cached_embedding.py": "the others import it",
     "memory_corpus.py": "the others import it",
 }
