@@ -671,9 +671,11 @@ class WebRAG:
 
         Raises:
             InputError: Something is no file or folder, or cannot be watched.
+            ConfigurationError: The extra `watch` is not installed.
         """
-        from webrag.ingestion.files.watching import changed_files, states_of
+        from webrag.ingestion.files.watching import changed_files, require_watching, states_of
 
+        require_watching()
         several = [paths] if isinstance(paths, (str, Path)) else list(paths)
         addresses = [check_named(each) for each in several]
         other = next((each for each in addresses if not is_file(each)), None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from webrag.errors import InputError, UnusablePageError
+from webrag.extras import how_to_install
 from webrag.ingestion.addresses import BARE_URL, canonical_url, content_hash, is_local, page_address
 from webrag.ingestion.characters import (
     collapse,
@@ -383,7 +384,15 @@ _OF_LINES = frozenset({"html", "markdown", "text", "rst", "asciidoc"})
 
 
 def _from_rst(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.rst import read_rst
+    try:
+        from webrag.ingestion.formats.rst import read_rst
+    except ImportError as error:
+        raise UnusablePageError(
+            f"{page.url} is reStructuredText, and what reads it is not installed.",
+            url=page.url,
+            hint=how_to_install("rst"),
+            kind="not_text",
+        ) from error
 
     document = read_rst(page.text)
     content = _from_html(page, document.html)

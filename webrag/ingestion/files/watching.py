@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
+from webrag.extras import how_to_install
 from webrag.ingestion.files.folder import list_files
 
 # An editor writes a file in several steps, a checkout many files.
@@ -21,6 +23,19 @@ class FileState(NamedTuple):
 
     modified_ns: int
     size: int
+
+
+def require_watching() -> None:
+    """Refuse what cannot work.
+
+    Raises:
+        ConfigurationError: The extra `watch` is not installed.
+    """
+    if find_spec("watchfiles") is None:
+        raise ConfigurationError(
+            "Watching files needs the package watchfiles, which is not installed.",
+            hint=how_to_install("watch"),
+        )
 
 
 async def changed_files(

@@ -1,15 +1,18 @@
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from webrag.errors import InputError
+from webrag.errors import ConfigurationError, InputError
+from webrag.extras import how_to_install
 from webrag.ingestion.files.watching import (
     FileState,
     changed_files,
     changes_between,
+    require_watching,
     states_of,
 )
 
@@ -72,3 +75,11 @@ async def test_file_that_was_named_is_seen_when_an_editor_replaces_it(tmp_path: 
 async def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be watched"):
         await anext(changed_files([tmp_path / "none" / "x.md"], max_bytes=9, before={}))
+
+
+def test_watching_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    with pytest.raises(ConfigurationError) as refused:
+        require_watching()
+
+    assert refused.value.hint == how_to_install("watch")

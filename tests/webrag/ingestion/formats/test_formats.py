@@ -405,6 +405,17 @@ def test_office_document_without_the_extra_says_how_to_get_it(
     assert refused.value.hint == how_to_install("office")
 
 
+def test_restructured_text_without_the_extra_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "webrag.ingestion.formats.rst", raising=False)
+    monkeypatch.setitem(sys.modules, "docutils", None)
+    with pytest.raises(UnusablePageError) as refused:
+        stored("a.rst", "Title\n=====\n\nText.\n", kind="rst")
+
+    assert refused.value.hint == how_to_install("rst")
+
+
 def test_a_file_without_words_is_named_empty() -> None:
     with pytest.raises(UnusablePageError) as refused:
         stored("a.md", "---\n\n***\n", kind="markdown")
