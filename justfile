@@ -11,6 +11,7 @@ check:
     uv run --group dev ruff format .
     uv run --group dev ruff check .
     uv run --group dev mypy
+    uv run --group dev basedpyright
     uv run --group dev lint-imports
 
 # rewrite the generated files

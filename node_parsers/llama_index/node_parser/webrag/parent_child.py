@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llama_index.core.bridge.pydantic import Field, model_validator
+from llama_index.core.bridge.pydantic import Field, field_validator, model_validator
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import (
@@ -69,6 +69,13 @@ class ParentChildNodeParser(NodeParser):
     title_key: str = "title"
     html_key: str = "html"
     source_url_key: str = "source_url"
+
+    @field_validator("id_func", mode="before")
+    @classmethod
+    def _read_default(cls, value: Any) -> Any:
+        # LlamaIndex 0.14 writes the name of the function, which it cannot read.
+        is_default = isinstance(value, dict) and value["id_func_name"] == default_id_func.__name__
+        return None if is_default else value
 
     @model_validator(mode="after")
     def _check_sizes(self) -> "ParentChildNodeParser":
