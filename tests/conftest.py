@@ -38,6 +38,13 @@ _OUR_VARIABLES = (
     "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
+# Modules without a database that take long, by `pytest -m fast --durations 50`.
+_SLOW = (
+    "tests/notebooks/",
+    "tests/test_benchmarks.py",
+    "tests/test_deployment.py",
+    "tests/test_docs_run.py",
+)
 _CHROMIUM = pytest.StashKey[Path | NoBrowserError]()
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -54,6 +61,14 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as fast what needs neither the database nor a browser nor a process for long."""
+    for item in items:
+        needed = {"postgres_dir", "chromium"} & set(getattr(item, "fixturenames", ()))
+        if not needed and not item.nodeid.startswith(_SLOW):
+            item.add_marker("fast")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
