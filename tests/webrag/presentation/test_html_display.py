@@ -43,6 +43,17 @@ def test_the_quotation_is_marked_inside_its_passage(
     assert len(marked(tree)) < len(passage.text())
 
 
+def test_every_quotation_of_a_passage_is_marked(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit
+) -> None:
+    page = "The kiln cools overnight.\n\nNobody opens it.\n\nThe door is locked until six."
+    chunk = make_chunk(page, page, focus=page)
+    quoted = ["The kiln cools overnight.", "The door is locked until six."]
+    result = make_result(chunk, units=tuple(make_unit(chunk, each) for each in quoted))
+
+    assert [each.text() for each in shown(result).css("mark")] == quoted
+
+
 def test_a_passage_is_rendered_with_all_its_words(
     make_result: MakeResult, install_chunk: RankedChunk
 ) -> None:

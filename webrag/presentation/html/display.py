@@ -115,8 +115,12 @@ def _offsets(block: EvidenceBlock) -> str:
 
 def _marked(text: str, offset: int, block: EvidenceBlock) -> str:
     """The passage with its quotations marked; all by offsets, nothing is searched for."""
-    spans = ((quote.citation.char_start, quote.citation.char_end) for quote in block.quotes)
-    marks = [Mark(n, start - offset, end - offset) for n, (start, end) in enumerate(spans, 1)]
+    spans = [quote.citation for quote in block.quotes]
+    marks = [
+        Mark(number, span.char_start - offset, span.char_end - offset)
+        for number, span in enumerate(spans, start=1)
+        if block.char_start <= span.char_start < block.char_end
+    ]
     return passage_html(text, block.char_start - offset, block.char_end - offset, marks)
 
 
