@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import command, run_options
-from webrag.cli.output import print_columns, print_figures, write_text
+from webrag.cli.options import with_settings
+from webrag.cli.output import print_columns, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
     from webrag.evaluation.questions import Question
+    from webrag.evaluation.report import Report
     from webrag.evaluation.runner import Site, Way
     from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
 
-    _Judge = Callable[[str, Sequence[Question], Sequence[RunRecord], Sequence[str]], str]
+    _Judge = Callable[[Sequence[Question], Sequence[RunRecord]], Report]
 
 _AGENT_REPLY_S: Final = 300.0  # a model on one's own machine reads 50,000 characters in minutes
 
@@ -135,13 +136,8 @@ def eval_command(
         raise InputError("Give --out, the run file to write.")
     if (site_root is not None) + (base_url is not None) + stored != 1:
         raise InputError("Give one of --site-root, --base-url and --stored.")
-    if stored and setting != "whole":
-        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    _check_ways(setting, stored=stored, deep=deep, ask=ask, agent=agent)
     setting = "stored" if stored else setting
-    if deep and setting != "seed":
-        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
-    if agent and (ask or deep or stored):
-        raise InputError("--agent goes with neither --ask nor --deep nor --stored.")
     ways, judge = _ways(settings, ask=ask, agent=agent)
     asked = load_questions(questions, limit=limit)
     if wordings is not None:
@@ -152,29 +148,39 @@ def eval_command(
         evaluation_progress(quiet=run_options(ctx).quiet) as progress,
     ):
         told = {"out": file, "on_progress": progress, "ways": ways}
-        work = (
-            _run_stored(settings, asked, sites, told)
-            if stored
-            else _run(settings, asked, sites, setting, deep, max_pages, told)
-        )
+        work = _run(settings, asked, sites, setting, deep, max_pages, told)
         records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
-    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}"
-    rendered = judge(title, asked, records, warnings)
+    kind = ", answers" if ask else ", by a model" if agent else ""
+    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}{kind}"
+    judged = judge(asked, records)
+    for rows in judged.tables.values():
+        print_columns(rows)
+        click.echo()
     click.echo(_wordings_used(asked, wordings))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-    if given["report"] is not None:
-        write_text(given["report"], rendered)
+    if report is not None:
+        write_text(report, judged.page(title, warnings))
+
+
+def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: bool) -> None:
+    if stored and setting != "whole":
+        raise InputError("--setting seed fetches pages; --stored searches those there are.")
+    if deep and setting != "seed":
+        raise InputError("--deep belongs to --setting seed; searching stored pages never expands.")
+    if agent and (ask or deep or stored):
+        raise InputError("--agent goes with neither --ask nor --deep nor --stored.")
 
 
 def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Way], _Judge]":
     """How each question is asked, and what judges the records."""
+    from webrag.evaluation.report import report_agents, report_answers, report_evidence
     from webrag.evaluation.runner import ask_answer, ask_evidence
 
     if not agent:
-        return ([ask_answer], _judge_answers) if ask else ([ask_evidence], _judge_evidence)
+        return ([ask_answer], report_answers) if ask else ([ask_evidence], report_evidence)
     from webrag.evaluation.agent import answering_with, fetch_tools
     from webrag.mcp_server.in_process import mcp_tools
     from webrag.wiring.language_models import choose_answer_llm
@@ -186,52 +192,7 @@ def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Wa
             "ANSWER_LLM_BASE_URL."
         )
     patient = cast("FunctionCallingLLM", llm.model_copy(update={"timeout": _AGENT_REPLY_S}))
-    return [answering_with(patient, each) for each in (mcp_tools, fetch_tools)], _judge_agents
-
-
-def _judge_evidence(
-    title: str,
-    asked: "Sequence[Question]",
-    records: "Sequence[RunRecord]",
-    warnings: Sequence[str],
-) -> str:
-    """Print the figures of a run; returns its report."""
-    from webrag.evaluation.metrics import score_question
-    from webrag.evaluation.report import figures, figures_by_type, render_report
-
-    scores = [score_question(q, record) for q, record in zip(asked, records, strict=True)]
-    print_figures(figures(scores), figures_by_type(scores))
-    return render_report(title, asked, records, scores, warnings)
-
-
-def _judge_answers(
-    title: str,
-    asked: "Sequence[Question]",
-    records: "Sequence[RunRecord]",
-    warnings: Sequence[str],
-) -> str:
-    """Print the figures of a run of answers; returns its report."""
-    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
-    from webrag.evaluation.report import render_answers
-
-    scores = [score_answer(q, record) for q, record in zip(asked, records, strict=True)]
-    print_figures(answer_figures(scores), answer_bands(scores))
-    return render_answers(f"{title}, answers", asked, records, scores, warnings)
-
-
-def _judge_agents(
-    title: str,
-    asked: "Sequence[Question]",
-    records: "Sequence[RunRecord]",
-    warnings: Sequence[str],
-) -> str:
-    """Print what each kind of tools was worth; returns the report."""
-    from webrag.evaluation.agent import agent_figures
-    from webrag.evaluation.report import render_agents
-
-    rows = agent_figures(asked, records)
-    print_columns(rows)
-    return render_agents(f"{title}, by a model", asked, records, rows, warnings)
+    return [answering_with(patient, each) for each in (mcp_tools, fetch_tools)], report_agents
 
 
 def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
@@ -257,18 +218,15 @@ async def _run(
     """Ask the questions; what was recorded, and what is to be known of it."""
     from webrag.app import WebRAG
 
+    if setting == "stored":
+        run = Evaluation(sites, open_fresh=lambda: _stored(settings), **told)
+        return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
         await _drop_leftovers(rag, prefix)
-
-        @asynccontextmanager
-        async def open_fresh() -> "AsyncIterator[WebRAG]":
-            await rag.clear()
-            yield rag
-
-        run = Evaluation(sites, open_fresh=open_fresh, **told)
+        run = Evaluation(sites, open_fresh=lambda: _cleared(rag), **told)
         try:
             if setting == "whole":
                 records = await run.run_whole(questions, max_pages=max_pages)
@@ -279,26 +237,23 @@ async def _run(
             await rag.drop_collection()
 
 
-async def _run_stored(
-    settings: "Settings",
-    questions: "Sequence[Question]",
-    sites: "Mapping[str, Site]",
-    told: dict[str, Any],
-) -> "tuple[list[RunRecord], list[str]]":
+@asynccontextmanager
+async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
+    await rag.clear()
+    yield rag
+
+
+@asynccontextmanager
+async def _stored(settings: "Settings") -> "AsyncIterator[WebRAG]":
     from webrag.app import WebRAG
 
-    @asynccontextmanager
-    async def open_stored() -> "AsyncIterator[WebRAG]":
-        async with WebRAG(settings) as rag:
-            if not (await rag.status(include_urls=False)).documents:
-                raise InputError(
-                    f"Nothing is stored in the collection {settings.collection!r}, so every figure "
-                    "would be 0: ingest pages first, or name another with --collection."
-                )
-            yield rag
-
-    run = Evaluation(sites, open_fresh=open_stored, **told)
-    return await run.run_stored(questions), run.warnings
+    async with WebRAG(settings) as rag:
+        if not (await rag.status(include_urls=False)).documents:
+            raise InputError(
+                f"Nothing is stored in the collection {settings.collection!r}, so every figure "
+                "would be 0: ingest pages first, or name another with --collection."
+            )
+        yield rag
 
 
 def _collection_prefix() -> str:

@@ -118,16 +118,3 @@ def print_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
             cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)
         ]
         click.echo((indent + "  ".join(cells)).rstrip())
-
-
-def print_figures(figures: Sequence[tuple[str, str]], by_type: Sequence[tuple[str, ...]]) -> None:
-    """Print name and value of every figure, then one row per question type.
-
-    Args:
-        figures: Name and value.
-        by_type: Header, then one row per type.
-    """
-    print_columns(figures)
-    if len(by_type) > 1:
-        click.echo()
-        print_columns(by_type)

@@ -22,11 +22,13 @@ _WORDINGS_HINT: Final = (
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Lenient(BaseModel):
+class LenientModel(BaseModel):
+    """A line of a file that may hold more than is read."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Passage(_Lenient):
+class Passage(LenientModel):
     """A place that holds the evidence: a page, relative to the site's root, and its exact words."""
 
     page: str
@@ -49,7 +51,7 @@ class Gold(Passage):
         return (self, *self.alts)
 
 
-class Question(_Lenient):
+class Question(LenientModel):
     """One question.
 
     Attributes:
@@ -81,7 +83,7 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
         InputError: The file cannot be read, a line is not a question, or an id occurs twice.
     """
     questions: dict[str, Question] = {}
-    for number, line in _lines(path, "questions"):
+    for number, line in json_lines(path, "questions"):
         question = _parse(Question, line, f"{path.name} line {number}", _HINT)
         if question.id in questions:
             raise InputError(f"{path.name} line {number}: the id {question.id!r} occurs twice.")
@@ -103,7 +105,7 @@ def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
     """
     known = {question.id for question in questions}
     found: dict[str, tuple[str, ...]] = {}
-    for number, line in _lines(path, "wordings"):
+    for number, line in json_lines(path, "wordings"):
         each = _parse(_Phrasings, line, f"{path.name} line {number}", _WORDINGS_HINT)
         found[each.id] = each.phrasings
     if not known & set(found):
@@ -114,12 +116,21 @@ def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
     ]
 
 
-class _Phrasings(_Lenient):
+class _Phrasings(LenientModel):
     id: str = Field(min_length=1)
     phrasings: tuple[str, ...]
 
 
-def _lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
+def json_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    """Give the lines of a file that are not empty, with their numbers from 1.
+
+    Args:
+        path: JSON Lines.
+        name: Of the file's kind, for the message.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -3,15 +3,18 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from webrag.evaluation.answers import AnswerScore, answer_bands, answer_figures
+from webrag.evaluation.agent import agent_figures
+from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
 from webrag.evaluation.comparison import PairedFigure
-from webrag.evaluation.metrics import QuestionScore, Summary, summarise
+from webrag.evaluation.metrics import QuestionScore, score_question, summarise
 from webrag.evaluation.questions import Question
 from webrag.evaluation.runs import RunRecord
 
 _SHOWN_RESULTS = 3
 _SHOWN_CHARS = 300
+_HEADER: Final = ("figure", "value")
 
 
 def figures(scores: Sequence[QuestionScore]) -> list[tuple[str, str]]:
@@ -47,15 +50,31 @@ def figures_by_type(scores: Sequence[QuestionScore]) -> list[tuple[str, ...]]:
     header = ("type", "n", "@1", "@5", "@10", "1000 words", "all @10", "MRR")
     rows: list[tuple[str, ...]] = [header]
     for kind in sorted({score.type for score in scores if score.answerable}):
-        group = [score for score in scores if score.type == kind]
-        rows.append(_row(kind, summarise(group)))
+        of_kind = summarise([score for score in scores if score.type == kind])
+        shares = [of_kind.evidence[k] for k in (1, 5, 10)]
+        shares += [of_kind.words[1000], of_kind.all_evidence[10], of_kind.mrr]
+        rows.append((kind, str(of_kind.answerable), *map(_share, shares)))
     return rows
 
 
 def comparison_rows(figures: Sequence[PairedFigure]) -> list[tuple[str, ...]]:
     """Header and one row per figure of two runs."""
     header = ("figure", "first", "second", "change", "95 %", "better", "worse", "p", "p (sign)")
-    return [header, *map(_comparison_row, figures)]
+    rows = [
+        (
+            each.name,
+            f"{each.first:.3f}",
+            f"{each.second:.3f}",
+            f"{each.difference:+.3f}",
+            f"{each.low:+.3f} to {each.high:+.3f}",
+            str(each.better),
+            str(each.worse),
+            f"{each.p_permutation:.3f}",
+            f"{each.p_sign:.3f}",
+        )
+        for each in figures
+    ]
+    return [header, *rows]
 
 
 def moved_rows(
@@ -71,106 +90,83 @@ def _rank(reciprocal: float) -> str:
     return f"{1 / reciprocal:.0f}" if reciprocal else "not found"
 
 
-def render_report(
-    title: str,
-    questions: Sequence[Question],
-    records: Sequence[RunRecord],
-    scores: Sequence[QuestionScore],
-    warnings: Sequence[str] = (),
-) -> str:
-    """A run as a Markdown page: its figures, and every question that did not go well.
+class Report(NamedTuple):
+    """What a run tells.
+
+    Attributes:
+        tables: Heading to rows, the header first.
+        questions: Heading to questions to look at, in Markdown.
+    """
+
+    tables: dict[str, Sequence[tuple[str, ...]]]
+    questions: dict[str, Sequence[str]]
+
+    def page(self, title: str, warnings: Sequence[str] = ()) -> str:
+        """The report as a Markdown page; what makes its figures doubtful comes first."""
+        parts = [f"# {title}", *(f"> **Warning:** {warning}" for warning in warnings)]
+        for heading, rows in self.tables.items():
+            parts += [f"## {heading}", _table(rows)]
+        for heading, asked in self.questions.items():
+            parts += [f"## {heading}", *asked] if asked else []
+        return "\n\n".join(parts) + "\n"
+
+
+def report_evidence(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
+    """Judge a run: its figures, and every question that did not go well.
 
     Args:
-        title: Its heading.
         questions: In the order asked.
         records: One per question, in the same order.
-        scores: Likewise.
-        warnings: What makes the figures doubtful; they come first.
     """
+    scores = [score_question(q, record) for q, record in zip(questions, records, strict=True)]
     asked = list(zip(questions, records, scores, strict=True))
-    missed = [each for each in asked if each[2].answerable and each[2].evidence[10] < 1]
-    believed = [each for each in asked if each[2].answerable is False and not each[1].abstained]
-    failed = [each for each in asked if each[1].error is not None]
-    parts = [f"# {title}"]
-    parts += [f"> **Warning:** {warning}" for warning in warnings]
-    parts += ["## Figures", _table([("figure", "value"), *figures(scores)])]
     by_type = figures_by_type(scores)
-    parts += ["## By type", _table(by_type)] if len(by_type) > 1 else []
-    parts += _questions("Evidence missing from the first 10 passages", missed)
-    parts += _questions("Answered although the site does not say it", believed)
-    parts += _questions("Failed", failed)
-    return "\n\n".join(parts) + "\n"
+    tables: dict[str, Sequence[tuple[str, ...]]] = {"Figures": [_HEADER, *figures(scores)]}
+    missed = [_asked(q, r) for q, r, s in asked if s.answerable and s.evidence[10] < 1]
+    believed = [_asked(q, r) for q, r, s in asked if s.answerable is False and not r.abstained]
+    return Report(
+        tables | ({"By type": by_type} if by_type[1:] else {}),
+        {
+            "Evidence missing from the first 10 passages": missed,
+            "Answered although the site does not say it": believed,
+            "Failed": [_asked(q, r) for q, r, _ in asked if r.error is not None],
+        },
+    )
 
 
-def render_answers(
-    title: str,
-    questions: Sequence[Question],
-    records: Sequence[RunRecord],
-    scores: Sequence[AnswerScore],
-    warnings: Sequence[str] = (),
-) -> str:
-    """As `render_report`, of answers: every one that does not hold all of its evidence."""
+def report_answers(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
+    """As `report_evidence`, of answers: every one that does not hold all of its evidence."""
+    scores = [score_answer(q, record) for q, record in zip(questions, records, strict=True)]
     asked = list(zip(questions, records, scores, strict=True))
-    parts = [f"# {title}"]
-    parts += [f"> **Warning:** {warning}" for warning in warnings]
-    parts += ["## Figures", _table([("figure", "value"), *answer_figures(scores)])]
-    parts += ["## By confidence", _table(answer_bands(scores))]
-    for verdict, heading in (("half", "Right in part"), ("wrong", "Without the evidence")):
-        found = [_answer(q, record) for q, record, score in asked if score.verdict == verdict]
-        parts += [f"## {heading}", *found] if found else []
     believed = [
-        _answer(q, record)
-        for q, record, score in asked
+        _asked(q, r)
+        for q, r, score in asked
         if score.is_answerable is False and score.band in ("high", "medium")
     ]
-    parts += ["## Answered although the site does not say it", *believed] if believed else []
-    return "\n\n".join(parts) + "\n"
+    return Report(
+        {"Figures": [_HEADER, *answer_figures(scores)], "By confidence": answer_bands(scores)},
+        {
+            "Right in part": [_asked(q, r) for q, r, s in asked if s.verdict == "half"],
+            "Without the evidence": [_asked(q, r) for q, r, s in asked if s.verdict == "wrong"],
+            "Answered although the site does not say it": believed,
+        },
+    )
 
 
-def render_agents(
-    title: str,
-    questions: Sequence[Question],
-    records: Sequence[RunRecord],
-    rows: Sequence[tuple[str, ...]],
-    warnings: Sequence[str] = (),
-) -> str:
-    """As `render_report`, of answers of a model: all of them, with what each cost.
+def report_agents(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
+    """As `report_evidence`, of answers of a model: all of them, whatever tools it had.
 
     Args:
-        title: Its heading.
         questions: In the order asked.
         records: Of each question one with every kind of tools, in the same order.
-        rows: Its figures, the header first.
-        warnings: What makes the figures doubtful.
     """
-    parts = [f"# {title}"]
-    parts += [f"> **Warning:** {warning}" for warning in warnings]
-    parts += ["## Figures", _table(rows), "## Answers"]
-    asked = {question.id: question for question in questions}
-    for record in records:
-        cost = f"- {record.tools}: {record.calls} calls, {record.characters:,} characters read"
-        quotes = [f"- quoted: {_inline(each.verbatim_text)}" for each in record.citations]
-        parts.append("\n".join([_answer(asked[record.id], record), cost, *quotes]))
-    return "\n\n".join(parts) + "\n"
+    known = {question.id: question for question in questions}
+    answers = [_asked(known[record.id], record) for record in records]
+    return Report({"Figures": agent_figures(questions, records)}, {"Answers": answers})
 
 
-def _answer(question: Question, record: RunRecord) -> str:
-    lines = [f"### {question.id}: {_inline(question.query)}", ""]
-    lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
-    lines += [f"- error: {_inline(record.error)}"] if record.error else []
-    lines += [f"- said, {record.confidence_band}: {_inline(text)}" for text in record.answer]
-    return "\n".join(lines)
-
-
-def _questions(
-    heading: str, asked: Sequence[tuple[Question, RunRecord, QuestionScore]]
-) -> list[str]:
-    if not asked:
-        return []
-    return [f"## {heading}", *(_question(question, record) for question, record, _ in asked)]
-
-
-def _question(question: Question, record: RunRecord) -> str:
+def _asked(question: Question, record: RunRecord) -> str:
+    """A question with what was wanted and what came."""
     lines = [f"### {question.id}: {_inline(question.query)}", ""]
     lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
     lines += [f"- error: {_inline(record.error)}"] if record.error else []
@@ -178,6 +174,11 @@ def _question(question: Question, record: RunRecord) -> str:
         f"- result {rank}: {result.url}: {_inline(result.text)}"
         for rank, result in enumerate(record.retrieved[:_SHOWN_RESULTS], start=1)
     ]
+    who = record.tools or record.confidence_band
+    lines += [f"- said, {who}: {_inline(text)}" for text in record.answer]
+    if record.tools:
+        lines.append(f"- {who}: {record.calls} calls, {record.characters:,} characters read")
+        lines += [f"- quoted: {_inline(each.verbatim_text)}" for each in record.citations]
     return "\n".join(lines)
 
 
@@ -192,33 +193,6 @@ def _inline(text: str) -> str:
     line = " ".join(text.split())
     shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", shown)
-
-
-def _comparison_row(figure: PairedFigure) -> tuple[str, ...]:
-    return (
-        figure.name,
-        f"{figure.first:.3f}",
-        f"{figure.second:.3f}",
-        f"{figure.difference:+.3f}",
-        f"{figure.low:+.3f} to {figure.high:+.3f}",
-        str(figure.better),
-        str(figure.worse),
-        f"{figure.p_permutation:.3f}",
-        f"{figure.p_sign:.3f}",
-    )
-
-
-def _row(kind: str, summary: Summary) -> tuple[str, ...]:
-    return (
-        kind,
-        str(summary.answerable),
-        _share(summary.evidence[1]),
-        _share(summary.evidence[5]),
-        _share(summary.evidence[10]),
-        _share(summary.words[1000]),
-        _share(summary.all_evidence[10]),
-        _share(summary.mrr),
-    )
 
 
 def _share(value: float) -> str:

@@ -4,16 +4,13 @@ import json
 from pathlib import Path
 from typing import TextIO
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from webrag.errors import InputError
+from webrag.evaluation.questions import LenientModel, json_lines
 
 
-class _Lenient(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class ResultRecord(_Lenient):
+class ResultRecord(LenientModel):
     """One passage in the form and order of the brief.
 
     Attributes:
@@ -25,7 +22,7 @@ class ResultRecord(_Lenient):
     in_brief: bool = True
 
 
-class CitationRecord(_Lenient):
+class CitationRecord(LenientModel):
     """One printed quotation.
 
     Attributes:
@@ -40,7 +37,7 @@ class CitationRecord(_Lenient):
     verbatim: bool = False
 
 
-class RunRecord(_Lenient):
+class RunRecord(LenientModel):
     """What happened for one question.
 
     Attributes:
@@ -66,7 +63,7 @@ class RunRecord(_Lenient):
     calls: int = 0
     characters: int = 0
     urls_fetched: tuple[str, ...] = ()
-    urls_failed: dict[str, str] = {}
+    urls_failed: dict[str, str] = Field(default_factory=dict)
     ms: float = 0.0
     abstained: bool = False
     confidence: float = 0.0
@@ -90,21 +87,13 @@ def read_run(path: Path) -> dict[str, RunRecord]:
     Raises:
         InputError: The file cannot be read, or a line is not a record.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The run file {path} cannot be read: {error}.") from error
     records = {}
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            record = _parse(line, f"{path.name} line {number}")
-            records[record.id] = record
+    for number, line in json_lines(path, "run"):
+        try:
+            record = RunRecord.model_validate_json(line)
+        except ValidationError as error:
+            raise InputError(
+                f"{path.name} line {number} is not a record of a run: {error.errors()[0]['msg']}."
+            ) from error
+        records[record.id] = record
     return records
-
-
-def _parse(line: str, where: str) -> RunRecord:
-    try:
-        return RunRecord.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{where} is not a record of a run: {first['msg']}.") from error

@@ -4,7 +4,7 @@ import pytest
 
 from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
 from webrag.evaluation.questions import Question
-from webrag.evaluation.report import render_answers
+from webrag.evaluation.report import report_answers
 from webrag.evaluation.runs import CitationRecord, RunRecord
 
 GOLD = [
@@ -104,9 +104,8 @@ def test_figures_are_of_what_can_be_judged() -> None:
 def test_report_shows_every_answer_without_its_evidence() -> None:
     questions = [ASKED, UNANSWERABLE]
     records = [record("It is port 80."), record("It is blue.")]
-    scores = [score_answer(q, r) for q, r in zip(questions, records, strict=True)]
 
-    text = render_answers("Answers", questions, records, scores)
+    text = report_answers(questions, records).page("Answers")
 
     wrong, believed = text.split("## Without the evidence")[1].split("## Answered although")
     assert "- wanted on ports.html: port 5432" in wrong

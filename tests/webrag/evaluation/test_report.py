@@ -1,7 +1,7 @@
 from webrag.evaluation.comparison import compare_scores
-from webrag.evaluation.metrics import QuestionScore, score_question
+from webrag.evaluation.metrics import QuestionScore
 from webrag.evaluation.questions import Question
-from webrag.evaluation.report import comparison_rows, figures, figures_by_type, render_report
+from webrag.evaluation.report import comparison_rows, figures, figures_by_type, report_evidence
 from webrag.evaluation.runs import ResultRecord, RunRecord
 
 RANKS = {1: 1.0, 3: 1.0, 5: 1.0, 10: 1.0}
@@ -44,9 +44,8 @@ def test_report_shows_figures_and_every_question_that_went_wrong() -> None:
         RunRecord(id="missed", retrieved=(ResultRecord(url="u2", text="no | no"),), error="late"),
         RunRecord(id="hopeless", abstained=True),
     ]
-    scores = [score_question(q, r) for q, r in zip(questions, records, strict=True)]
 
-    page = render_report("A run", questions, records, scores, ["Pages were left out."])
+    page = report_evidence(questions, records).page("A run", ["Pages were left out."])
 
     assert page.startswith("# A run\n\n> **Warning:** Pages were left out.\n\n## Figures\n\n")
     assert "| nDCG @10 | 0.500 |" in page
@@ -60,7 +59,7 @@ def test_report_shows_figures_and_every_question_that_went_wrong() -> None:
 def test_report_names_what_was_believed_without_evidence() -> None:
     question, record = asked("hopeless"), RunRecord(id="hopeless")
 
-    page = render_report("A run", [question], [record], [score_question(question, record)])
+    page = report_evidence([question], [record]).page("A run")
 
     assert "## Answered although the site does not say it\n\n### hopeless" in page
 
