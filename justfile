@@ -6,6 +6,10 @@ _default:
 test *PATHS:
     uv run --group dev pytest {{PATHS}}
 
+# the tests that need neither the database nor a browser
+fast:
+    uv run --group dev pytest -n 2 -m fast
+
 # style, types, import rules
 check:
     uv run --group dev ruff format .

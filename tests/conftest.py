@@ -38,12 +38,18 @@ _OUR_VARIABLES = (
     "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
-# Modules without a database that take long, by `pytest -m fast --durations 50`.
+# These take long without either: they start processes, measure growth or try many inputs.
 _SLOW = (
+    "tests/node_parsers/",
     "tests/notebooks/",
     "tests/test_benchmarks.py",
     "tests/test_deployment.py",
     "tests/test_docs_run.py",
+    "tests/test_imports.py",
+    "tests/test_patterns.py",
+    "tests/webrag/process_pool/",
+    "tests/webrag/test_hostile_texts.py",
+    "tests/webrag/test_settings_matter.py",
 )
 _CHROMIUM = pytest.StashKey[Path | NoBrowserError]()
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

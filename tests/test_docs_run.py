@@ -86,7 +86,7 @@ def pages_with(language: str) -> list[Any]:
 
 
 class AnyPage(BaseHTTPRequestHandler):
-    """Has a page under every address but those a crawler probes for; is an embedding server and
+    """Has a page under every address but those a crawler probes for; is a server of models and
     a Firecrawl, too."""
 
     def do_GET(self) -> None:
@@ -103,8 +103,8 @@ class AnyPage(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = embeddings(asked) if self.path == "/v1/embeddings" else scraped(asked)
-        body = json.dumps(answer).encode()
+        answers = {"/v1/embeddings": embeddings, "/v1/chat/completions": declined}
+        body = json.dumps(answers.get(self.path, scraped)(asked)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -118,6 +118,13 @@ class AnyPage(BaseHTTPRequestHandler):
 def embeddings(asked: dict[str, Any]) -> dict[str, Any]:
     vectors = [[1.0, float(len(text)), *[0.0] * 766] for text in asked["input"]]
     return {"data": [{"index": i, "embedding": each} for i, each in enumerate(vectors)]}
+
+
+def declined(asked: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "NOT FOUND"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    whole = {"id": "1", "object": "chat.completion", "created": 1, "model": asked["model"]}
+    return {**whole, "choices": [choice]}
 
 
 def scraped(asked: dict[str, Any]) -> dict[str, Any]:
