@@ -5,14 +5,13 @@ import os
 import platform
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from urllib.parse import urlsplit
 
 import click
 
-from webrag.cli.options import with_settings
+from webrag.cli.options import command, run_options
 from webrag.cli.output import print_columns, write_text
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -95,7 +94,8 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="Compare two run files, question by question; nothing is asked again.",
 )
 def eval_command(
-    settings: "Settings",
+    ctx: click.Context,
+    /,
     questions: Path,
     site_root: Path | None,
     base_url: str | None,
@@ -122,12 +122,8 @@ def eval_command(
     result moved are listed, those that became worse first.
     """
     from webrag.cli.progress import evaluation_progress
-    from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
-    from webrag.evaluation.metrics import score_question
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
-    from webrag.evaluation.report import figures, figures_by_type, render_answers, render_report
-    from webrag.evaluation.runner import Evaluation
 
     if compare is not None:
         _compare(questions, *compare)
@@ -138,17 +134,17 @@ def eval_command(
         raise InputError("Give one of --site-root, --base-url and --stored.")
     _check_ways(setting, stored=stored, deep=deep, ask=ask, agent=agent)
     setting = "stored" if stored else setting
-    ways, judge = _ways(settings, ask=ask, agent=agent)
+    ways, judge = _ways(ctx.obj, ask=ask, agent=agent)
     asked = load_questions(questions, limit=limit)
     if wordings is not None:
         asked = with_wordings(asked, wordings)
     with (
-        _sites(asked, given["site_root"], given["base_url"]) as sites,
-        _run_file(given["out"]) as file,
+        _sites(asked, site_root, base_url) as sites,
+        _run_file(out) as file,
         evaluation_progress(quiet=run_options(ctx).quiet) as progress,
     ):
         told = {"out": file, "on_progress": progress, "ways": ways}
-        work = _run(settings, asked, sites, setting, deep, max_pages, told)
+        work = _run(ctx.obj, asked, sites, setting, deep, max_pages, told)
         records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
@@ -206,17 +202,15 @@ def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
 
 async def _run(
     settings: "Settings",
-    asked: "Sequence[Question]",
-    given: dict[str, Any],
-    evaluation: "partial[Evaluation]",
+    questions: "Sequence[Question]",
     sites: "Mapping[str, Site]",
     setting: str,
     deep: bool,
     max_pages: int,
     told: dict[str, Any],
 ) -> "tuple[list[RunRecord], list[str]]":
-    """Ask the questions; what was recorded, and what is to be known of it."""
     from webrag.app import WebRAG
+    from webrag.evaluation.runner import Evaluation
 
     if setting == "stored":
         run = Evaluation(sites, open_fresh=lambda: _stored(settings), **told)
@@ -341,13 +335,16 @@ def _sites(
             pages = sorted(
                 path.relative_to(folder).as_posix()
                 for path in folder.rglob("*")
-                if path.suffix in (".html", ".htm")
-                # Not within a hidden folder, such as `.git` or `.venv`.
-                and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+                if path.suffix in (".html", ".htm") and not _is_hidden(path.relative_to(folder))
             )
             address = servers.enter_context(serve_static_site(folder))
             sites[name] = Site(base_url=address, pages=tuple(pages), visible=VisiblePages(folder))
         yield sites
+
+
+def _is_hidden(path: Path) -> bool:
+    """Tell whether the path leads through a hidden folder, such as `.git` or `.venv`."""
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _no_folder(name: str, site_root: Path) -> InputError:
