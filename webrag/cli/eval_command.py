@@ -62,7 +62,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 @click.option(
     "--agent",
     is_flag=True,
-    help="Let the model of ANSWER_LLM_* answer with the MCP tools alone, then with a plain fetch.",
+    help="Let the model of ORCHESTRATION_LLM_* answer with the MCP tools alone, then with a plain fetch.",
 )
 @click.option(
     "--wordings",
@@ -179,13 +179,13 @@ def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Wa
         return ([ask_answer], report_answers) if ask else ([ask_evidence], report_evidence)
     from webrag.evaluation.agent import answering_with, fetch_tools
     from webrag.mcp_server.in_process import mcp_tools
-    from webrag.wiring.language_models import choose_answer_llm
+    from webrag.wiring.language_models import choose_language_model
 
-    llm = choose_answer_llm(settings)
+    llm = choose_language_model(settings)
     if llm is None:
         raise InputError(
-            "--agent needs a model: set ANSWER_LLM_MODEL with ANSWER_LLM_API_KEY or "
-            "ANSWER_LLM_BASE_URL."
+            "--agent needs a model: set ORCHESTRATION_LLM_MODEL with ORCHESTRATION_LLM_API_KEY or "
+            "ORCHESTRATION_LLM_BASE_URL."
         )
     patient = cast("FunctionCallingLLM", llm.model_copy(update={"timeout": _AGENT_REPLY_S}))
     return [answering_with(patient, each) for each in (mcp_tools, fetch_tools)], report_agents

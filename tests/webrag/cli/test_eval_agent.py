@@ -73,7 +73,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
             self.send(200, json.dumps({**whole, "model": request["model"]}).encode())
 
     with serving(Handler) as url:
-        monkeypatch.setenv("ANSWER_LLM_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("ORCHESTRATION_LLM_BASE_URL", f"{url}/v1")
         yield scripted
 
 
@@ -159,7 +159,7 @@ def test_a_model_that_only_calls_tools_is_stopped_and_counts_as_failed(
 def test_a_model_that_cannot_be_reached_is_recorded_for_each_question(
     arguments: list[str], corpus_command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANSWER_LLM_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("ORCHESTRATION_LLM_BASE_URL", "http://127.0.0.1:1/v1")
 
     result = corpus_command(None, *arguments, "--limit", "1")
 
@@ -173,7 +173,7 @@ def test_without_a_model_it_is_told_which_variables_name_one(
     result = corpus_command(None, *arguments)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "ANSWER_LLM_BASE_URL" in result.stderr
+    assert "ORCHESTRATION_LLM_BASE_URL" in result.stderr
 
 
 @pytest.mark.parametrize("other", [["--ask"], ["--setting", "seed", "--deep"]])
