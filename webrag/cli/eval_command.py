@@ -62,7 +62,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 @click.option(
     "--agent",
     is_flag=True,
-    help="Let the model of ORCHESTRATION_LLM_* answer with the MCP tools alone, then with a plain fetch.",
+    help="Let the language model answer with the MCP tools alone, then with a plain fetch.",
 )
 @click.option(
     "--wordings",
