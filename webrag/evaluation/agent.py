@@ -116,7 +116,7 @@ async def _answered(
         answer=(said,) if said else (),
         citations=tuple(
             CitationRecord(url="", verbatim_text=quote, verbatim=comparison_key(quote) in shown)
-            for quote in re.findall(r"^\s*>\s*(\S.*)$", said, re.MULTILINE)
+            for quote in re.findall(r"^[ \t]*+>[ \t]*+(\S.*)$", said, re.MULTILINE)
         ),
         calls=len(read),
         characters=sum(map(len, read)),

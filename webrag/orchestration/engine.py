@@ -158,8 +158,9 @@ class OrchestratorEngine:
                 return await research(
                     self.components,
                     state,
-                    lambda *told, **round_: reports.put_nowait(
-                        partial(on_progress, *told, **round_)
+                    # By position: listeners name what they take as they like.
+                    lambda phase, detail, iteration=None, total=None: reports.put_nowait(
+                        partial(on_progress, phase, detail, iteration, total)
                     ),
                 )
             finally:

@@ -24,7 +24,7 @@ def test_verbatim_quotation_is_confirmed(corpus_command: Run, site: Any) -> None
 
     assert result.exit_code == 0, result.output
     assert "1 of 1 are verbatim in the stored version." in result.stdout
-    assert "still on the page" in result.stdout
+    assert "1 of 1 are verbatim on the live page." in result.stdout
 
 
 def test_invented_quotation_ends_with_code_1(

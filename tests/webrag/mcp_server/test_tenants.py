@@ -141,7 +141,7 @@ async def planted(first: Tenant, site: Any, routes: dict[str, Any], base: str) -
     url = f"{site}/tower"
     await first.client.call_tool("ingest", {"url": [url, f"{site}/{MARKER}-missing"]})
     found = await first.client.call_tool("search", {"query": QUESTION})
-    passage = re.findall(r"webrag://passage/([0-9a-f-]{36})", str(found.content))[0]
+    passage = found.structured_content["passages"][0]["passage_id"]
     text = str(await first.client.read_resource(f"webrag://passage/{passage}"))
     page_id = re.findall(r"webrag://page/([0-9a-f-]{36})", text)[0]
     await first.client.call_tool("ingest", {"url": f"{site}/queued-{MARKER}", "queue": True})

@@ -30,7 +30,7 @@ _LEAST_BLOCKS: Final = 6
 _MOST_SHARE: Final = 0.9
 _ALL_LINKED: Final = 4
 # What neither a menu nor a teaser is made of.
-_KEPT: Final = frozenset({"pre", "dt", "dd", "dl", "math"})
+_KEPT: Final = frozenset({"pre", "dt", "dd", "dl", "math", "figcaption"})
 # What decides with the others of its kind.
 _HOLDERS: Final = {"li": ("ul", "ol"), "td": ("table",), "th": ("table",)}
 _KEPT_NAMES: Final = frozenset(

@@ -294,6 +294,7 @@ _MCP = {
     "more": "`answer` with expansion_budget={rounds}",
     "full": '`answer` with retrieval_mode="full_context"',
     "search": "`read` goes on from a passage's id, `search` asks something else",
+    "again": "`search` asks more of what is stored",
     "link": "`answer` url={url} reads the likeliest page that is not stored",
     "site": "`ingest` url={url} max_pages=200 stores more of this site; then ask again",
     "grow": "`answer` with the URL of a page likely to hold the answer",
@@ -307,6 +308,7 @@ _CLI = {
     "more": "`webrag answer URL QUESTION --budget {rounds}`",
     "full": "`webrag answer URL QUESTION --mode full_context`",
     "search": "`webrag read --passage ID` goes on, `webrag search QUESTION` asks something else",
+    "again": "`webrag search QUESTION` asks more of what is stored",
     "link": "`webrag answer {url} QUESTION` reads the likeliest page that is not stored",
     "site": "`webrag ingest {url} --max-pages 200` stores more of this site; then ask again",
     "grow": "`webrag answer URL QUESTION` with a page likely to hold the answer",
@@ -338,7 +340,10 @@ def _next_link(link: NextLink) -> str:
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
     """One line per option that fits how this run ended."""
     words = _MCP if config.caller == "mcp" else _CLI
-    return "\n".join(f"- {line}" for line in _options(result, config, words))
+    lines = list(_options(result, config, words))
+    if not lines and result.corpus_stats.total_documents:
+        lines = [f"FOLLOW-UP SEARCH: {words['again']}."]
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _options(
