@@ -68,15 +68,18 @@ PAGES = {
 FOUND, NOT_FOUND = "At which cone do salt glazes mature?", "Who won?"
 
 
-@pytest.mark.parametrize("question", [FOUND, "Parts", "Who won the cup of 1974?"])
-def test_the_quickstart_runs_on_another_site(
-    static_site: Any, postgres_dir: Path, tmp_path: Path, question: str
+@pytest.mark.parametrize(
+    ("question", "read"),
+    [(FOUND, "2 pages"), ("Parts", "2 pages"), ("Who won the cup of 1974?", "3 pages")],
+)
+def test_the_quickstart_reads_another_site_until_it_is_answered(
+    static_site: Any, postgres_dir: Path, tmp_path: Path, question: str, read: str
 ) -> None:
     named = {"START": static_site(PAGES) + "/", "QUESTION": question}
 
     shown = run_with(NOTEBOOKS[0], named, data_dir=postgres_dir, scratch=tmp_path)
 
-    assert "3 pages" in shown
+    assert read in shown
 
 
 @pytest.mark.parametrize(

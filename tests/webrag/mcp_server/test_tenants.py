@@ -258,6 +258,7 @@ def page_routes(settings: dict[str, Any]) -> list[Route]:
 
 async def walk_routes(second: Tenant, known: Planted, routes: list[Route]) -> None:
     values = {"document_id": [known.page_id], "run_id": known.runs, "number": ["1"]}
+    values["thread_id"] = known.runs  # kept in the browser alone, by the id of its run
     fields = {"q": QUESTION, "url": known.url, "site": known.site.partition("://")[2]}
     fields |= {"find": known.collection, "collection": known.collection, "wording": "a tower"}
     for route in routes:

@@ -57,7 +57,7 @@ def names(text: str) -> list[str]:
             ["DEEP SEARCH", "READ", "REFINE QUERY"],
             id="full context already",
         ),
-        pytest.param({"confidence_band": "high"}, [], id="answer that is sure"),
+        pytest.param({"confidence_band": "high"}, ["FOLLOW-UP SEARCH"], id="answer that is sure"),
         pytest.param({"seed_urls": ()}, ["READ", "REFINE QUERY"], id="search that found much"),
         pytest.param(
             {"seed_urls": (), "wordings": {"firing time": {"firing": 1.0}}},
