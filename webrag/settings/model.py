@@ -17,8 +17,10 @@ from typing import (
     get_args,
 )
 
-from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, SecretStr, TypeAdapter, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
 from webrag.configuration import Allowed
@@ -229,7 +231,7 @@ class Settings(Values):
         ConfigurationError: A value is wrong; the message names it and what is allowed.
     """
 
-    model_config = ConfigDict(hide_input_in_errors=True, defer_build=False)
+    model_config = SettingsConfigDict(hide_input_in_errors=True, defer_build=False)
 
     origins: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
 
@@ -253,6 +255,19 @@ class Settings(Values):
                 hint="docs/configuration.md lists every setting.",
             ) from None
         remember_secrets(*self._secrets())
+
+    @override
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # `Variables` reads the environment, as it tells where each value comes from.
+        return (init_settings,)
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:

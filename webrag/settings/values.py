@@ -5,7 +5,8 @@ What a configuration of a layer below declares is taken from there.
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webrag.answering.models import AnswerConfig
 from webrag.configuration import Seconds, Share
@@ -72,10 +73,13 @@ def _part(default: FrozenModel) -> Any:
     return Field(default, description=type(default).__doc__, json_schema_extra=extra)
 
 
-class Values(FrozenModel):
+class Values(BaseSettings):
     """Every setting; `begins` names the section of the reference that starts there."""
 
-    model_config = ConfigDict(defer_build=True)  # only `Settings` is ever made
+    # Only `Settings` is ever made.
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", defer_build=True, validate_default=False
+    )
 
     database_url: PostgresUrl | None = setting(
         None,
