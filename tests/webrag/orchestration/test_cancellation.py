@@ -121,3 +121,5 @@ async def test_cancelled_runs_leave_no_task_connection_request_or_lock(
         Question.of(TWO_LINKS_AWAY, urls=f"{site}/{RUNS}/", research_mode="deep")
     )
     assert last.chunks
+    # Else the loop ends with its connections open, and the next test is told of them.
+    await llm._get_aclient().close()
