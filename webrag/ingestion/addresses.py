@@ -88,6 +88,12 @@ def link_target(href: str, base: str | None = None, *, keep_tracking: bool = Fal
         return None
 
 
+def same_site(href: str, base: str) -> str | None:
+    """Return the canonical form of a link; None for another site and for what is no address."""
+    url = link_target(href, base)
+    return url if url and site_of(url) == site_of(base) else None
+
+
 def port_of(url: URL) -> int:
     """Return the port of a web address, as it is stated or by its scheme."""
     return int(url.port) if url.port else (443 if url.protocol == "https:" else 80)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from webrag.errors import InputError, UnusablePageError
+from webrag.errors import UnusablePageError
 from webrag.extras import how_to_install
-from webrag.ingestion.addresses import BARE_URL, canonical_url, content_hash, is_local, page_address
+from webrag.ingestion.addresses import BARE_URL, content_hash, is_local, link_target, page_address
 from webrag.ingestion.characters import (
     collapse,
     normalize_characters,
@@ -322,11 +322,8 @@ def _from_text(page: FetchedPage) -> _Content:
     passages = Passages(text, [])
     links: list[OutgoingLink] = []
     for match in itertools.islice(BARE_URL.finditer(text), MAX_LINKS):
-        try:
-            target = canonical_url(match.group())
-        except InputError:
-            continue
-        if target != own:
+        target = link_target(match.group())
+        if target is not None and target != own:
             span = Span(match.start(), match.end())
             links.append(
                 OutgoingLink(

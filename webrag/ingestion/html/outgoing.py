@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import (
     collapse,
     normalize_characters,
@@ -114,7 +113,7 @@ def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[
     for node in tree.css("a[href], area[href]"):
         if len(found) == MAX_LINKS:
             break
-        url = _target(attribute(node, "href"), base_url)
+        url = link_target(attribute(node, "href"), base_url)
         if url is None or url == page_url:
             continue
         found.append(
@@ -173,13 +172,6 @@ def _outgoing(link: FoundLink, span: Span | None, passages: Passages) -> Outgoin
         char_start=text_span.start if text_span else None,
         char_end=text_span.end if text_span else None,
     )
-
-
-def _target(href: str, base_url: str) -> str | None:
-    try:
-        return canonical_url(href, base_url) if href.strip() else None
-    except InputError:
-        return None  # mailto:, javascript: and broken addresses are no pages
 
 
 def _definition(link: LexborNode) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.addresses import link_target, site_of
+from webrag.ingestion.addresses import same_site
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, select
 from webrag.ingestion.models import MapMark
@@ -272,9 +272,3 @@ def _is_start(url: str) -> bool:
     name = unquote(urlsplit(url).path.rpartition("/")[2])
     # "Index.html" is the index of a Texinfo manual, "index.html" its first page.
     return not name or name.partition(".")[0] == "index"
-
-
-def same_site(href: str, base: str) -> str | None:
-    """The canonical address of a link, None where it leads to another site or cannot be read."""
-    url = link_target(href, base)
-    return url if url and site_of(url) == site_of(base) else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
+from webrag.ingestion.addresses import same_site
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import MapMark
 from webrag.ingestion.site_maps.books import (
@@ -27,7 +28,7 @@ from webrag.ingestion.site_maps.listing import (
     MapRefusedError,
     SiteListing,
 )
-from webrag.ingestion.site_maps.marks import find_marks, same_site
+from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.site_maps.programs import (
     doxygen_files,
     doxygen_trees,

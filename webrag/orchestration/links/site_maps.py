@@ -20,7 +20,7 @@ from webrag.corpus.map_worker import MapAnswer, MapRequest
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.site_index import MapIndex, MarkedPage, SiteMapStore, StoredMap
 from webrag.errors import FetchError, InputError, UnusablePageError
-from webrag.ingestion.addresses import canonical_url, site_of
+from webrag.ingestion.addresses import same_site
 from webrag.ingestion.models import MapMark
 from webrag.orchestration.models import SiteMapConfig
 from webrag.orchestration.ranking.reranker import PassageScorer
@@ -154,7 +154,7 @@ class SiteMaps:
         except (FetchError, InputError, TimeoutError) as error:
             _log.info("The sitemaps of %s are not known: %s", url, error)
             return []
-        addresses = [other for address in declared if (other := _on_site(address, url))]
+        addresses = [other for address in declared if (other := same_site(address, url))]
         if not addresses:
             return []
         mark = MapMark(kind="sitemap", root=url, urls=tuple(addresses[:1]))
@@ -287,14 +287,6 @@ async def _part(fetched: Awaitable[bytes], until: float | None) -> bytes:
 
 def _is_younger(at: datetime, seconds: float) -> bool:
     return datetime.now(UTC) - at < timedelta(seconds=seconds)
-
-
-def _on_site(address: str, url: str) -> str | None:
-    try:
-        found = canonical_url(address, url)
-    except InputError:
-        return None
-    return found if site_of(found) == site_of(url) else None
 
 
 def rank_maps(
