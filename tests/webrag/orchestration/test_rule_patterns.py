@@ -143,6 +143,14 @@ How is a hive opened, and at what temperature should it stay closed?
     How is a hive opened | ...
 What does the option do, and since which version is it there?
     What does the option do | ...
+What is the default size in Delphi mode, and what in MacPas mode?
+    What is the default size in Delphi mode | what in MacPas mode (default size Delphi)
+Which levels are accepted with DEFLATED and which with BZIP2?
+    Which levels are accepted with DEFLATED | which with BZIP2 (levels accepted DEFLATED)
+In a dump, which time does it give the first packet, and which the following ones?
+    ... | In a dump, which the following ones (time first packet)
+Which package holds it when the backend is xetex, and which one otherwise?
+    Which package holds it when the backend is xetex | ...
 """
 _LINES = FURTHER.splitlines()
 SPLIT += [
@@ -152,6 +160,8 @@ SPLIT += [
 
 WHOLE = [
     "Which ports must be open and which may stay closed?",
+    "Which files are needed and which to delete?",
+    "What do I need to install and what for?",
     "What is the role of key and value in a map?",
     "How do I drag and drop files and folders?",
     "Show the steps to back up and restore a cluster",

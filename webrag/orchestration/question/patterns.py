@@ -135,6 +135,12 @@ _AFTER_COMMA: Final = re.compile(rf"^(?:who|how (?:many|much)|how [\w-]+ {_AUX})
 _DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
 _ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
 _ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
+# "What is the default in Delphi mode, and what in MacPas mode": the verb is that of the first.
+_WITHOUT_VERB: Final = re.compile(
+    r"(?:^|, )(?:what|which)(?: ones?)? (?:at|for|in|on|otherwise|to (?:an?|one|the)|under|when"
+    r"|with|the (?:following|next|others?|second))\b",
+    re.IGNORECASE,
+)
 _QUESTION_START: Final = re.compile(
     rf"^(?:{_TO}?{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
 )
@@ -333,7 +339,9 @@ _PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
 
 
 def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) -> bool:
-    if min(len(first.split()), len(second.split())) < _MIN_CLAUSE_WORDS:
+    is_elliptic = bool(_WITHOUT_VERB.match(second)) and len(content_words(second)) > 0
+    least = min(len(first.split()), _MIN_CLAUSE_WORDS if is_elliptic else len(second.split()))
+    if least < _MIN_CLAUSE_WORDS:
         return False
     main = _PREFIX.match(first)
     opening = main["rest"] if main else first
@@ -341,6 +349,8 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
         return False
     # "... which files are tracked and which are ignored" is one question about two things.
     asked = re.sub(rf"^{_TO}", "", opening, flags=re.IGNORECASE)
+    if is_elliptic and re.match(rf"{wh}\b", asked, re.IGNORECASE):
+        return True
     if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _FURTHER.search(asked):
         return False
     # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
@@ -355,7 +365,7 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
 
 def _resolve(first: str, second: str) -> str:
     """Name what a pronoun of the second question stands for: the topic of the first."""
-    match = _ANAPHORA.search(second)
+    match = _ANAPHORA.search(second) or _WITHOUT_VERB.search(second)
     if match is None:
         return second
     # In "how old must loose objects be for git gc to prune them" the clause names what it means.
