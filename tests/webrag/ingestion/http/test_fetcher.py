@@ -168,9 +168,9 @@ CODINGS = {
     "UTF-8": PAGE.encode(),
     "identity": PAGE.encode(),
     "8bit, ": PAGE.encode(),
-    "x-gzip": gzip.compress(PAGE.encode()),
-    "GZIP": gzip.compress(PAGE.encode()),
-    "utf-8, gzip": gzip.compress(PAGE.encode()),
+    "x-gzip": gzip.compress(PAGE.encode(), mtime=0),
+    "GZIP": gzip.compress(PAGE.encode(), mtime=0),
+    "utf-8, gzip": gzip.compress(PAGE.encode(), mtime=0),
     "deflate": zlib.compress(PAGE.encode()),
 }
 
