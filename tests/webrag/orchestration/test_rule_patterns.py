@@ -149,8 +149,10 @@ Which levels are accepted with DEFLATED and which with BZIP2?
     Which levels are accepted with DEFLATED | which with BZIP2 (levels accepted DEFLATED)
 In a dump, which time does it give the first packet, and which the following ones?
     ... | In a dump, which the following ones (time first packet)
-Which package holds it when the backend is xetex, and which one otherwise?
-    Which package holds it when the backend is xetex | ...
+Which package holds it for xetex, and which one otherwise?
+    Which package holds it for xetex | which one otherwise (package holds xetex)
+How do clients renew leases, and how are stale leases found, which in turn expire?
+    How do clients renew leases | how are stale leases found, which in turn expire
 """
 _LINES = FURTHER.splitlines()
 SPLIT += [
@@ -162,6 +164,7 @@ WHOLE = [
     "Which ports must be open and which may stay closed?",
     "Which files are needed and which to delete?",
     "What do I need to install and what for?",
+    "What is read first and what in which order?",
     "What is the role of key and value in a map?",
     "How do I drag and drop files and folders?",
     "Show the steps to back up and restore a cluster",

@@ -96,26 +96,24 @@ _COMPARED_HOW: Final = re.compile(
     r" and (?P<y>(?:how|what|when|where|why) .{1,200})$",
     re.IGNORECASE,
 )
-_BINOMIALS: Final = frozenset(
-    {
-        # Names of firms, places and works, and pairs that are one thing.
-        "barnes and noble", "bed and breakfast", "black and decker", "bosnia and herzegovina",
-        "client and server", "crime and punishment", "dungeons and dragons", "ernst and young",
-        "food and drug", "health and safety", "johnson and johnson", "law and order",
-        "marks and spencer", "mergers and acquisitions", "nuts and bolts", "procter and gamble",
-        "profit and loss", "question and answer", "questions and answers",
-        "research and development", "rock and roll", "romeo and juliet", "salt and pepper",
-        "search and rescue",
-        "simon and schuster", "standard and poor's", "supply and demand", "tom and jerry",
-        "track and trace", "trinidad and tobago", "war and peace",
-        "back and forth", "black and white", "command and control", "copy and paste",
-        "cut and paste", "drag and drop", "dos and don'ts", "dos and donts",
-        "errors and warnings", "find and replace", "input and output", "key and value",
-        "more and more", "name and email", "username and password", "user and password",
-        "plug and play", "publish and subscribe", "read and write", "request and response",
-        "search and replace", "start and end", "start and stop", "terms and conditions",
-        "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
-    }
+_BINOMIALS: Final = (
+    # Names of firms, places and works, and pairs that are one thing.
+    "barnes and noble", "bed and breakfast", "black and decker", "bosnia and herzegovina",
+    "client and server", "crime and punishment", "dungeons and dragons", "ernst and young",
+    "food and drug", "health and safety", "johnson and johnson", "law and order",
+    "marks and spencer", "mergers and acquisitions", "nuts and bolts", "procter and gamble",
+    "profit and loss", "question and answer", "questions and answers",
+    "research and development", "rock and roll", "romeo and juliet", "salt and pepper",
+    "search and rescue",
+    "simon and schuster", "standard and poor's", "supply and demand", "tom and jerry",
+    "track and trace", "trinidad and tobago", "war and peace",
+    "back and forth", "black and white", "command and control", "copy and paste",
+    "cut and paste", "drag and drop", "dos and don'ts", "dos and donts",
+    "errors and warnings", "find and replace", "input and output", "key and value",
+    "more and more", "name and email", "username and password", "user and password",
+    "plug and play", "publish and subscribe", "read and write", "request and response",
+    "search and replace", "start and end", "start and stop", "terms and conditions",
+    "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
 )  # fmt: skip
 _JOINT: Final = re.compile(
     rf"(?:(?P<comma>,)? (?:and|as well as) |(?P<stop>;) )(?:also )?(?={_TO}{{0,2}}(?P<wh>{_WH})\b)"
@@ -134,11 +132,10 @@ _INVERTED: Final = re.compile(
 _AFTER_COMMA: Final = re.compile(rf"^(?:who|how (?:many|much)|how [\w-]+ {_AUX})\b", re.IGNORECASE)
 _DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
 _ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
-_ELLIPTIC_FIRST: Final = re.compile(r"^which\b", re.IGNORECASE)
 # "What is the default in Delphi mode, and what in MacPas mode": the verb is that of the first.
 _WITHOUT_VERB: Final = re.compile(
-    r"(?:^|, )(?:what|which)(?: ones?)? (?:at|for|in|on|otherwise|to (?:an?|one|the)|under|when"
-    r"|with|the (?:following|next|others?|second))\b",
+    r"^(?:what|which)(?: ones?)? (?:otherwise\b|the (?:following|next|others?|second)\b"
+    rf"|(?:at|for|in|on|to (?:an?|one|the)|under|when|with) (?!{_WH}\b))",
     re.IGNORECASE,
 )
 _QUESTION_START: Final = re.compile(
@@ -172,7 +169,6 @@ _EXPLORATORY: Final = re.compile(
     r"|options|approaches|main|key)|everything about)\b|\boverview of\b",
     re.IGNORECASE,
 )
-_PAIRS: Final = tuple(sorted(_BINOMIALS))
 _ALSO_VERSUS: Final = re.compile(r" (?:vs\.?|versus) ", re.IGNORECASE)
 _VAGUE: Final = frozenset(
     {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "I", "we", "you"}
@@ -239,7 +235,7 @@ def _comparison(text: str) -> _Found:
         if match is None:
             continue
         left, right = _strip_lead_in(match["x"]), _ARTICLE.sub("", match["y"].strip())
-        if f"{left} and {right}".casefold().startswith(_PAIRS) or re.match(_WH, left, re.I):
+        if f"{left} and {right}".casefold().startswith(_BINOMIALS) or re.match(_WH, left, re.I):
             return None
         tail = (match.groupdict().get("t") or "").strip()
         right, tail = _split_tail(right) if not tail else (right, tail)
@@ -339,12 +335,11 @@ _PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
 
 
 def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) -> bool:
-    is_elliptic = bool(_WITHOUT_VERB.match(second)) and len(content_words(second)) > 0
-    least = min(len(first.split()), _MIN_CLAUSE_WORDS if is_elliptic else len(second.split()))
-    if least < _MIN_CLAUSE_WORDS:
+    is_elliptic = _WITHOUT_VERB.match(second) is not None
+    clauses = (first,) if is_elliptic else (first, second)
+    if any(len(clause.split()) < _MIN_CLAUSE_WORDS for clause in clauses):
         return False
-    main = _PREFIX.match(first)
-    opening = main["rest"] if main else first
+    opening = _without_prefix(first)
     if not _QUESTION_START.match(opening):
         return False
     # "... which files are tracked and which are ignored" is one question about two things.
@@ -354,7 +349,7 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
     if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _FURTHER.search(asked):
         return False
     # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
-    if _ELLIPTIC.match(second) and _ELLIPTIC_FIRST.match(opening):
+    if _ELLIPTIC.match(second) and opening.casefold().startswith("which "):
         return False
     if _INVERTED.match(second) or re.match(_AUX, second, re.IGNORECASE):
         return True
@@ -363,9 +358,14 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
     return with_comma and bool(_DIRECT.match(opening) and _AFTER_COMMA.match(second))
 
 
+def _without_prefix(question: str) -> str:
+    prefixed = _PREFIX.match(question)
+    return prefixed["rest"] if prefixed else question
+
+
 def _resolve(first: str, second: str) -> str:
-    """Name what a pronoun of the second question stands for: the topic of the first."""
-    match = _ANAPHORA.search(second) or _WITHOUT_VERB.search(second)
+    """Give the second question the topic of the first for its pronoun, or for its missing verb."""
+    match = _WITHOUT_VERB.match(_without_prefix(second)) or _ANAPHORA.search(second)
     if match is None:
         return second
     # In "how old must loose objects be for git gc to prune them" the clause names what it means.
