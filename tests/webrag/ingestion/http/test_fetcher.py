@@ -168,18 +168,19 @@ CODINGS = {
     "UTF-8": PAGE.encode(),
     "identity": PAGE.encode(),
     "8bit, ": PAGE.encode(),
-    "x-gzip": gzip.compress(PAGE.encode(), mtime=0),
-    "GZIP": gzip.compress(PAGE.encode(), mtime=0),
-    "utf-8, gzip": gzip.compress(PAGE.encode(), mtime=0),
+    "x-gzip": gzip.compress(PAGE.encode()),
+    "GZIP": gzip.compress(PAGE.encode()),
+    "utf-8, gzip": gzip.compress(PAGE.encode()),
     "deflate": zlib.compress(PAGE.encode()),
 }
 
 
-@pytest.mark.parametrize(("coding", "body"), CODINGS.items())
+@pytest.mark.parametrize("coding", CODINGS)
 async def test_content_encoding_of_an_odd_name_is_read(
-    make_fetcher: Make, static_site: Any, coding: str, body: bytes
+    make_fetcher: Make, static_site: Any, coding: str
 ) -> None:
-    site = static_site({"/a": lambda _: (200, HTML | {"Content-Encoding": coding}, body)})
+    packed = HTML | {"Content-Encoding": coding}
+    site = static_site({"/a": lambda _: (200, packed, CODINGS[coding])})
     assert (await fetched(make_fetcher(), f"{site}/a")).text == PAGE
 
 
