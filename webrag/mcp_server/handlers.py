@@ -19,6 +19,12 @@ from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.versions import checked_version
+from webrag.mcp_server.outputs import (
+    IngestOutput,
+    ReadOutput,
+    UnfinishedSite,
+    VerifyOutput,
+)
 from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
 from webrag.mcp_server.runtime import ProgressReporter, Runtime
 from webrag.mcp_server.seen_passages import SeenPassages
@@ -153,7 +159,7 @@ class Handlers:
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
         portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
-        return Reply(text, data=status.model_copy(update=shares).model_dump(mode="json"))
+        return Reply(text, data=status.model_copy(update=shares))
 
     async def ingest(self, given: IngestInput, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
@@ -223,18 +229,15 @@ class Handlers:
             if not limit.expired():
                 raise
             await progress.flush()
-            now = latest[0] if latest else None
+            done, queued = (latest[0].done, latest[0].queued) if latest else (0, 1)
             return Reply(
-                format_unfinished_site(url, now), data=_unfinished(url, now), changes_pages=True
+                format_unfinished_site(url, done, queued),
+                data=UnfinishedSite(start_url=url, visited=done, queued=queued),
+                changes_pages=True,
             )
         await progress.flush()
-        data = report.model_dump(mode="json")
-        return Reply(
-            format_site(report, caller="mcp"),
-            is_error=not report.obtained,
-            data=data,
-            changes_pages=True,
-        )
+        text = format_site(report, caller="mcp")
+        return Reply(text, is_error=not report.obtained, data=report, changes_pages=True)
 
     async def verify(self, given: VerifyInput, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
@@ -253,10 +256,10 @@ class Handlers:
             on_checked=on_checked,
         )
         await progress.flush()
-        data = {
-            "checks": [check.model_dump(mode="json") for check in checks],
-            "refused": {str(number): reason for number, reason in refused.items()},
-        }
+        data = VerifyOutput(
+            checks=tuple(checks),
+            refused={str(number): reason for number, reason in refused.items()},
+        )
         nonce, shown = new_nonce(), SHOWN_CHARS
         text = format_verification(checks, nonce=nonce, refused=refused)
         while shown and memory.count_tokens(text) > self._token_budget:
@@ -273,12 +276,9 @@ class Handlers:
             await _confirm_forgetting(len(urls), self._ask, confirmed=given.confirm)
         memory = await self._memory(progress)
         report = await memory.forget(urls, confirm=True)
-        data = report.model_dump(mode="json")
+        removed = bool(report.removed)
         return Reply(
-            format_forget(report),
-            is_error=not report.removed,
-            data=data,
-            changes_pages=bool(report.removed),
+            format_forget(report), is_error=not removed, data=report, changes_pages=removed
         )
 
     async def _memory(self, progress: ProgressReporter) -> "WebRAG":
@@ -291,16 +291,16 @@ def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
     text, shown = format_excerpt(
         excerpt, token_budget=budget, count_tokens=memory.count_tokens, nonce=new_nonce()
     )
-    data = {
-        "url": shown.page.url,
-        "title": shown.page.title,
-        "text": shown.text,
-        "char_start": shown.char_start,
-        "char_end": shown.char_end,
-        "page_chars": shown.page_chars,
-        "next_offset": shown.next_offset,
-        "heading_path": shown.heading_path,
-    }
+    data = ReadOutput(
+        url=shown.page.url,
+        title=shown.page.title,
+        text=shown.text,
+        char_start=shown.char_start,
+        char_end=shown.char_end,
+        page_chars=shown.page_chars,
+        next_offset=shown.next_offset,
+        heading_path=shown.heading_path,
+    )
     return Reply(text, data=data)
 
 
@@ -332,15 +332,6 @@ def _crawl_options(
         return CrawlOptions(refresh=given.refresh, version=version, **chosen)
     except ValidationError as error:
         raise InputError(f"max_pages is {given.max_pages}; at most 1,000,000.") from error
-
-
-def _unfinished(url: str, now: CrawlProgress | None) -> dict[str, object]:
-    return {
-        "start_url": url,
-        "ended": "time",
-        "visited": now.done if now else 0,
-        "queued": now.queued if now else 0,
-    }
 
 
 def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:
@@ -397,11 +388,12 @@ async def _enqueued(
         if crawl is not None
         else await memory.jobs.enqueue_pages(urls, refresh=refresh)
     )
-    from webrag.presentation.jobs import format_jobs
+    from webrag.presentation.jobs import EnqueuedJobs, format_jobs
 
     lines = [format_jobs(jobs), *(f"- {url}\n  (refused: {why})" for url, why in refused.items())]
-    data = {"jobs": [job.model_dump(mode="json") for job in jobs], "refused": dict(refused)}
-    return Reply("\n".join(lines), data=data)
+    return Reply(
+        "\n".join(lines), data=EnqueuedJobs(jobs=tuple(jobs), refused=dict(refused))
+    )
 
 
 def _ingest_reply(
@@ -418,15 +410,14 @@ def _ingest_reply(
     failed = {one_line(url): reason for url, reason in refused.items()} | failed
     failed |= {} if report is None else report.failed
     unfinished = [url for url in urls if url not in outcomes] if report is None else []
-    more: dict[str, Any] = {"degraded": [], "gone": [], "left_out": {}}
-    if report is not None:
-        more = report.model_dump(mode="json", include=set(more))
-    data = {
-        "pages": [page.model_dump(mode="json") for page in pages],
-        "failed": failed,
-        "unfinished": unfinished,
-        **more,
-    }
-    text = format_ingest(pages, failed, unfinished, **more)
+    more = {} if report is None else report.model_dump(include={"degraded", "gone", "left_out"})
+    data = IngestOutput(
+        pages=tuple(pages), failed=failed, unfinished=tuple(unfinished), **more
+    )
     is_new = any(page.outcome in ("indexed", "updated") for page in pages)
-    return Reply(text, is_error=not pages and not unfinished, data=data, changes_pages=is_new)
+    return Reply(
+        format_ingest(**dict(data)),
+        is_error=not pages and not unfinished,
+        data=data,
+        changes_pages=is_new,
+    )

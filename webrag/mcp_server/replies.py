@@ -6,12 +6,13 @@ A failure tells the model what went wrong, and not to answer from memory.
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
+from pydantic import BaseModel
 
 from webrag.errors import (
     AccessDeniedError,
@@ -35,6 +36,7 @@ from webrag.presentation.untrusted import one_line
 if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.presentation.brief.models import EvidenceBlock
+    from webrag.presentation.results import ResultDocument
 
 logger = logging.getLogger(__name__)
 
@@ -75,19 +77,21 @@ class Reply:
 
     Attributes:
         text: Everything a model needs.
-        data: The same as JSON; sent only when clients may get structured content.
+        data: The same for programs; sent only when clients may get structured content.
         changes_pages: The list of stored pages is another one now.
     """
 
     text: str
     is_error: bool = False
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: BaseModel | None = None
     changes_pages: bool = False
 
     def result(self, *, structured: bool) -> CallToolResult:
         """The reply as the protocol has it."""
         content: list[ContentBlock] = [TextContent(type="text", text=self.text)]
-        data = dict(self.data) if structured and self.data and not self.is_error else None
+        data = None
+        if structured and self.data is not None and not self.is_error:
+            data = self.data.model_dump(mode="json")
         return CallToolResult(content=content, structured_content=data, is_error=self.is_error)
 
 
@@ -141,7 +145,7 @@ def brief_reply(
         logger.warning("Nothing was found for a question of %d characters", len(result.query))
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("Tokens of the brief: %s", _section_tokens(text, memory.count_tokens))
-    data = _as_json(result, blocks) if structured else {}
+    data = _document(result, blocks) if structured else None
     printed = [(block.chunk_id, block.char_start, block.char_end) for block in blocks]
     return Reply(text, data=data, changes_pages=bool(result.urls_fetched)), printed
 
@@ -154,14 +158,16 @@ def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
     return ", ".join([*sizes, f"all {count_tokens(text)}"])
 
 
-def _as_json(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") -> dict[str, Any]:
+def _document(
+    result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]"
+) -> "ResultDocument":
     """The passages that are printed, as the command line gives them to programs."""
     from webrag.presentation.results import result_document
 
-    document = result_document(result, blocks).model_dump(mode="json")
-    printed = {str(block.chunk_id) for block in blocks}
-    passages = [each for each in document["passages"] if each["passage_id"] in printed]
-    return {**document, "passages": passages}
+    document = result_document(result, blocks)
+    printed = {block.chunk_id for block in blocks}
+    passages = tuple(each for each in document.passages if each.passage_id in printed)
+    return document.model_copy(update={"passages": passages})
 
 
 def input_error_text(error: InputError | AccessDeniedError) -> str:

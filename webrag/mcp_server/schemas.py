@@ -1,7 +1,5 @@
 """What models read of the server and its tools before calling one, besides their arguments."""
 
-from typing import Any
-
 from webrag.tool_inputs import (
     AnswerInput,
     ForgetInput,
@@ -60,36 +58,3 @@ INPUTS: dict[str, type[ToolInput]] = {
     )
 }
 """What each tool takes."""
-
-
-def _output(**types: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"type": kind} for name, kind in types.items()},
-        "required": list(types),
-    }
-
-
-_BRIEF_OUTPUT = _output(
-    query="string",
-    confidence="number",
-    confidence_band="string",
-    passages="array",
-    parts="array",
-    next_links="array",
-    warnings="array",
-    degraded="array",
-    partial="boolean",
-)
-
-OUTPUT_SCHEMAS: dict[str, dict[str, Any]] = {
-    "answer": _BRIEF_OUTPUT,
-    "search": _BRIEF_OUTPUT,
-    "read": _output(url="string", text="string", char_start="integer", char_end="integer"),
-    "status": _output(collection="string", documents="integer", chunks="integer", pages="array"),
-    # Single pages and crawls are reported differently.
-    "ingest": {"type": "object"},
-    "verify": _output(checks="array", refused="object"),
-    "forget": _output(removed="array", unknown="array"),
-}
-"""What each tool's structured content holds at least; listed only where it is sent."""

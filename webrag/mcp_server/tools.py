@@ -19,7 +19,8 @@ from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
-from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, OUTPUT_SCHEMAS, TITLES
+from webrag.mcp_server.outputs import output_schema
+from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, TITLES
 from webrag.mcp_server.seen_passages import SeenPassages
 from webrag.tool_inputs import ToolInput
 
@@ -155,7 +156,7 @@ class ResearchTools:
             structured_output=False,
             meta=meta,
         )
-        output = OUTPUT_SCHEMAS[name] if self._structured else None
+        output = output_schema(name) if self._structured else None
         metadata = tool.fn_metadata.model_copy(update={"output_schema": output})
         return tool.model_copy(
             update={"parameters": INPUTS[name].input_schema(), "fn_metadata": metadata}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from webrag.frozen import FrozenModel
 from webrag.jobs.models import Job, JobKind, Schedule
 from webrag.presentation.reports import (
     counted,
@@ -13,6 +14,13 @@ from webrag.presentation.reports import (
 )
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.citation_checks import VERBATIM, CitationCheck
+
+
+class EnqueuedJobs(FrozenModel):
+    """Jobs that workers will do, and the addresses that were refused with the reason."""
+
+    jobs: tuple[Job, ...]
+    refused: dict[str, str]
 
 
 def format_jobs(jobs: Sequence[Job]) -> str:

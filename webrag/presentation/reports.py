@@ -14,7 +14,7 @@ from webrag.corpus.models import (
     PageStatus,
     SiteSize,
 )
-from webrag.crawling.report import CrawlProgress, SiteReport
+from webrag.crawling.report import SiteReport
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
 
@@ -144,14 +144,8 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
     return "\n".join([*lines, "", ending(report, caller=caller)])
 
 
-def format_unfinished_site(url: str, now: CrawlProgress | None) -> str:
-    """What a crawl did whose time was over before it ended.
-
-    Args:
-        url: Where it started.
-        now: How far it is; None when not even the first page was visited.
-    """
-    done, queued = (now.done, now.queued) if now else (0, 1)
+def format_unfinished_site(url: str, done: int, queued: int) -> str:
+    """What a crawl did whose time was over before it ended: pages visited, pages that wait."""
     return (
         f"[INGEST REPORT]\nSite: {_url(url)}\n{counted(done, 'page')} visited, {queued:,} wait.\n\n"
         "Time ran out. Repeat the call to go on where this one stopped: what is in the corpus is "

@@ -1,14 +1,20 @@
+from pydantic import BaseModel
+
 from webrag.mcp_server.replies import Reply, within_budget
+
+
+class Given(BaseModel):
+    a: int
 
 
 def test_errors_carry_no_structured_content() -> None:
     assert (
-        Reply("no", is_error=True, data={"a": 1}).result(structured=True).structured_content is None
+        Reply("no", is_error=True, data=Given(a=1)).result(structured=True).structured_content is None
     )
 
 
 def test_text_comes_first_and_alone_unless_more_is_asked_for() -> None:
-    result = Reply("text", data={"a": 1}).result(structured=False)
+    result = Reply("text", data=Given(a=1)).result(structured=False)
 
     assert [block.type for block in result.content] == ["text"]
     assert result.structured_content is None

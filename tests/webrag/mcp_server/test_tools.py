@@ -697,26 +697,49 @@ async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(l
     assert result.structured_content["confidence_band"] == "medium"
 
 
+STRUCTURED: dict[str, tuple[str, dict[str, Any]]] = {
+    "answer": ("answer", QUESTION),
+    "search": ("search", {"query": "What is it?"}),
+    "read": ("read", {"url": URL}),
+    "status": ("status", {}),
+    "pages": ("ingest", {"url": [URL, "https://example.org/gone", "ftp://x"]}),
+    "a site": ("ingest", {"url": URL, "max_pages": 9}),
+    "jobs": ("ingest", {"url": URL, "queue": True}),
+    "verify": ("verify", {"citations": [{"quote": "x", "url": URL}, {"quote": "y", "url": ""}]}),
+    "forget": ("forget", {"url": URL}),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), STRUCTURED.values(), ids=STRUCTURED)
 async def test_structured_results_keep_to_the_schemas_that_are_listed(
-    load: Load, memory: Any
+    load: Load, name: str, given: dict[str, Any]
 ) -> None:
-    calls: dict[str, dict[str, Any]] = {
-        "answer": QUESTION,
-        "search": {"query": "What is it?"},
-        "read": {"url": URL},
-        "status": {},
-        "ingest": {"url": URL},
-        "verify": {"citations": [{"quote": "x", "url": URL}]},
-        "forget": {"url": URL},
-    }
     settings = Settings(mcp_structured_output=True, mcp_enable_forget=True)
     async with Client(build_server(settings, load=load)) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
-        results = {name: await client.call_tool(name, given) for name, given in calls.items()}
+        result = await client.call_tool(name, given)
 
-    for name, result in results.items():
-        jsonschema.validate(result.structured_content, schemas[name] or {})
-    assert all(schemas.values())
+    schema = schemas[name]
+    assert schema is not None
+    jsonschema.validate(result.structured_content, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"made": "up"}, schema)
+
+
+async def test_a_crawl_that_time_ended_keeps_to_its_schema(load: Load, memory: Any) -> None:
+    memory.delay_s = 5
+    settings = Settings(mcp_structured_output=True, mcp_soft_deadline=0.2)
+    async with Client(build_server(settings, load=load)) as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("ingest", {"url": URL, "max_pages": 9})
+
+    assert result.structured_content == {
+        "start_url": URL,
+        "ended": "time",
+        "visited": 3,
+        "queued": 9,
+    }
+    jsonschema.validate(result.structured_content, schemas["ingest"] or {})
 
 
 async def test_pages_that_a_call_stored_are_announced(load: Load, memory: Any) -> None:
