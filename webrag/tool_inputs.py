@@ -280,7 +280,8 @@ class AnswerInput(_Asked):
     """The arguments of `answer`."""
 
     where = "answer"
-    unlisted = frozenset({"retrieval_mode"})  # offered at the end of replies where it helps
+    # The first is offered at the end of replies where it helps, the second says what wordings do.
+    unlisted = frozenset({"retrieval_mode", "known_context"})
 
     url: Texts = Field(description="Pages to start from.")
     known_context: Text | None = _told("known_context")
@@ -315,7 +316,6 @@ class ReadInput(ToolInput):
     """The arguments of `read`."""
 
     where = "read"
-    unlisted = frozenset({"max_tokens"})
 
     url: Text | None = Field(default=None, description="The page.")
     offset: _FromZero | None = Field(default=None, description="Begin at this character.")

@@ -69,6 +69,8 @@ AskUser = Callable[[str], Awaitable[bool | None]]
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
 SEARCHES_AT_ONCE = 5
 _READ_TOKENS = 4_000
+# Passages are not longer; whoever names a place seldom wants the rest of the page.
+_READ_AT_PLACE_TOKENS = 1_000
 
 
 class Handlers:
@@ -134,8 +136,10 @@ class Handlers:
     async def read(self, given: ReadInput, progress: ProgressReporter) -> Reply:
         """Give a part of a stored page."""
         memory = await self._memory(progress)
-        budget = min(given.max_tokens or _READ_TOKENS, self._token_budget)
         place = given.model_dump(exclude={"url", "max_tokens"})
+        is_place = given.heading or given.quote or given.passage_id
+        usual = _READ_AT_PLACE_TOKENS if is_place else _READ_TOKENS
+        budget = min(given.max_tokens or usual, self._token_budget)
         excerpt = await memory.read(given.url, **place, max_tokens=max(budget, LEAST_READ_TOKENS))
         return await in_background(_page_reply, memory, excerpt, budget)
 
@@ -391,9 +395,7 @@ async def _enqueued(
     from webrag.presentation.jobs import EnqueuedJobs, format_jobs
 
     lines = [format_jobs(jobs), *(f"- {url}\n  (refused: {why})" for url, why in refused.items())]
-    return Reply(
-        "\n".join(lines), data=EnqueuedJobs(jobs=tuple(jobs), refused=dict(refused))
-    )
+    return Reply("\n".join(lines), data=EnqueuedJobs(jobs=tuple(jobs), refused=dict(refused)))
 
 
 def _ingest_reply(
@@ -411,9 +413,7 @@ def _ingest_reply(
     failed |= {} if report is None else report.failed
     unfinished = [url for url in urls if url not in outcomes] if report is None else []
     more = {} if report is None else report.model_dump(include={"degraded", "gone", "left_out"})
-    data = IngestOutput(
-        pages=tuple(pages), failed=failed, unfinished=tuple(unfinished), **more
-    )
+    data = IngestOutput(pages=tuple(pages), failed=failed, unfinished=tuple(unfinished), **more)
     is_new = any(page.outcome in ("indexed", "updated") for page in pages)
     return Reply(
         format_ingest(**dict(data)),

@@ -158,9 +158,7 @@ def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
     return ", ".join([*sizes, f"all {count_tokens(text)}"])
 
 
-def _document(
-    result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]"
-) -> "ResultDocument":
+def _document(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") -> "ResultDocument":
     """The passages that are printed, as the command line gives them to programs."""
     from webrag.presentation.results import result_document
 

@@ -17,9 +17,9 @@ from typing_extensions import override
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
+from webrag.mcp_server.outputs import output_schema
 from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
-from webrag.mcp_server.outputs import output_schema
 from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, TITLES
 from webrag.mcp_server.seen_passages import SeenPassages
 from webrag.tool_inputs import ToolInput

@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from webrag.concurrency import all_of, ended
 from webrag.errors import DeadlineError, InputError
+from webrag.orchestration.confidence import LOW, MEDIUM
 from webrag.orchestration.models import (
     ExpansionDecision,
     OrchestrationResult,
@@ -57,10 +58,20 @@ async def research(
 
 
 async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
-    """Search and judge; a fast run looks through named pages that only list links as well."""
+    """Search and judge; a fast run goes a little beyond named pages that do not answer.
+
+    It searches what is stored of their site, then looks through those that only list links.
+    """
     await run.search(report)
     decision = await judge(run)
-    if await is_contents_page(run):
+    lists_links = await is_contents_page(run)
+    if run.state.may_look_through and run.state.confidence < LOW:
+        from webrag.orchestration.steps.actions import widen
+
+        if await widen(run):
+            await run.search(report)
+            decision = await judge(run)
+    if lists_links and run.state.confidence < MEDIUM:
         from webrag.orchestration.steps.actions import look_through
 
         if await look_through(run, report):

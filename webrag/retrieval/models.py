@@ -174,12 +174,14 @@ class CorpusStats(FrozenModel):
         total_parent_chunks: Their parents.
         total_tokens: Sum of parent token spans.
         documents_matched: URLs that contributed at least one result.
+        stored_of_sites: Pages stored of each site of these, where the evidence is not sure.
     """
 
     total_documents: int
     total_parent_chunks: int
     total_tokens: int
     documents_matched: tuple[str, ...] = ()
+    stored_of_sites: dict[str, int] = Field(default_factory=dict)
 
 
 class TimingInfo(FrozenModel):

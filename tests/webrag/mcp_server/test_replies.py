@@ -9,7 +9,8 @@ class Given(BaseModel):
 
 def test_errors_carry_no_structured_content() -> None:
     assert (
-        Reply("no", is_error=True, data=Given(a=1)).result(structured=True).structured_content is None
+        Reply("no", is_error=True, data=Given(a=1)).result(structured=True).structured_content
+        is None
     )
 
 

@@ -80,12 +80,6 @@ async def test_tools_that_store_pages_destroy_nothing_and_can_be_repeated(
     assert [(h.destructive_hint, h.idempotent_hint) for h in stores if h] == [(False, True)] * 2
 
 
-async def test_known_context_is_said_to_count_as_wordings(tools: list[Tool]) -> None:
-    described = tools[0].input_schema["properties"]["known_context"]["description"]
-
-    assert "counts as wordings" in described
-
-
 @pytest.mark.parametrize("place", [0, 1], ids=["answer", "search"])
 async def test_wordings_are_a_list_of_five_at_most(tools: list[Tool], place: int) -> None:
     wordings = tools[place].input_schema["properties"]["wordings"]
@@ -204,6 +198,17 @@ async def test_read_passes_its_place_on(call: Call, memory: Any) -> None:
 
     place = {"offset": None, "heading": "Title", "quote": None, "passage_id": None}
     assert memory.calls == [("read", {"url": URL, **place, "max_tokens": 300})]
+
+
+@pytest.mark.parametrize(
+    ("place", "tokens"), [({}, 4_000), ({"offset": 9}, 4_000), ({"heading": "Title"}, 1_000)]
+)
+async def test_read_gives_less_where_a_place_is_named(
+    call: Call, memory: Any, place: dict[str, Any], tokens: int
+) -> None:
+    await call("read", {"url": URL, **place})
+
+    assert memory.calls[0][1]["max_tokens"] == tokens
 
 
 async def test_read_gives_the_text_framed_by_a_nonce_of_its_own(call: Call) -> None:

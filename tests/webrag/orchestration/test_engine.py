@@ -77,12 +77,38 @@ async def test_bad_input_is_refused_before_anything_is_fetched(lab: Lab, manual:
     assert manual.requests == []
 
 
-async def test_first_search_does_not_see_other_stored_pages(lab: Lab, manual: Any) -> None:
+async def test_stored_pages_of_the_site_are_searched_where_the_named_page_does_not_answer(
+    lab: Lab, manual: Any
+) -> None:
     await lab.acquirer.acquire(manual + "/replication.html")
 
     result = await lab.engine().run(Question.of(TWO_LINKS_AWAY, urls=manual + "/"))
 
-    assert "512 megabytes" not in texts(result)
+    assert "512 megabytes" in texts(result)
+    assert manual + "/replication.html" not in result.urls_fetched
+
+
+@pytest.mark.parametrize(("asked", "budget"), [(AT_SEED, None), (TWO_LINKS_AWAY, 0)])
+async def test_named_page_that_answers_or_is_all_that_is_wanted_is_searched_alone(
+    lab: Lab, manual: Any, asked: str, budget: int | None
+) -> None:
+    await lab.acquirer.acquire(manual + "/replication.html")
+
+    question = Question.of(asked, urls=manual + "/", expansion_budget=budget)
+    result = await lab.engine().run(question)
+
+    assert result.corpus_stats.total_documents == 1
+
+
+async def test_pages_stored_of_a_site_are_counted_where_the_answer_is_not_sure(
+    lab: Lab, manual: Any
+) -> None:
+    await lab.acquirer.acquire(manual + "/replication.html")
+    await lab.acquirer.acquire(manual + "/")
+
+    result = await lab.engine().run(Question.of("Which colour has the moon at noon?"))
+
+    assert list(result.corpus_stats.stored_of_sites.values()) == [2]
 
 
 async def test_cancelling_the_caller_leaves_nothing_running(

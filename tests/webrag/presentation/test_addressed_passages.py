@@ -12,6 +12,7 @@ from webrag.mcp_server.replies import brief_reply
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.results import ResultDocument
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
@@ -66,8 +67,9 @@ def test_structured_data_marks_the_passage_and_leaves_its_text(
 
     reply, _ = brief_reply(memory(count_tokens), result, structured=True)
 
-    (found,) = reply.data["passages"]
-    assert (found["addresses_reader"], found["text"]) == (order in ORDERS.values(), order)
+    assert isinstance(reply.data, ResultDocument)
+    (found,) = reply.data.passages
+    assert (found.addresses_reader, found.text) == (order in ORDERS.values(), order)
 
 
 def hostile(make_result: MakeResult, make_chunk: MakeChunk) -> OrchestrationResult:

@@ -57,7 +57,7 @@ def names(text: str) -> list[str]:
             ["DEEP SEARCH", "READ", "REFINE QUERY"],
             id="full context already",
         ),
-        pytest.param({"confidence_band": "high"}, ["FOLLOW-UP SEARCH"], id="answer that is sure"),
+        pytest.param({"confidence_band": "high"}, ["READ"], id="answer that is sure"),
         pytest.param({"seed_urls": ()}, ["READ", "REFINE QUERY"], id="search that found much"),
         pytest.param(
             {"seed_urls": (), "wordings": {"firing time": {"firing": 1.0}}},
@@ -96,10 +96,10 @@ LINK = NextLink(
     ("links", "call"),
     [
         ((LINK,), "`answer` url=https://docs.example.org/kilns reads"),
-        ((), "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site"),
+        ((), "The pages found link to none that is not stored; `answer` with the URL of a page"),
         (
             (replace(LINK, score=0.01),),
-            "`ingest` url=https://docs.example.org/ max_pages=200 stores more of this site",
+            "`ingest` url=https://docs.example.org/guide/install max_pages=200 stores more of its",
         ),
     ],
 )

@@ -71,7 +71,8 @@ def test_a_passage_from_within_a_table_is_shown_below_its_columns(
 ) -> None:
     page = "| Name | Default |\n| --- | --- |\n| `kiln_timeout` | 120 |\n| `kiln_retries` | 3 |"
     chunk = make_chunk(page, page, focus="| `kiln_retries` | 3 |")
-    result = make_result(chunk, units=(make_unit(chunk, "`kiln_retries` | 3"),))
+    units = (make_unit(chunk, "`kiln_retries` | 3"),)
+    result = make_result(chunk, units=units, confidence_band="none")
     blocks = evidence_blocks(result, BriefConfig(), count_tokens=lambda text: len(text) // 4)
     table = LexborHTMLParser(result_html(result, blocks)).css(".passage tr")
 

@@ -47,7 +47,30 @@ DEPTH_CAP = ExpansionDecision(
     ],
 )
 def test_stats_hold_the_line(make_result: MakeResult, fields: dict[str, Any], line: str) -> None:
-    assert line in stats(make_result(**fields)).splitlines()
+    assert line in stats(make_result(**fields), detail="full").splitlines()
+
+
+def test_brief_stats_do_not_repeat_what_the_trace_and_the_options_say(
+    make_result: MakeResult,
+) -> None:
+    told = stats(make_result(total_iterations=3, expansion_budget=3))
+
+    assert "Stop reason" not in told
+    assert "Note: " not in told
+
+
+@pytest.mark.parametrize(("band", "is_told"), [("high", False), ("medium", True), ("none", True)])
+def test_stats_say_how_many_pages_of_a_site_are_stored_where_something_may_be_missing(
+    make_result: MakeResult, band: str, is_told: bool
+) -> None:
+    result = make_result(confidence_band=band)
+    counts = {"stored_of_sites": {"docs.example.org": 1_075, "a.test": 1}}
+    result = result.model_copy(
+        update={"corpus_stats": result.corpus_stats.model_copy(update=counts)}
+    )
+
+    line = "Stored of these sites: docs.example.org (1,075 pages), a.test (1 page)"
+    assert (line in stats(result).splitlines()) is is_told
 
 
 def test_built_in_fetcher_alone_is_not_worth_a_line(make_result: MakeResult) -> None:

@@ -150,15 +150,20 @@ def test_trace_tells_the_time_of_a_round_once(make_result: MakeResult, make_step
     assert "(3 pages in one round:" in trace
 
 
-def test_trace_names_a_few_of_many_dead_links_and_all_at_full_detail(
+def test_trace_shows_the_way_to_what_is_printed_and_counts_the_other_pages(
     make_result: MakeResult, make_step: MakeStep
 ) -> None:
-    urls = [f"https://docs.example.org/guide/{number}" for number in range(20)]
-    failed = {url: f"The page {url} does not exist (HTTP 404)." for url in urls}
-    result = make_result(expansion_steps=(make_step(candidates_failed=failed),))
+    pages = [f"https://docs.example.org/guide/{name}" for name in "abcd"]
+    step = make_step(
+        candidates_expanded=tuple(pages),
+        candidates_failed={f"{SEED}/gone": "404"},
+        parents={pages[0]: SEED, pages[1]: pages[0], pages[2]: SEED, pages[3]: SEED},
+    )
 
-    brief, full = expansion_trace(result), expansion_trace(result, detail="full")
+    trace = expansion_trace(make_result(expansion_steps=(step,)), {pages[1]})
 
-    assert brief.count("[failed: it does not exist (HTTP 404).]") == 3
-    assert "(17 more pages failed)" in brief
-    assert full.count("[failed:") == 20
+    assert [line.split(" (depth")[0] for line in trace.splitlines()[3:-1]] == [
+        "├── /a",
+        "│   └── /b",
+        "└── (2 more pages)",
+    ]

@@ -45,7 +45,7 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
             state.wants_recall = True
         elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
             await _follow_links(run, pending, report)
-        pending.pages_joined = await _widen(run)
+        pending.pages_joined = await widen(run)
         if decision.action == "expand_breadth" and not _has_new(pending):
             state.closed.add("expand_breadth")
             return False
@@ -152,7 +152,7 @@ async def look_through(run: ResearchRun, report: Report) -> bool:
     return state.pending is not None
 
 
-async def _widen(run: ResearchRun) -> int:
+async def widen(run: ResearchRun) -> int:
     """Search stored pages inside the scope from now on; how many more there are than before."""
     state, known_before = run.state, run.state.joined_count
     state.is_widened = True

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final, Literal
 from uuid import UUID
 
 from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_in_order
 
 from webrag.concurrency import in_background
+from webrag.ingestion.addresses import site_of
 from webrag.orchestration.confidence import LOW, band, score_of
 from webrag.orchestration.models import (
     NextLink,
@@ -27,6 +29,7 @@ from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, 
 from webrag.retrieval.search import Searcher
 
 _MOST_NEXT_LINKS: Final = 8
+_MOST_SITES: Final = 3
 # Probability of a link worth naming; where none is as likely, half of the best is enough.
 _LEAST_LINK: Final = 0.02
 _LEAST_LINK_SHARE: Final = 0.5
@@ -96,6 +99,12 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         )
         citations = await in_background(_citations, chunks)
     links = await _next_links(run)
+    matched_urls = documents_in(chunks)
+    sites = dict.fromkeys(map(site_of, matched_urls)) if band(state.confidence) != "high" else {}
+    stored = {
+        site: (await run.components.corpus.urls_in_scope([site], limit=1))[1]
+        for site in islice(sites, _MOST_SITES)
+    }
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
@@ -108,7 +117,9 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         units=state.units,
         parts=parts,
         expansion_steps=tuple(state.steps),
-        corpus_stats=stats.model_copy(update={"documents_matched": documents_in(chunks)}),
+        corpus_stats=stats.model_copy(
+            update={"documents_matched": matched_urls, "stored_of_sites": stored}
+        ),
         timing=state.clock.timing(),
         mode=mode,
         final_decision=state.decision,

@@ -7,7 +7,6 @@ from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.blocks import (
     cited,
     further_blocks,
-    is_off_topic,
     quoted_blocks,
     seen_units,
     shortest,
@@ -22,7 +21,6 @@ from webrag.presentation.brief.sections import (
     frame_line,
     guide,
     image_lines,
-    named_line,
     next_links,
     nothing_found,
     quoted_entry,
@@ -36,8 +34,6 @@ TokenCounter = Callable[[str], int]
 
 # Of a passage or a quotation that is cut; less says too little.
 _LEAST_CHARS = 40
-# Each costs the reader some 45 tokens.
-_MOST_NAMED = {"high": 0, "medium": 2, "low": 3, "none": 0}
 
 
 def format_brief(
@@ -95,7 +91,6 @@ class _Draft:
     Attributes:
         is_terse: All sections are left out but [SOURCES] and [CITATIONS].
         wanted: Passages worth printing, printed or not.
-        others: Further passages, worth it or not, best first.
         trace: Of the pages that were fetched.
         images: A line for each.
         has_trace: The trace is printed.
@@ -107,7 +102,6 @@ class _Draft:
     nonce: str | None
     is_terse: bool
     wanted: Sequence[EvidenceBlock]
-    others: Sequence[EvidenceBlock]
     quoted: tuple[EvidenceBlock, ...] = ()
     further: tuple[EvidenceBlock, ...] = ()
     trace: str = ""
@@ -163,8 +157,7 @@ class _Draft:
     def _evidence(self) -> str:
         if not self.result.chunks:
             return nothing_found(self.result)
-        parts = [evidence_entry(block, self.nonce) for block in self.further]
-        return "\n\n".join([*parts, *(self._named() if not self.is_terse else [])])
+        return "\n\n".join(evidence_entry(block, self.nonce) for block in self.further)
 
     def _left_out(self) -> list[str]:
         """What is not printed, each with its number."""
@@ -172,29 +165,14 @@ class _Draft:
         wanted = {block.chunk_id for block in self.wanted} - shown
         found = {ranked.chunk.chunk_id for ranked in self.result.chunks}
         had = {chunk_id for chunk_id, *_ in self.config.seen}
+        less = found - shown - wanted - had if self.config.detail == "full" else set()
         counts = {
             f"passages that do not fit {self.config.token_budget:,} tokens": len(wanted),
-            "less relevant passages": len(found - shown - wanted - had),
+            "less relevant passages": len(less),
             "images": len(self.images) * (not self.has_images),
         }
         left = [f"{count:,} {name}" for name, count in counts.items() if count]
         return left + ["the expansion trace"] * (bool(self.trace) and not self.has_trace)
-
-    def _named(self) -> list[str]:
-        """The best of the passages that are not printed, to be read on demand."""
-        if self.result.as_of is not None:  # `read` gives pages as they are now
-            return []
-        shown = {block.chunk_id for block in self.shown}
-        best = max((block.relevance for block in (*self.wanted, *self.others)), default=0.0)
-        unseen = {
-            block.chunk_id: block
-            for block in self.others
-            if block.chunk_id not in shown
-            and not (block.is_adjacent or is_off_topic(block.relevance, best))
-        }
-        most = _MOST_NAMED[self.result.confidence_band]
-        lines = [named_line(block) for block in list(unseen.values())[:most]]
-        return ["\n".join(lines)] if lines else []
 
 
 def _lay_out(
@@ -210,16 +188,16 @@ def _lay_out(
         None when the budget does not hold the best quotation even in the shortest form.
     """
     quoted = [] if config.every_passage else quoted_blocks(result, config)
-    others = further_blocks(result, config, quoted)
-    further = worthy(others, result, config)
+    further = worthy(further_blocks(result, config, quoted), result, config)
+    printed = {block.url for block in (*quoted, *further)} if config.detail == "brief" else None
 
     def fits(draft: _Draft) -> bool:
         return count_tokens(draft.text) <= config.token_budget
 
     for is_terse in (False, True):
-        draft = _Draft(result, config, nonce, is_terse, (*quoted, *further), others)
+        draft = _Draft(result, config, nonce, is_terse, (*quoted, *further))
         if not is_terse:
-            draft = replace(draft, trace=expansion_trace(result, detail=config.detail))
+            draft = replace(draft, trace=expansion_trace(result, printed, detail=config.detail))
         for block in quoted:
             draft = _with_quoted(draft, block, fits)
             if not draft.quoted:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus.models import ChunkImage
@@ -17,7 +16,7 @@ from webrag.retrieval.models import RetrievedChunk
 # Longest titles and headings seen on documentation sites are near 120 characters.
 _TITLE_CHARS: Final = 160
 _HEADING_CHARS: Final = 80
-_LEFT_OUT_CHARS: Final = 60
+_NAME_CHARS: Final = 60
 _LEAD_CHARS: Final = 160
 _MAX_URL_CHARS: Final = 500
 _ANCHOR_CHARS: Final = 80
@@ -72,7 +71,8 @@ def answer_line(result: OrchestrationResult) -> str:
     if band == "high" or not words:
         return said
     pages = corpus.total_documents
-    return f"{said} None of the {pages:,} stored pages searched has: {words}."
+    searched = f"None of the {pages:,} stored pages" if pages > 1 else "Not on the one page"
+    return f"{said} {searched} searched{' has' if pages > 1 else ''}: {words}."
 
 
 def guide(result: OrchestrationResult) -> str:
@@ -221,25 +221,14 @@ def _source_line(block: EvidenceBlock) -> str:
     return f"Source [{block.source_number}]{inside}{mark}:"
 
 
-def named_line(block: EvidenceBlock) -> str:
-    """A passage that is not printed, to be read on demand."""
-    return (
-        f"- {_named(block.title, block.heading)} ({block.relevance:.2f}, passage {block.chunk_id})"
-    )
-
-
 def seen_line(unit: AnswerUnit, result: OrchestrationResult) -> str:
     """A quotation that the reader has, by its page and id."""
     chunk = next(r.chunk for r in result.chunks if r.chunk.chunk_id == unit.chunk_id)
-    name = _named(chunk.title, chunk.section_heading)
+    below = one_line(chunk.section_heading or "", max_chars=_NAME_CHARS)
+    name = one_line(chunk.title or "", max_chars=_NAME_CHARS) or "Untitled"
+    name = f"{name} \u00a7 {below}" if below and below != name else name
     place = f"chars {unit.char_start}-{unit.char_end}, passage {unit.chunk_id}"
     return f"- You have {place} of {name} ({_url(chunk.source_url)})"
-
-
-def _named(title: str | None, heading: str | None) -> str:
-    below = one_line(heading or "", max_chars=_LEFT_OUT_CHARS)
-    name = one_line(title or "", max_chars=_LEFT_OUT_CHARS) or "Untitled"
-    return f"{name} \u00a7 {below}" if below and below != name else name
 
 
 def nothing_found(result: OrchestrationResult) -> str:
@@ -294,9 +283,8 @@ _MCP = {
     "more": "`answer` with expansion_budget={rounds}",
     "full": '`answer` with retrieval_mode="full_context"',
     "search": "`read` goes on from a passage's id, `search` asks something else",
-    "again": "`search` asks more of what is stored",
     "link": "`answer` url={url} reads the likeliest page that is not stored",
-    "site": "`ingest` url={url} max_pages=200 stores more of this site; then ask again",
+    "site": "`ingest` url={url} max_pages=200 stores more of its site; then ask again",
     "grow": "`answer` with the URL of a page likely to hold the answer",
     "refine": "Give `wordings`: a sentence and terms the page may have",
     "as_of": "`as_of`",
@@ -308,9 +296,8 @@ _CLI = {
     "more": "`webrag answer URL QUESTION --budget {rounds}`",
     "full": "`webrag answer URL QUESTION --mode full_context`",
     "search": "`webrag read --passage ID` goes on, `webrag search QUESTION` asks something else",
-    "again": "`webrag search QUESTION` asks more of what is stored",
     "link": "`webrag answer {url} QUESTION` reads the likeliest page that is not stored",
-    "site": "`webrag ingest {url} --max-pages 200` stores more of this site; then ask again",
+    "site": "`webrag ingest {url} --max-pages 200` stores more of its site; then ask again",
     "grow": "`webrag answer URL QUESTION` with a page likely to hold the answer",
     "refine": "Add `--wording` with a sentence or terms that the page itself may have",
     "as_of": "`--as-of`",
@@ -340,10 +327,7 @@ def _next_link(link: NextLink) -> str:
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
     """One line per option that fits how this run ended."""
     words = _MCP if config.caller == "mcp" else _CLI
-    lines = list(_options(result, config, words))
-    if not lines and result.corpus_stats.total_documents:
-        lines = [f"FOLLOW-UP SEARCH: {words['again']}."]
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {line}" for line in _options(result, config, words))
 
 
 def _options(
@@ -356,8 +340,9 @@ def _options(
     if result.partial:
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
     elif is_answer and band != "high" and _may_go_deep(result):
-        read = "the best links of the named page" if result.total_iterations else "the named pages"
-        yield f"DEEP SEARCH: Only {read} were read; follow their links: {words['deep']}."
+        followed = "Only the best links were" if result.total_iterations else "No link was"
+        site = words["site"].format(url=result.seed_urls[0])
+        yield f"DEEP SEARCH: {followed} followed; {words['deep']} goes on. Or {site}."
     elif is_answer and band != "high" and (rounds := _more_rounds(result)):
         more = words["more"].format(rounds=rounds)
         yield f"CONTINUE EXPANSION: Link following ended at its limit; go further: {more}."
@@ -365,7 +350,7 @@ def _options(
         yield f"ADD A SOURCE: {_what_would_settle(result, words)}."
     if is_answer and band in ("medium", "low") and _fits_whole(result, config):
         yield f"FULL CONTEXT: The pages are short enough to read whole: {words['full']}."
-    if result.chunks and band == "medium":
+    if result.chunks and band in ("high", "medium"):
         yield f"READ: {words['search']}."
     if band != "high" and not result.wordings and result.corpus_stats.total_documents:
         yield f"REFINE QUERY: {words['refine']}."
@@ -376,11 +361,11 @@ def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> st
     links = [link for link in _named_links(result) if link.score >= _LEAST_LINK_SCORE]
     if links:
         return words["link"].format(url=links[0].url)
-    for ranked in result.chunks:
-        parts = urlsplit(ranked.chunk.source_url)
-        if parts.netloc:
-            return words["site"].format(url=f"{parts.scheme}://{parts.netloc}/")
-    return words["grow"]
+    pages = [item.chunk.source_url for item in result.chunks]
+    if pages and result.next_links:
+        return words["site"].format(url=pages[0])
+    every = "The pages found link to none that is not stored; " if pages else ""
+    return f"{every}{words['grow']}"
 
 
 def _may_go_deep(result: OrchestrationResult) -> bool:
@@ -429,7 +414,8 @@ def stats(
         ("As of", shown_moment(result.as_of) if result.as_of else ""),
         ("Mode", result.mode if is_full or result.mode != "chunk" else ""),
         ("Searched", f"{searched} in {_timing(result, detail)}"),
-        ("Not printed", "" if result.confidence_band == "none" else ", ".join(left_out)),
+        ("Stored of these sites", _stored(result)),
+        ("Not printed", ", ".join(left_out)),
         ("Parts of the question", _parts(result)),
         ("Pages matched", str(len(corpus.documents_matched)) if is_full else ""),
         ("Expansion iterations", str(result.total_iterations or "")),
@@ -437,9 +423,21 @@ def stats(
         ("Fetched by", _page_sources(result)),
     ]
     lines = [f"{name}: {shown}" for name, shown in figures if shown]
-    if is_full or result.total_iterations:
+    notes = []
+    if is_full:
         lines.append(f"Stop reason: {_sentence(result.final_decision.reason)}")
-    return "\n".join([*lines, *_remarks(result)])
+        notes = [f"Note: {note}" for note in _notes(result)]
+    return "\n".join([*lines, *_remarks(result), *notes])
+
+
+def _stored(result: OrchestrationResult) -> str:
+    """Pages of each site, for whoever wonders what the corpus lacks."""
+    if result.confidence_band == "high":
+        return ""
+    stored = result.corpus_stats.stored_of_sites.items()
+    return ", ".join(
+        f"{one_line(site)} ({count:,} page{'s' * (count != 1)})" for site, count in stored
+    )
 
 
 def _parts(result: OrchestrationResult) -> str:
@@ -495,7 +493,6 @@ def _remarks(result: OrchestrationResult) -> Iterator[str]:
         yield also_searched(result.also_searched)
     yield from (f"Degraded: {_sentence(sentence)}" for sentence in result.degraded)
     yield from (f"Warning: {_sentence(sentence)}" for sentence in result.warnings)
-    yield from (f"Note: {note}" for note in _notes(result))
 
 
 def as_of_note(moment: datetime | None) -> list[str]:

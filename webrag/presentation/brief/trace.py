@@ -1,7 +1,6 @@
 """The expansion trace as an ASCII tree; it shows what happened and judges nothing."""
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -14,23 +13,26 @@ _ACTIONS = {
     "expand_intent": "searched again with other words",
 }
 
-_FAILED = 3  # a site with dead links has dozens in a round
-
 
 @dataclass
 class _Node:
     label: str
+    url: str = ""
     children: list["_Node"] = field(default_factory=list)
     depth: int = 0
 
 
 def expansion_trace(
-    result: OrchestrationResult, *, detail: Literal["brief", "full"] = "brief"
+    result: OrchestrationResult,
+    printed: Collection[str] | None = None,
+    *,
+    detail: Literal["brief", "full"] = "brief",
 ) -> str:
     """Tree of the pages a run obtained, each under the page its link was found on, and its end.
 
     Args:
         result: What orchestration returned.
+        printed: Pages to show the way to; the others are counted. None for all.
         detail: `full` adds the rule of each action and the signals it was chosen by.
 
     Returns:
@@ -42,7 +44,9 @@ def expansion_trace(
     urls = [*result.seed_urls, *(url for step in steps for url in step.candidates_expanded)]
     urls += [url for step in steps for url in step.candidates_failed]
     base = _common_base(urls)
-    roots = _tree(result, steps, base, most_failed=_FAILED if detail == "brief" else sys.maxsize)
+    roots = _tree(result, steps, base)
+    if printed is not None and (others := sum(_prune(root, printed) for root in roots)):
+        roots[0].children.append(_Node(f"({others} more {'page' if others == 1 else 'pages'})"))
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
@@ -57,9 +61,16 @@ def expansion_trace(
     return "\n".join(lines)
 
 
-def _tree(
-    result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str, *, most_failed: int
-) -> list[_Node]:
+def _prune(node: _Node, printed: Collection[str]) -> int:
+    """Leave out what does not lead to a page that is printed; how many pages these are."""
+    others = sum(_prune(child, printed) for child in node.children)
+    leading = [child for child in node.children if child.children or child.url in printed]
+    others += sum(bool(child.url) for child in node.children if child not in leading)
+    node.children = leading
+    return others
+
+
+def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str) -> list[_Node]:
     before = steps[0].top_score_before
     score = f"score: {before:.2f} → {before:.2f}"
     nodes = {url: _Node(f"{_short(url, base)} (seed, {score})") for url in result.seed_urls}
@@ -69,7 +80,7 @@ def _tree(
             seeds[0].children.append(_Node(_search_label(step)))
         for url in step.candidates_expanded:
             parent = _parent(url, step, nodes, seeds, base)
-            node = _Node("", depth=parent.depth + 1)
+            node = _Node("", url, depth=parent.depth + 1)
             node.label = _page_label(url, step, base, node.depth)
             parent.children.append(node)
             nodes.setdefault(url, node)
@@ -77,12 +88,8 @@ def _tree(
             count = len(step.candidates_expanded)
             change = f"{_score_change(step)}, {step.duration_ms:.0f}ms"
             seeds[0].children.append(_Node(f"({count} pages in one round: {change})"))
-        for place, (url, reason) in enumerate(step.candidates_failed.items()):
+        for url, reason in step.candidates_failed.items():
             parent = _parent(url, step, nodes, seeds, base)
-            if place >= most_failed:
-                more = len(step.candidates_failed) - place
-                parent.children.append(_Node(f"({more} more pages failed)"))
-                break
             told = one_line(reason.replace(f"The page {url} ", "it "))
             parent.children.append(_Node(f"{_short(url, base)} [failed: {told}]"))
     return seeds
