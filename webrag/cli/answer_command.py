@@ -271,26 +271,26 @@ class _Writer:
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
-        from webrag.presentation.answer import format_part
         from webrag.presentation.steps import STEPS
+        from webrag.presentation.untrusted import clean_block
 
         if event.kind == "step" and not self._has_written:
             self.show_step(STEPS.get(event.detail, event.detail))
         if event.kind == "part" and self._streams:
             self.show_step("")
-            click.echo(f"{format_part(event.detail)}\n")
+            click.echo(f"{clean_block(event.detail)}\n")
             self._has_written = True
 
     def finish(
         self, result: "ManagerResult", reading: Reading, count_tokens: "Callable[[str], int]"
     ) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
-        from webrag.presentation.answer import format_part
+        from webrag.presentation.untrusted import clean_block
 
         details = _details(result, result.answer, reading, count_tokens)
         if not self._has_written:
-            print_text(f"{format_part(result.answer)}\n\n{details}".rstrip(), pager=reading.pager)
+            print_text(f"{clean_block(result.answer)}\n\n{details}".rstrip(), pager=reading.pager)
             return
         if result.notice:
-            click.echo(f"{format_part(result.notice)}\n")
+            click.echo(f"{clean_block(result.notice)}\n")
         print_brief(details)

@@ -17,6 +17,7 @@ from webrag.concurrency import in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.errors import InputError, WebRAGError
+from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.versions import checked_version
 from webrag.mcp_server.outputs import (
@@ -296,14 +297,7 @@ def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
         excerpt, token_budget=budget, count_tokens=memory.count_tokens, nonce=new_nonce()
     )
     data = ReadOutput(
-        url=shown.page.url,
-        title=shown.page.title,
-        text=shown.text,
-        char_start=shown.char_start,
-        char_end=shown.char_end,
-        page_chars=shown.page_chars,
-        next_offset=shown.next_offset,
-        heading_path=shown.heading_path,
+        **shared_fields(ReadOutput, shown), url=shown.page.url, title=shown.page.title
     )
     return Reply(text, data=data)
 

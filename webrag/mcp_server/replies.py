@@ -4,22 +4,18 @@ A failure tells the model what went wrong, and not to answer from memory.
 """
 
 import logging
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
 from pydantic import BaseModel
 
 from webrag.errors import (
-    AccessDeniedError,
     ConfigurationError,
     DeadlineError,
     FetchError,
-    InputError,
     PageGoneError,
     ProviderError,
     RefusedAddressError,
@@ -42,9 +38,6 @@ logger = logging.getLogger(__name__)
 
 _NONCE_BYTES = 4
 
-# Page text within a brief holds no such line: it is defused.
-_SECTION = re.compile(r"^\[[A-Z][A-Z -]*\]$", re.MULTILINE)
-
 # Errors speak to whoever holds a command line; a model has none.
 
 _CLOSING = (
@@ -63,12 +56,7 @@ _CAUSES: tuple[tuple[type[WebRAGError], str], ...] = (
     (ConfigurationError, "A setting has to be changed by whoever runs the server."),
     (DeadlineError, "Try again, or name a more specific page."),
 )
-_UNEXPECTED = (
-    "The knowledge retrieval service was unable to complete this query. Possible causes:\n"
-    "- The URL may be unreachable or return an error.\n"
-    "- An external API (embedding, reranker) may be temporarily unavailable.\n"
-    "- The database connection may have failed."
-)
+_UNEXPECTED = "Try again later; the server log says more."
 
 
 @dataclass(frozen=True)
@@ -143,19 +131,9 @@ def brief_reply(
     blocks = memory.evidence(result, include_guide=True, **options)
     if not result.chunks:
         logger.warning("Nothing was found for a question of %d characters", len(result.query))
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("Tokens of the brief: %s", _section_tokens(text, memory.count_tokens))
     data = _document(result, blocks) if structured else None
     printed = [(block.chunk_id, block.char_start, block.char_end) for block in blocks]
     return Reply(text, data=data, changes_pages=bool(result.urls_fetched)), printed
-
-
-def _section_tokens(text: str, count_tokens: Callable[[str], int]) -> str:
-    """Tokens of each section, and of all."""
-    starts = [found.start() for found in _SECTION.finditer(text)]
-    parts = [text[start:end] for start, end in pairwise([*starts, len(text)])]
-    sizes = [f"{part[1 : part.index(']')].lower()} {count_tokens(part)}" for part in parts]
-    return ", ".join([*sizes, f"all {count_tokens(text)}"])
 
 
 def _document(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") -> "ResultDocument":
@@ -168,11 +146,6 @@ def _document(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") ->
     return document.model_copy(update={"passages": passages})
 
 
-def input_error_text(error: InputError | AccessDeniedError) -> str:
-    """The one sentence that says what to change or wait for, and the hint when there is one."""
-    return _with_hint(error)
-
-
 def failure_text(error: BaseException) -> str:
     """What went wrong, why it may have, and what to tell the user.
 
@@ -180,12 +153,12 @@ def failure_text(error: BaseException) -> str:
     """
     if isinstance(error, RefusedAddressError):
         # As for other input that is not taken: nothing broke, and another address helps.
-        text = f"[ERROR]\n{_with_hint(error)}"
+        text = f"[ERROR]\n{error_text(error)}"
         return text if "WEBRAG_ALLOW_HOSTS" in text else f"{text} {_REFUSED}"
-    details = "An unexpected error occurred; the server log holds the details."
+    details = "An unexpected error occurred."
     causes = _UNEXPECTED
     if isinstance(error, WebRAGError):
-        details = _with_hint(error)
+        details = error_text(error)
         causes = next((text for kind, text in _CAUSES if isinstance(error, kind)), _UNEXPECTED)
     return (
         "[ERROR]\n"
@@ -197,20 +170,15 @@ def failure_text(error: BaseException) -> str:
 
 
 def timeout_text(seconds: float) -> str:
-    """What a call that took too long may have met, and how to make it shorter."""
+    """What to do about a call that took too long."""
     return (
-        "[ERROR]\n"
-        f"WebRAG timed out after {seconds:g}s.\n\n"
-        "The orchestration pipeline did not complete within the allowed time. "
-        "This may indicate:\n"
-        "- A very large page requiring extensive indexing.\n"
-        "- Many expansion iterations with slow external APIs.\n"
-        "- Network latency to external services.\n\n"
-        "What was indexed until then is kept. Suggestion: repeat the call, retry with "
-        "expansion_budget=0 to skip expansion, or try a more specific URL."
+        f"[ERROR]\nWebRAG timed out after {seconds:g}s.\n\nWhat was indexed until then is kept. "
+        "Suggestion: repeat the call, retry with expansion_budget=0 to skip expansion, or try a "
+        "more specific URL."
     )
 
 
-def _with_hint(error: WebRAGError) -> str:
+def error_text(error: WebRAGError) -> str:
+    """The sentence that says what was wrong, and the hint when there is one."""
     message = one_line(str(error), max_chars=1000)
     return f"{message} {one_line(error.hint, max_chars=400)}" if error.hint else message

@@ -27,9 +27,9 @@ from typing_extensions import override
 from webrag.concurrency import in_background
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.ingestion.characters import storable
-from webrag.mcp_server.replies import failure_text, input_error_text, new_nonce
+from webrag.mcp_server.replies import error_text, failure_text, new_nonce
 from webrag.mcp_server.runtime import Entry, Runtime
-from webrag.presentation.reports import format_excerpt, format_passage, page_uri, passage_uri
+from webrag.presentation.reports import format_excerpt, page_uri
 from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
@@ -117,17 +117,15 @@ class PageServer(MCPServer[Runtime]):
                     return []
                 return await (await runtime.memory()).page_names(words, limit=limit)
         except AccessDeniedError as error:
-            raise MCPError(INVALID_REQUEST, input_error_text(error)) from error
+            raise MCPError(INVALID_REQUEST, error_text(error)) from error
         except WebRAGError as error:
             raise MCPError(INTERNAL_ERROR, failure_text(error)) from error
 
 
 def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:
-    """Offer `webrag://page/{id}{?offset}` and `webrag://passage/{id}`.
+    """Offer `webrag://page/{id}{?offset}`, no longer than the token budget.
 
     The ids outlive edits of a page.
-
-    No text is longer than the token budget.
     """
 
     @server.resource(
@@ -147,20 +145,6 @@ def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int
             return await in_background(
                 _page_part, text, int(offset), token_budget, memory.count_tokens
             )
-
-    @server.resource(
-        passage_uri("{id}"),
-        name="passage",
-        title="Passage of a stored page",
-        description="A passage that a brief quoted, whole, with its place on the page.",
-        mime_type=_MIME_TYPE,
-    )
-    async def passage(id: str, context: Context[Any, Any]) -> str:
-        uri = passage_uri(id)
-        identity = _identity(uri, id)
-        async with _opened(entry, context) as memory:
-            text = await _stored(uri, memory.passage_text(identity))
-            return await in_background(format_passage, text, nonce=new_nonce())
 
 
 def _page_part(
@@ -190,7 +174,7 @@ async def _opened(entry: Entry, context: Context[Any, Any]) -> AsyncIterator["We
         async with entry(context, None) as runtime:
             yield await runtime.memory()
     except AccessDeniedError as error:
-        raise ResourceError(input_error_text(error)) from error
+        raise ResourceError(error_text(error)) from error
     except WebRAGError as error:
         raise ResourceError(failure_text(error)) from error
 

@@ -18,7 +18,7 @@ from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.mcp_server.argument_log import described
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.outputs import output_schema
-from webrag.mcp_server.replies import Reply, failure_text, input_error_text, timeout_text
+from webrag.mcp_server.replies import Reply, error_text, failure_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, TITLES
 from webrag.mcp_server.seen_passages import SeenPassages
@@ -175,7 +175,7 @@ class ResearchTools:
             given = tool.model_validate(arguments)
             reply = await self._reply(name, handler, given, progress, context)
         except (InputError, AccessDeniedError) as error:
-            reply = Reply(f"[ERROR]\n{input_error_text(error)}", is_error=True)
+            reply = Reply(f"[ERROR]\n{error_text(error)}", is_error=True)
         finally:
             heartbeat.cancel()
         if reply.changes_pages:

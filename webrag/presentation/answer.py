@@ -11,7 +11,7 @@ from webrag.answering.models import (
     ManagerResult,
 )
 from webrag.argument_checks import shown_moment
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, shared_fields
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, one_line
@@ -38,11 +38,6 @@ def in_words(result: ManagerResult) -> str:
 def format_answer(result: ManagerResult) -> str:
     """The whole text of a result: the answer, then its citations and what is known of it."""
     return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
-
-
-def format_part(text: str) -> str:
-    """Clean a sentence of an answer, or its notice, for a terminal."""
-    return clean_block(text)
 
 
 def format_details(result: ManagerResult) -> str:
@@ -201,38 +196,17 @@ def answer_document(result: ManagerResult) -> AnswerDocument:
     """The result for programs."""
     said = {part.text for part in result.parts}
     return AnswerDocument(
-        query=result.query,
-        as_of=result.as_of,
-        state=result.state,
-        final_reason=result.final_reason,
-        confidence=result.confidence,
-        parts=result.parts,
+        **shared_fields(AnswerDocument, result, "notice", "citations", "also_searched"),
         notice=result.notice or ("" if result.parts else result.answer),
         citations=tuple(_citation(each, said) for each in result.citations),
-        missing=result.missing,
         also_searched=result.retrieval.also_searched if result.retrieval else {},
-        applicability_note=result.applicability_note,
-        uncertainty_note=result.uncertainty_note,
-        diagnostics=result.diagnostics,
-        degraded=result.degraded,
-        synthesis=result.synthesis,
-        total_ms=result.total_ms,
     )
 
 
 def _citation(citation: AnswerCitation, said: set[str]) -> CitationDocument:
     return CitationDocument(
-        number=citation.number,
+        **shared_fields(CitationDocument, citation),
         url=citation.source_url,
-        title=citation.title,
         heading=citation.section_heading,
-        author=citation.author,
-        site_name=citation.site_name,
-        published_at=citation.published_at,
-        char_start=citation.char_start,
-        char_end=citation.char_end,
         text=None if citation.verbatim_text in said else citation.verbatim_text,
-        place=citation.place,
-        link=citation.link,
-        as_of=citation.as_of,
     )

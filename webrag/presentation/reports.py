@@ -21,7 +21,7 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
-    from webrag.corpus.texts import PageText, PassageText
+    from webrag.corpus.texts import PageText
     from webrag.retrieval.reading import PageExcerpt
 
 
@@ -477,11 +477,6 @@ def page_uri(document_id: object) -> str:
     return f"webrag://page/{document_id}"
 
 
-def passage_uri(passage_id: object) -> str:
-    """Stable address of a passage of a stored page, for MCP clients."""
-    return f"webrag://passage/{passage_id}"
-
-
 def format_excerpt(
     excerpt: "PageExcerpt",
     *,
@@ -568,27 +563,11 @@ def _outline(excerpt: "PageExcerpt", most: int) -> str:
     return "\n".join([*lines, *([f"({more:,} more headings)"] if more else [])])
 
 
-def format_passage(passage: "PassageText", *, nonce: str) -> str:
-    """One passage with its address, offsets and heading."""
-    heading = one_line(passage.heading or "", max_chars=_TITLE_CHARS)
-    head = [
-        _title(passage.title) + (f" § {heading}" if heading else ""),
-        f"URL: {passage.url}",
-        _state(passage),
-        f"Chars {passage.char_start}-{passage.char_end} of {page_uri(passage.document_id)}",
-    ]
-    return _text(head, passage.text, nonce)
-
-
-def _text(head: list[str], text: str, nonce: str) -> str:
-    return "\n".join([*head, "", frame_notice(nonce), "", framed(text, nonce)])
-
-
 def _title(title: str | None) -> str:
     return f"Title: {one_line(title or '', max_chars=_TITLE_CHARS) or 'Untitled'}"
 
 
-def _state(stored: "PageText | PassageText") -> str:
+def _state(stored: "PageText") -> str:
     gone = "" if stored.gone_at is None else f", gone since {shown_moment(stored.gone_at)}"
     how = " with your login" if stored.with_login else ""
     return f"Fetched: {shown_moment(stored.fetched_at)}{how}{gone}"

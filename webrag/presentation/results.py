@@ -9,7 +9,7 @@ from uuid import UUID
 
 from webrag.argument_checks import shown_moment
 from webrag.errors import InputError
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, shared_fields
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import cited, further_blocks, quoted_blocks, worthy
@@ -390,37 +390,22 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
         result.chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score)
     )
     return ResultDocument(
-        query=result.query,
-        as_of=result.as_of,
-        mode=result.mode,
-        confidence=result.confidence,
-        confidence_band=result.confidence_band,
+        **shared_fields(ResultDocument, result, "passages", "parts", "wordings", "next_links"),
         passages=tuple(
             _passage(rank, item, told.get(item.chunk.chunk_id, ()))
             for rank, item in enumerate(ranked, 1)
         ),
-        seed_urls=result.seed_urls,
         sub_queries=result.query_analysis.sub_queries,
         parts=tuple(
-            ResultPart(
-                text=part.text,
-                confidence=part.confidence,
-                confidence_band=part.confidence_band,
-                passage_id=part.chunk_id,
-            )
+            ResultPart(**shared_fields(ResultPart, part), passage_id=part.chunk_id)
             for part in result.parts
         ),
         wordings=tuple(result.wordings),
-        also_searched=result.also_searched,
         documents_searched=result.corpus_stats.total_documents,
-        urls_fetched=result.urls_fetched,
         next_links=tuple(
             ResultLink(url=link.url, anchor=link.anchor) for link in result.next_links
         ),
         stopped_because=result.final_decision.reason,
-        warnings=result.warnings,
-        degraded=result.degraded,
-        partial=result.partial,
         total_ms=result.timing.total_ms,
     )
 
@@ -429,32 +414,20 @@ def _passage(rank: int, item: RankedChunk, blocks: Sequence[EvidenceBlock]) -> R
     chunk = item.chunk
     quotes = (quote for block in blocks for quote in block.quotes)
     return ResultPassage(
+        **shared_fields(ResultPassage, chunk),
         rank=rank,
         passage_id=chunk.chunk_id,
         url=chunk.source_url,
-        title=chunk.title,
-        author=chunk.author,
-        site_name=chunk.site_name,
         headings=chunk.heading_path,
-        published_at=chunk.published_at,
-        version=chunk.version,
-        fetched_at=chunk.fetched_at,
         relevance=item.reranked_score,
         is_adjacent=item.is_locality_expanded,
-        char_start=chunk.char_start,
-        char_end=chunk.char_end,
-        text=chunk.text,
         addresses_reader=any(block.addresses_reader for block in blocks),
         quotations=tuple(
             ResultQuotation(
+                **shared_fields(ResultQuotation, quote.citation),
                 text=quote.citation.verbatim_text,
-                char_start=quote.citation.char_start,
-                char_end=quote.citation.char_end,
-                link=quote.citation.link,
                 columns=quote.columns,
                 lead=quote.lead,
-                place=quote.citation.place,
-                as_of=quote.citation.as_of,
             )
             for quote in sorted(quotes, key=lambda each: each.place)
         ),

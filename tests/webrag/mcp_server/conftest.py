@@ -43,7 +43,7 @@ from webrag.corpus.models import (
     PageListing,
     PageStatus,
 )
-from webrag.corpus.texts import PageName, PageText, PassageText
+from webrag.corpus.texts import PageName, PageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.jobs.models import Job, JobRequest
@@ -84,7 +84,6 @@ class ScriptedMemory:
         self.echoes = False
         self.page: PageText | None = None
         self.stored: tuple[PageStatus, ...] = ()
-        self.passage: PassageText | None = None
         self.degraded: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -252,10 +251,6 @@ class ScriptedMemory:
     async def page_text(self, document_id: UUID) -> PageText | None:
         found = self.page
         return found if found is not None and found.document_id == document_id else None
-
-    async def passage_text(self, passage_id: UUID) -> PassageText | None:
-        found = self.passage
-        return found if found is not None and found.id == passage_id else None
 
     async def forget(self, urls: list[str], *, confirm: bool | None = None) -> ForgetReport:
         assert confirm or len(urls) <= 20

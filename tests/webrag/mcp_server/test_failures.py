@@ -8,7 +8,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.http.guard import AddressCheck
-from webrag.mcp_server.replies import failure_text, input_error_text, timeout_text
+from webrag.mcp_server.replies import error_text, failure_text, timeout_text
 
 URL = "https://example.org/x"
 
@@ -32,7 +32,7 @@ def test_failure_names_the_error_and_forbids_answering_from_memory() -> None:
     [
         (RefusedAddressError("No.", url=URL), "WEBRAG_ALLOW_HOSTS"),
         (DatabaseUnavailableError("No.", hint="Start it."), "No. Start it."),
-        (WebRAGError("No."), "Possible causes:"),
+        (WebRAGError("No."), "Try again later"),
     ],
 )
 def test_failure_advises_by_kind(error: WebRAGError, advice: str) -> None:
@@ -58,19 +58,13 @@ def test_message_of_an_unexpected_error_is_not_shown() -> None:
 
 
 def test_input_error_is_its_sentence_and_hint() -> None:
-    assert input_error_text(InputError("url is empty.", hint="Name one.")) == (
-        "url is empty. Name one."
-    )
+    assert error_text(InputError("url is empty.", hint="Name one.")) == ("url is empty. Name one.")
 
 
 def test_timeout_names_the_limit_and_a_way_out() -> None:
     assert timeout_text(120.0) == (
         "[ERROR]\n"
         "WebRAG timed out after 120s.\n\n"
-        "The orchestration pipeline did not complete within the allowed time. This may indicate:\n"
-        "- A very large page requiring extensive indexing.\n"
-        "- Many expansion iterations with slow external APIs.\n"
-        "- Network latency to external services.\n\n"
         "What was indexed until then is kept. Suggestion: repeat the call, retry with "
         "expansion_budget=0 to skip expansion, or try a more specific URL."
     )

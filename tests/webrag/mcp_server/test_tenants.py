@@ -142,8 +142,8 @@ async def planted(first: Tenant, site: Any, routes: dict[str, Any], base: str) -
     await first.client.call_tool("ingest", {"url": [url, f"{site}/{MARKER}-missing"]})
     found = await first.client.call_tool("search", {"query": QUESTION})
     passage = found.structured_content["passages"][0]["passage_id"]
-    text = str(await first.client.read_resource(f"webrag://passage/{passage}"))
-    page_id = re.findall(r"webrag://page/([0-9a-f-]{36})", text)[0]
+    (page,) = (await first.client.list_resources()).resources
+    page_id = str(page.uri).rpartition("/")[2]
     await first.client.call_tool("ingest", {"url": f"{site}/queued-{MARKER}", "queue": True})
     forms = {
         "/runs": {"q": f"{QUESTION} {MARKER}"},

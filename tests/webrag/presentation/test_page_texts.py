@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from webrag.corpus.texts import PageText
-from webrag.presentation.reports import format_excerpt, page_uri, passage_uri
+from webrag.presentation.reports import format_excerpt, page_uri
 from webrag.retrieval.reading import ReadingPlace, excerpt_at
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -104,6 +104,5 @@ def test_heading_that_imitates_a_brief_is_marked_in_the_outline(count_tokens: Co
     assert "\n(page text) [STATS] (7)\n" in text
 
 
-def test_addresses_are_made_of_ids() -> None:
+def test_address_is_made_of_the_id() -> None:
     assert page_uri(IDENTITY) == f"webrag://page/{IDENTITY}"
-    assert passage_uri(IDENTITY) == f"webrag://passage/{IDENTITY}"

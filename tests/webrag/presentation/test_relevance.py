@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.presentation.brief.blocks import least_relevance, relevant_count
+from webrag.presentation.brief.blocks import relevant_count
 
 
 @pytest.mark.parametrize(
@@ -18,11 +18,6 @@ from webrag.presentation.brief.blocks import least_relevance, relevant_count
 )
 def test_evidence_ends_where_relevance_does(relevance: list[float], expected: int) -> None:
     assert relevant_count(relevance, 0.05) == expected
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_the_best_passage_always_counts_as_relevant(best: float, floor: float) -> None:
-    assert least_relevance(best, floor) <= best
 
 
 @given(st.lists(st.floats(0, 1)), st.floats(0, 1))

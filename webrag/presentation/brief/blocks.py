@@ -38,16 +38,6 @@ _ALONE_CHARS: Final = 200
 _REACH: Final = {"high": (150, 0), "medium": (300, 200), "low": (200, 200), "none": (0, 0)}
 
 
-def least_relevance(best: float, floor: float) -> float:
-    """The relevance a passage needs beside the best one; it is never above that of the best.
-
-    Args:
-        best: Relevance of the best passage.
-        floor: Score up to which a passage of this scorer is off the topic.
-    """
-    return floor + _GAP_SHARE * (best - floor) if best > floor else best
-
-
 def relevant_count(relevance: Sequence[float], floor: float) -> int:
     """How many of the passages are worth their tokens.
 
@@ -55,7 +45,8 @@ def relevant_count(relevance: Sequence[float], floor: float) -> int:
         relevance: Of each passage, best first.
         floor: Score up to which a passage of this scorer is off the topic.
     """
-    needed = least_relevance(relevance[0], floor) if relevance else 0.0
+    best = max(relevance, default=0.0)
+    needed = floor + _GAP_SHARE * (best - floor) if best > floor else best
     worthy = sum(score >= needed for score in relevance)
     return min(len(relevance), max(worthy, _LEAST_SHOWN))
 
@@ -64,6 +55,9 @@ def is_off_topic(relevance: float, best: float) -> bool:
     """Whether a passage is worth neither its tokens nor a line beside one so much better."""
     return relevance < _OFF_TOPIC and best > _ON_TOPIC
 
+
+# Of a heading or a list item, before its words.
+_MARK = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,9}[.)])[ \t]+")
 
 _ROW = re.compile(r"[ \t>]*\|")
 
@@ -320,10 +314,16 @@ def _around(
     if not reach or (result.confidence_band == "high" and own[1] - own[0] > _ALONE_CHARS):
         return own
     start, end = own[0] - chunk.char_start, own[1] - chunk.char_start
-    pieces = [each for each in cut_units(chunk.text).pieces if each.kind != "heading"]
+    pieces = cut_units(chunk.text).pieces
     before = [each.start for each in pieces if start - reach <= each.start and each.end <= start]
-    after = [each.end for each in pieces if end <= each.start and each.end <= end + reach]
+    after = [
+        each.end
+        for each in pieces
+        if end <= each.start and each.end <= end + reach and each.kind != "heading"
+    ]
     low, high = min([start, *before]), max([end, *after])
+    mark = chunk.text[chunk.text.rfind("\n", 0, low) + 1 : low]
+    low -= len(mark) if _MARK.fullmatch(mark) else 0
     if _ends_in_code(chunk.text[low:high].splitlines()):
         high += _fence_length(chunk.text[high:])
     return low + chunk.char_start, high + chunk.char_start
