@@ -190,7 +190,8 @@ class Handlers:
 
         def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
             outcomes[url] = outcome
-            progress.note(_page_progress(url, outcome, len(outcomes), found))
+            became = "failed" if isinstance(outcome, WebRAGError) else outcome.outcome
+            progress.note(f"{became.capitalize()}: {one_line(url)} ({len(outcomes)}/{found})")
 
         await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
         limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
@@ -366,11 +367,6 @@ def _usable_citations(entries: Sequence[Any]) -> tuple[list[Citation], dict[int,
         else:
             usable.append(citation)
     return usable, refused
-
-
-def _page_progress(url: str, outcome: AcquiredPage | WebRAGError, done: int, total: int) -> str:
-    verb = "Failed" if isinstance(outcome, WebRAGError) else outcome.outcome.capitalize()
-    return f"{verb}: {one_line(url)} ({done}/{total})"
 
 
 async def _enqueued(

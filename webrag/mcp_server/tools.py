@@ -114,18 +114,21 @@ class ResearchTools:
 
     def tools(self) -> list[Tool]:
         """The tools, ready to be given to a server."""
-        reads = _annotations(read_only=True, open_world=False)
-        stores = _annotations(read_only=False, open_world=True)
+        reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        checks = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+        stores = ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+        )
         tools = [
             self._tool("answer", Handlers.answer, stores, self._brief_meta),
             self._tool("search", Handlers.search, reads, self._brief_meta),
             self._tool("read", Handlers.read, reads),
             self._tool("status", Handlers.status, reads),
             self._tool("ingest", Handlers.ingest, stores),
-            self._tool("verify", Handlers.verify, _annotations(read_only=True, open_world=True)),
+            self._tool("verify", Handlers.verify, checks),
         ]
         if self._may_forget:
-            deletes = _annotations(read_only=False, open_world=False, destructive=True)
+            deletes = stores.model_copy(update={"destructive_hint": True, "open_world_hint": False})
             tools.append(self._tool("forget", Handlers.forget, deletes))
         return tools
 
@@ -227,16 +230,3 @@ def _seen_in(context: Context[Any, Any]) -> SeenPassages:
     state = context.session._connection.state
     seen: SeenPassages = state.setdefault(SeenPassages.__name__, SeenPassages())
     return seen
-
-
-def _annotations(
-    *, read_only: bool, open_world: bool, destructive: bool = False
-) -> ToolAnnotations:
-    if read_only:
-        return ToolAnnotations(read_only_hint=True, open_world_hint=open_world)
-    return ToolAnnotations(
-        read_only_hint=False,
-        destructive_hint=destructive,
-        idempotent_hint=True,
-        open_world_hint=open_world,
-    )

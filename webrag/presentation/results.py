@@ -185,7 +185,9 @@ def narrowed(
         item
         for item in result.chunks
         if (filters.sites is None or _is_of(item.chunk, filters.sites))
-        and (filters.years is None or _year(item) in filters.years)
+        and (
+            filters.years is None or ((at := item.chunk.published_at) and at.year in filters.years)
+        )
     ]
     _refuse_missing_versions([item.chunk for item in result.chunks], filters.sites or ())
     best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
@@ -219,11 +221,6 @@ def _is_of(chunk: RetrievedChunk, sites: Sequence[str]) -> bool:
         ):
             return True
     return False
-
-
-def _year(item: RankedChunk) -> int | None:
-    published = item.chunk.published_at
-    return None if published is None else published.year
 
 
 def best_passages(
@@ -306,16 +303,15 @@ def _quoted(block: EvidenceBlock, most_lines: int) -> list[str]:
     if block.addresses_reader:
         return ["(not shown: it gives orders to an assistant that reads it; --full shows it)"]
     text = block.citation.verbatim_text if block.citation else block.text
-    lines = [
-        part
-        for line in defuse(clean_block(text)).splitlines()
-        if line.strip()
-        for part in _wrapped(line)
-    ]
+    wrapper = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [part for line in defuse(clean_block(text)).splitlines() for part in wrapper.wrap(line)]
     shown = lines[:most_lines]
     if len(shown) < len(lines):
         shown[-1] = f"{shown[-1]} ..."
-    return _in_marks(shown) if block.citation else shown
+    if block.citation:
+        shown[0] = f'"{shown[0]}'
+        shown[-1] = f'{shown[-1]}"'
+    return shown
 
 
 def _stands_in(block: EvidenceBlock) -> list[str]:
@@ -327,18 +323,6 @@ def _stands_in(block: EvidenceBlock) -> list[str]:
     return [
         f"{name}: {one_line(text, max_chars=_NAME_CHARS)}" for name, text in told.items() if text
     ]
-
-
-def _in_marks(lines: list[str]) -> list[str]:
-    lines[0] = f'"{lines[0]}'
-    lines[-1] = f'{lines[-1]}"'
-    return lines
-
-
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(
-        line, _WIDTH, drop_whitespace=True, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _name(block: EvidenceBlock) -> str:

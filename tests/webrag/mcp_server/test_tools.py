@@ -778,8 +778,7 @@ async def test_debug_log_tells_parameters_sizes_and_the_beginning_of_the_answer(
 
     told = [each.getMessage() for each in caplog.records if each.levelname == "DEBUG"]
     assert told[0] == "Tool search parameters: {'query': 'What is it?'}"
-    assert told[1].startswith("Tokens of the brief: all ")
-    assert told[2].startswith("Tool search answered: brief of 0")
+    assert told[1].startswith("Tool search answered: brief of 0")
 
 
 async def test_search_without_results_is_a_warning_in_the_log(

@@ -155,7 +155,7 @@ def test_evidence_is_what_the_brief_prints(
     text = format_brief(result, config, count_tokens=count_tokens)
 
     assert blocks
-    assert all(block.text.strip() in text for block in blocks)
+    assert all(block.text.strip() in re.sub("[\u27ea\u27eb]", "", text) for block in blocks)
 
 
 TABLE_PAGE = """# Limits
@@ -309,6 +309,32 @@ def test_what_is_far_less_likely_is_not_quoted_beside_what_probably_answers(
     blocks = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
 
     assert [block.text for block in blocks] == texts[:kept]
+
+
+def test_sections_of_all_quotations_of_a_passage_are_named(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = "## Access\n\nThere is none.\n\n## Secrecy\n\nThere is no encryption."
+    chunk = make_chunk(page, page)
+    said = ("There is none.", "There is no encryption.")
+    result = make_result(chunk, units=tuple(make_unit(chunk, text) for text in said))
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert " \u2014 \u00a7 Access / Secrecy, Source [1]" in brief
+
+
+def test_item_beside_a_quotation_keeps_its_mark(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = f"{'Kilns fire. ' * 40}\n\n- It takes an hour.\n- It ends at noon."
+    chunk = make_chunk(page, page)
+    units = (make_unit(chunk, "It ends at noon."),)
+    result = make_result(chunk, units=units, confidence_band="high")
+
+    (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "\n- It takes an hour.\n- It ends at noon." in f"\n{block.text}"
 
 
 def test_sure_quotations_behind_the_first_stand_alone(

@@ -197,35 +197,6 @@ def _keys(url: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [key for key in keys if isinstance(key, dict)]
 
 
-class IntrospectionEndpoint:
-    """RFC 7662.
-
-    Args:
-        url: Where to ask.
-        credentials: Name and secret of this server there; None to ask without.
-    """
-
-    def __init__(self, url: str, credentials: tuple[str, str] | None) -> None:
-        self._url = url
-        self._credentials = credentials
-
-    async def ask(self, token: str) -> Mapping[str, Any]:
-        """What the server says of the token.
-
-        Raises:
-            UncheckedTokenError: It said nothing.
-        """
-        form = {"token": token, "token_type_hint": "access_token"}
-        options: dict[str, Any] = {"data": form}
-        if self._credentials is not None:
-            options["auth"] = self._credentials
-        try:
-            return await _ask("POST", self._url, **options)
-        except UncheckedTokenError as error:
-            logger.warning("A token could not be introspected: %s", error)
-            raise
-
-
 # Only algorithms with a public key, each with the kind of key it needs. With HS256 a public key
 # would be the secret.
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
@@ -395,25 +366,28 @@ def _reason(error: jwt.PyJWTError) -> str:
 
 
 class IntrospectedTokens(TokenCheck):
-    """Tokens of any form, checked by asking the server that issued them.
+    """Tokens of any form, checked by asking the server that issued them (RFC 7662).
 
     What it says is remembered for 30 s at most, so a token that was taken back is refused soon.
 
     Args:
         claims: Knows who must have issued them, and for whom.
-        endpoint: Where to ask.
+        url: Where to ask.
+        credentials: Name and secret of this server there; None to ask without.
         remembered_s: How long an answer is remembered.
     """
 
     def __init__(
         self,
         claims: ClaimReader,
-        endpoint: IntrospectionEndpoint,
+        url: str,
+        credentials: tuple[str, str] | None,
         *,
         remembered_s: float = _REMEMBERED_S,
     ) -> None:
         self._claims = claims
-        self._endpoint = endpoint
+        self._url = url
+        self._options = {} if credentials is None else {"auth": credentials}
         self._remembered_s = remembered_s
         self._remembered: OrderedDict[bytes, tuple[float, Mapping[str, Any]]] = OrderedDict()
 
@@ -433,7 +407,12 @@ class IntrospectedTokens(TokenCheck):
         found = self._remembered.get(digest)
         if found is not None and time.monotonic() - found[0] < self._remembered_s:
             return found[1]
-        claims = await self._endpoint.ask(token)
+        form = {"token": token, "token_type_hint": "access_token"}
+        try:
+            claims = await _ask("POST", self._url, data=form, **self._options)
+        except UncheckedTokenError as error:
+            logger.warning("A token could not be introspected: %s", error)
+            raise
         self._remembered[digest] = (time.monotonic(), claims)
         while len(self._remembered) > _MOST_REMEMBERED:
             self._remembered.popitem(last=False)

@@ -300,7 +300,6 @@ def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
     from webrag.mcp_server.authorization.oauth import (
         ClaimReader,
         IntrospectedTokens,
-        IntrospectionEndpoint,
         KeySet,
         SignedTokens,
     )
@@ -314,4 +313,4 @@ def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
         return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))
     name, secret = settings.mcp_oauth_client_id, settings.mcp_oauth_client_secret
     credentials = None if name is None or secret is None else (name, secret.get_secret_value())
-    return IntrospectedTokens(reader, IntrospectionEndpoint(url, credentials))
+    return IntrospectedTokens(reader, url, credentials)

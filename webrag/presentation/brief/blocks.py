@@ -56,8 +56,8 @@ def is_off_topic(relevance: float, best: float) -> bool:
     return relevance < _OFF_TOPIC and best > _ON_TOPIC
 
 
-# Of a heading or a list item, before its words.
-_MARK = re.compile(r"[ \t>]*(?:#{1,6}|[-*+]|\d{1,9}[.)])[ \t]+")
+# Of a list item, before its words.
+_MARK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 _ROW = re.compile(r"[ \t>]*\|")
 
@@ -166,7 +166,8 @@ def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[Evid
             cited(_block(ranked[chunk_id], each, result, numbers), result) for each in pieces
         ]
         printed += own
-    return sorted(filter(_is_quoted, blocks), key=lambda block: block.quotes[0].place)
+    found = [block for block in blocks if block.quotes]
+    return sorted(found, key=lambda block: block.quotes[0].place)
 
 
 def further_blocks(
@@ -275,10 +276,6 @@ def source_numbers(chunks: Sequence[RankedChunk]) -> dict[str, int]:
     return {url: number for number, url in enumerate(urls, 1)}
 
 
-def _is_quoted(block: EvidenceBlock) -> bool:
-    return bool(block.quotes)
-
-
 def _holds(chunk_id: UUID, span: Span, unit: AnswerUnit) -> bool:
     return unit.chunk_id == chunk_id and span[0] <= unit.char_start < unit.char_end <= span[1]
 
@@ -314,13 +311,9 @@ def _around(
     if not reach or (result.confidence_band == "high" and own[1] - own[0] > _ALONE_CHARS):
         return own
     start, end = own[0] - chunk.char_start, own[1] - chunk.char_start
-    pieces = cut_units(chunk.text).pieces
+    pieces = [each for each in cut_units(chunk.text).pieces if each.kind != "heading"]
     before = [each.start for each in pieces if start - reach <= each.start and each.end <= start]
-    after = [
-        each.end
-        for each in pieces
-        if end <= each.start and each.end <= end + reach and each.kind != "heading"
-    ]
+    after = [each.end for each in pieces if end <= each.start and each.end <= end + reach]
     low, high = min([start, *before]), max([end, *after])
     mark = chunk.text[chunk.text.rfind("\n", 0, low) + 1 : low]
     low -= len(mark) if _MARK.fullmatch(mark) else 0

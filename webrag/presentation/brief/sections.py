@@ -10,6 +10,7 @@ from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import AnswerUnit, NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
+from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.models import RetrievedChunk
 
@@ -133,8 +134,9 @@ def quoted_entry(
     found = [quote for each in blocks for quote in each.quotes if quote in numbers]
     quotes = sorted(found, key=lambda quote: quote.citation.char_start)
     places = "; ".join(_place(numbers[each], each, with_link=with_links) for each in quotes)
-    heading = (quotes[0].heading if quotes else None) or block.heading
-    section = f"\u00a7 {one_line(heading, max_chars=_HEADING_CHARS)}, " if heading else ""
+    headings = dict.fromkeys(each.heading or block.heading for each in quotes) or [block.heading]
+    named = " / ".join(one_line(each, max_chars=_HEADING_CHARS) for each in headings if each)
+    section = f"\u00a7 {named}, " if named else ""
     part = f', for "{one_line(block.sub_query)}"' if block.sub_query else ""
     lines = [f"{places} \u2014 {'' if is_terse else section}Source [{block.source_number}]{part}"]
     if not is_terse:
@@ -409,7 +411,8 @@ def stats(
         detail: `full` for a line a figure, the reason of the end, and the time of each phase.
     """
     corpus, is_full = result.corpus_stats, detail == "full"
-    searched = f"{corpus.total_documents:,} pages and {corpus.total_parent_chunks:,} passages"
+    passages = counted(corpus.total_parent_chunks, "passage")
+    searched = f"{counted(corpus.total_documents, 'page')} and {passages}"
     figures = [
         ("As of", shown_moment(result.as_of) if result.as_of else ""),
         ("Mode", result.mode if is_full or result.mode != "chunk" else ""),
@@ -435,9 +438,7 @@ def _stored(result: OrchestrationResult) -> str:
     if result.confidence_band == "high":
         return ""
     stored = result.corpus_stats.stored_of_sites.items()
-    return ", ".join(
-        f"{one_line(site)} ({count:,} page{'s' * (count != 1)})" for site, count in stored
-    )
+    return ", ".join(f"{one_line(site)} ({counted(count, 'page')})" for site, count in stored)
 
 
 def _parts(result: OrchestrationResult) -> str:

@@ -167,9 +167,13 @@ def register_displays() -> bool:
         return False
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(OrchestrationResult, _html)
-    _register_text(formatters["text/plain"], OrchestrationResult, _brief)
-    _register_text(formatters["text/plain"], CorpusStatus, format_status)
-    _register_text(formatters["text/plain"], SiteReport, format_site)
+    shown_as: dict[type, Callable[[Any], str]] = {
+        OrchestrationResult: _brief,
+        CorpusStatus: format_status,
+        SiteReport: format_site,
+    }
+    for kind, as_text in shown_as.items():
+        formatters["text/plain"].for_type(kind, _shows_text(as_text))
     # By name: what answers in sentences is loaded when it is asked for.
     formatters["text/plain"].for_type_by_name(
         "webrag.answering.models", "ManagerResult", _shows_text(_answer)
@@ -182,10 +186,6 @@ def _running_shell() -> Any:
     """IPython's shell; it is never imported here, only found when it runs already."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
-
-
-def _register_text(formatter: Any, kind: type, as_text: Callable[[Any], str]) -> None:
-    formatter.for_type(kind, _shows_text(as_text))
 
 
 def _shows_text(as_text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
