@@ -9,6 +9,7 @@ from webrag.tool_inputs import (
     IngestInput,
     ReadInput,
     SearchInput,
+    StatusInput,
     ToolInput,
     VerifyInput,
 )
@@ -136,5 +137,5 @@ def test_one_citation_is_taken_for_a_list_of_one(value: Any) -> None:
 
 
 def test_unlisted_argument_is_taken_and_not_shown() -> None:
-    assert read(ReadInput, url=URL, max_tokens=300).max_tokens == 300
-    assert "max_tokens" not in ReadInput.input_schema()["properties"]
+    assert read(StatusInput, include_urls="no").include_urls is False
+    assert "include_urls" not in StatusInput.input_schema()["properties"]
