@@ -141,7 +141,7 @@ def quoted_entry(
     lines = [f"{places} \u2014 {'' if is_terse else section}Source [{block.source_number}]{part}"]
     if not is_terse:
         columns = block.columns or (quotes[0].columns if quotes and block.is_cut else None)
-        leads = [clean_block(each.lead) for each in quotes if each.lead]
+        leads = dict.fromkeys(clean_block(each.lead) for each in quotes if each.lead)
         shown = "\n".join(each.text for each in blocks)
         below = [one_line(lead, max_chars=_LEAD_CHARS) for lead in leads if lead not in shown]
         lines += [f"Columns: {one_line(columns, max_chars=_TITLE_CHARS)}"] if columns else []
