@@ -1,7 +1,7 @@
 """`webrag jobs`: what workers do, did and will do."""
 
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -122,21 +122,6 @@ def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") ->
     return run_opened(settings, lambda rag: work(rag.jobs))
 
 
-def parse_queues(
-    _ctx: click.Context, _param: click.Parameter, value: str | None
-) -> "tuple[JobKind, ...] | None":
-    """Give the kinds of jobs of an option such as `page,site`."""
-    if value is None:
-        return None
-    from webrag.jobs.models import JobKind
-
-    names = [name.strip() for name in value.split(",")]
-    if unknown := [name for name in names if name not in get_args(JobKind)]:
-        known = ", ".join(get_args(JobKind))
-        raise click.BadParameter(f"{unknown[0]!r} is no kind of job; allowed are {known}.")
-    return tuple(dict.fromkeys(names))  # type: ignore[arg-type]  # checked above
-
-
 @jobs_command.command("work", short_help="Do jobs that others have enqueued.")
 @click.option(
     "--concurrency",
@@ -146,10 +131,7 @@ def parse_queues(
     help="Jobs at once; each site is asked for one page after the other all the same.",
 )
 @click.option(
-    "--queues",
-    metavar="KIND,...",
-    callback=parse_queues,
-    help="Only jobs of these kinds: page, site, citation, embedding.  [default: all]",
+    "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only these jobs. Repeatable."
 )
 @click.option(
     "--keep",
@@ -162,7 +144,7 @@ def work_command(
     ctx: click.Context,
     /,
     concurrency: int,
-    queues: "tuple[JobKind, ...] | None",
+    kinds: "tuple[JobKind, ...]",
     keep: "timedelta | None",
     until_empty: bool,
 ) -> None:
@@ -173,7 +155,7 @@ def work_command(
 
     Needs the extra `workers`, as docs/guide/install.md says.
     """
-    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": queues}
+    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": kinds or None}
     chosen |= {} if keep is None else {"kept": keep}
     run(_work(ctx.obj, chosen, until_empty, run_options(ctx)))
 

@@ -125,10 +125,10 @@ def test_schedule_that_is_half_given_is_refused(corpus_command: Run, options: tu
 
 
 def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
-    ran = corpus_command(None, "jobs", "work", "--queues", "page,seite")
+    ran = corpus_command(None, "jobs", "work", "--kind", "page", "--kind", "seite")
 
     assert ran.exit_code == 2
-    assert "'seite' is no kind of job; allowed are page, site, citation, embedding." in ran.stderr
+    assert "'seite' is not one of 'page', 'site', 'citation', 'embedding'." in ran.stderr
 
 
 def test_every_kind_of_job_can_be_named(corpus_command: Run) -> None:
