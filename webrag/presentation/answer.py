@@ -1,6 +1,5 @@
 """Gives what the answer manager returns: as text, and as a document for programs."""
 
-import shlex
 from datetime import datetime
 from typing import Literal
 
@@ -14,6 +13,7 @@ from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
+from webrag.presentation.results import CommandLine
 from webrag.presentation.untrusted import clean_block, one_line
 
 _ENDINGS: dict[FinalReason, str] = {
@@ -46,7 +46,10 @@ def format_details(result: ManagerResult) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def format_brief_details(result: ManagerResult) -> str:
+def format_brief_details(
+    result: ManagerResult,
+    command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
+) -> str:
     """Where each citation leads, and the confidence in words; `format_details` has the rest."""
     lines = [line for each in result.citations for line in _place(each)]
     lines += [""] if lines else []
@@ -58,8 +61,8 @@ def format_brief_details(result: ManagerResult) -> str:
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.final_reason == "confidence_too_low_clarify" and result.as_of is None:
-        asked = shlex.quote(one_line(result.query, max_chars=300))
-        lines.append(f"To look on the web: webrag answer URL {asked} --deep")
+        asked = one_line(result.query, max_chars=300)
+        lines.append(f"To look on the web: {command.of('answer', 'URL', asked, '--deep')}")
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """What the corpus holds, what was done to it, and stored pages, as text."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from webrag.corpus.models import (
     SiteSize,
 )
 from webrag.crawling.report import SiteReport
+from webrag.ingestion.addresses import FILES
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
 
@@ -38,6 +40,8 @@ OUTCOMES = {
     "stored": "already stored",
 }
 
+_LISTED_PAGES = 50
+
 _ALL_VISITED = "Every page that was found has been visited."
 
 _ENDINGS = {
@@ -58,7 +62,7 @@ def format_ingest(
     gone: Sequence[str] = (),
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """One entry per page asked for: what happened to it, or why it failed.
+    """One entry per page asked for, of many only of those that failed, and what became of it.
 
     Args:
         pages: Pages that are in the corpus now.
@@ -70,7 +74,11 @@ def format_ingest(
     """
     total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
-    lines += map(_ingest_line, pages)
+    if len(pages) > _LISTED_PAGES:
+        counts = Counter(page.outcome for page in pages)
+        lines += [f"- {number:,} {OUTCOMES[outcome]}" for outcome, number in counts.items()]
+    else:
+        lines += map(_ingest_line, pages)
     lines += [f"- {url}\n  (gone: there is no such file any more)" for url in gone]
     lines += [
         f"- {url}\n  (failed: {one_line(reason.removeprefix(f'{url} '))})"
@@ -250,7 +258,7 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     """One line per site; the smallest of hundreds are counted only."""
     shown = sites[:_MOST_SITES]
     lines = [
-        f"- {one_line(site.site)}: {counted(site.documents, 'page')}, "
+        f"- {_place(site.site)}: {counted(site.documents, 'page')}, "
         f"{counted(site.tokens, 'token')}, fetched {shown_moment(site.fetched_at)} or later"
         + "".join(f"\n  {each}" for each in _versions(site))
         for site in shown
@@ -260,6 +268,10 @@ def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
     if not are_pages_listed:
         lines += [*([""] if sites else []), "`webrag status --pages` lists the pages."]
     return "\n".join(["", *(["Sites:"] if sites else []), *lines])
+
+
+def _place(site: str) -> str:
+    return "files of this machine" if site == FILES else one_line(site)
 
 
 def _versions(site: SiteSize) -> Iterator[str]:

@@ -4,7 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from webrag.argument_checks import shown_moment
@@ -38,6 +38,22 @@ _OTHER_LINES = 3
 _NAME_CHARS = 90
 _NOTE_CHARS = 300
 _NOTES = 4
+
+
+class CommandLine(NamedTuple):
+    """How commands are printed, so that they run where the reader is.
+
+    Attributes:
+        program: As a shell takes it.
+        options: Those of the running command that the next one needs, too.
+    """
+
+    program: str = "webrag"
+    options: tuple[str, ...] = ()
+
+    def of(self, *words: str) -> str:
+        """The line that runs a command of these words."""
+        return f"{self.program} {shlex.join([*words, *self.options])}"
 
 
 class ResultQuotation(FrozenModel):
@@ -247,16 +263,21 @@ def best_passages(
     return found[: _SHOWN[result.confidence_band] if at_most is None else at_most]
 
 
-def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]) -> str:
+def format_result(
+    result: OrchestrationResult,
+    passages: Sequence[EvidenceBlock],
+    command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
+) -> str:
     """The confidence in words, the best quotation, further passages, and where the rest is.
 
     Args:
         result: What was found.
         passages: From `best_passages`.
+        command: How to print commands.
     """
     if not passages:
         nothing = [*as_of_note(result.as_of), "Nothing was found.", *_notes(result)]
-        return "\n".join([*nothing, *_what_would_find_it(result)])
+        return "\n".join([*nothing, *_what_would_find_it(result, command)])
     most = _SHOWN[result.confidence_band]
     best, *others = _one_by_one(passages)[:most]
     lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
@@ -267,18 +288,18 @@ def format_result(result: OrchestrationResult, passages: Sequence[EvidenceBlock]
     for number, block in enumerate(others, 2):
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
         lines += [f"   {line}" for line in (*_quoted(block, _OTHER_LINES), *_stands_in(block))]
-    lines += [*_rest(result, passages), *_notes(result)]
-    return "\n".join([*lines, *_what_would_find_it(result)])
+    lines += [*_rest(result, passages, command), *_notes(result)]
+    return "\n".join([*lines, *_what_would_find_it(result, command)])
 
 
-def _what_would_find_it(result: OrchestrationResult) -> list[str]:
+def _what_would_find_it(result: OrchestrationResult, command: CommandLine) -> list[str]:
     """The command to run next, where nothing that was found seems to answer."""
     if result.confidence_band != "none" or result.as_of is not None:
         return []
-    pages = shlex.join(result.seed_urls[:1]) or "URL"
-    asked = shlex.quote(one_line(result.query, max_chars=_NOTE_CHARS))
+    page = next(iter(result.seed_urls), "URL")
+    asked = one_line(result.query, max_chars=_NOTE_CHARS)
     why = "To follow the links of this page" if result.seed_urls else "To look on the web"
-    return [f"{why}: webrag answer {pages} {asked} --deep"]
+    return [f"{why}: {command.of('answer', page, asked, '--deep')}"]
 
 
 def _one_by_one(passages: Sequence[EvidenceBlock]) -> list[EvidenceBlock]:
@@ -341,13 +362,16 @@ def _link(block: EvidenceBlock) -> str:
     return link if len(link) <= 2 * _WIDTH else block.url
 
 
-def _rest(result: OrchestrationResult, shown: Sequence[EvidenceBlock]) -> list[str]:
+def _rest(
+    result: OrchestrationResult, shown: Sequence[EvidenceBlock], command: CommandLine
+) -> list[str]:
     held = {block.chunk_id for block in shown}
     more = sum(item.chunk.chunk_id not in held for item in result.chunks)
     said = f"{more:,} more {'passage' if more == 1 else 'passages'}: --full. " if more else ""
     if result.as_of is not None:
         return ["", said.strip()] if said else []  # `read` gives pages as they are now
-    return ["", f"{said}The best one in its page: webrag read --passage {shown[0].chunk_id}"]
+    read_on = command.of("read", "--passage", str(shown[0].chunk_id))
+    return ["", f"{said}The best one in its page: {read_on}"]
 
 
 def _notes(result: OrchestrationResult) -> list[str]:

@@ -21,11 +21,14 @@ _PLAIN: Final = tuple(
     for said, plain in (
         (r"Scraping (.+)", r"Fetching \1"),
         (r"Checking if (.+) is indexed", r"Looking whether \1 is stored"),
+        (r"Searching 1 documents", "Searching the page you named"),
+        (r"Searching (.+) documents", r"Searching the \1 pages you named"),
         (r"Reranking 1 chunks", "Comparing 1 passage with the question"),
         (r"Reranking (.+) chunks", r"Comparing \1 passages with the question"),
         (r"Assembling results \(([\d,]+) chunks, .+\)", r"Putting together what was found: \1"),
         (r"Grabbing adjacent context", "Reading what stands around it"),
         (r"Analyzing query: (.+)", r"Reading the question: \1"),
+        (r"Expanding to linked pages \(up to 1\)", "Following the most promising link"),
         (r"Expanding to linked pages \(up to (.+)\)", r"Following links, to \1 pages at most"),
         (r"Retrieving more of what is indexed", "Searching more of what is stored"),
     )

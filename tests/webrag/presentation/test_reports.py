@@ -28,6 +28,17 @@ def test_ingest_report_names_each_outcome() -> None:
     )
 
 
+def test_report_of_many_pages_counts_them_and_lists_those_that_failed() -> None:
+    page = AcquiredPage(
+        url=URL, requested_url=URL, page_id=1, title=None, outcome="indexed", depth=0,
+        chunk_count=4, token_count=800,
+    )  # fmt: skip
+
+    lines = format_ingest([page] * 1_000, {"https://gone.example.org/": "404"}).splitlines()
+
+    assert lines[3:] == ["- 1,000 indexed", "- https://gone.example.org/", "  (failed: 404)"]
+
+
 def test_ingest_report_says_that_another_source_was_used() -> None:
     text = format_ingest([], {URL: "no answer"}, degraded=["Firecrawl was down."])
 

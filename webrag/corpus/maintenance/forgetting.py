@@ -12,7 +12,7 @@ from webrag.corpus.schema import compose, select, update_schema
 from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
-from webrag.ingestion.addresses import canonical_url, page_address, site_of
+from webrag.ingestion.addresses import canonical_url, is_file, page_address, site_of
 from webrag.postgres.database import Database
 
 
@@ -36,7 +36,11 @@ select set_config('wal_compression', 'off', true) where current_setting('is_supe
 
 
 async def urls_to_forget(
-    database: Database, *, site: str | None = None, fetched_before: datetime | None = None
+    database: Database,
+    *,
+    site: str | None = None,
+    fetched_before: datetime | None = None,
+    below: str = "",
 ) -> list[str]:
     """Canonical URLs of the pages for which everything given holds, in alphabetical order.
 
@@ -44,12 +48,14 @@ async def urls_to_forget(
         database: The collection.
         site: `host` or `host:port`, without `www.`.
         fetched_before: The site last delivered or confirmed the page before this time.
+        below: The address begins with this.
     """
     rows = await select(
         database,
         "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
-        " and (%(before)s::timestamptz is null or fetched_at < %(before)s) order by url",
-        {"site": site, "before": fetched_before},
+        " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
+        " and starts_with(url, %(below)s) order by url",
+        {"site": site, "before": fetched_before, "below": below},
     )
     return [url for (url,) in rows]
 
@@ -140,8 +146,14 @@ async def _pages_to_forget(
         known = await database.run(
             lambda connection: find_pages(connection, database.config.collection, urls)
         )
-        unknown = tuple(url for url in urls if url not in known)
-        return list(dict.fromkeys(page.url for page in known.values())), unknown
+        found = dict.fromkeys(page.url for page in known.values())
+        unknown = []
+        for url in urls:
+            if url not in known:
+                files = await urls_to_forget(database, below=f"{url}/") if is_file(url) else []
+                found.update(dict.fromkeys(files))
+                unknown += [] if files else [url]
+        return list(found), tuple(unknown)
     if site is not None:
         site = site_of(canonical_url(site if "://" in site else f"https://{site}/"))
     return await urls_to_forget(database, site=site, fetched_before=before), ()
