@@ -1,6 +1,5 @@
 """`webrag answer` and `webrag search`: a question in, the best quotation and its place out."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ import click
 from webrag.cli.options import (
     Reading,
     asked_question,
+    command_line,
     json_option,
     question_command,
     reading_options,
@@ -18,7 +18,7 @@ from webrag.cli.options import (
 from webrag.cli.output import print_brief, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run, run_opened
-from webrag.cli.words import split_named, split_words
+from webrag.cli.words import sites_and_pages, split_named, split_words
 from webrag.concurrency import in_background
 from webrag.errors import InputError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webrag.answering.models import AnswerEvent, ManagerResult
     from webrag.app import WebRAG
     from webrag.orchestration.models import OrchestrationResult
-    from webrag.presentation.results import ResultDocument
+    from webrag.presentation.results import CommandLine, ResultDocument
     from webrag.question import Question
 
 
@@ -84,19 +84,18 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
 def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
 
-    An address before or after the question counts as --url. Exit code 1 when --site or --url names
-    nothing that is stored.
+    An address before or after the question counts as --url, a host alone as --site. Exit code 1
+    when one of these names nothing that is stored.
     """
-    from webrag.ingestion.files.naming import named_address
-
     reading = Reading.taken_from(given)
     named, question = split_words(words)
     if between := given.pop("between"):
         old, new = between
         _print_changes(ctx, question, old, new, given["sites"], reading)
         return
-    pages = tuple(map(named_address, (*named, *given["source_urls"]))) or None
-    asked = asked_question(question, given, source_urls=pages, top_k=reading.top_k)
+    hosts, pages = sites_and_pages((*named, *given["source_urls"]))
+    given["sites"] = (*hosts, *given["sites"])
+    asked = asked_question(question, given, source_urls=pages or None, top_k=reading.top_k)
     result = run(_print_evidence(ctx, asked, reading))
     if (asked.sites or asked.source_urls) and not result.corpus_stats.total_parent_chunks:
         ctx.exit(1)
@@ -129,27 +128,6 @@ def _print_changes(
         print_text(format_comparison(comparison), pager=False)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A result as it is printed.
-
-    Attributes:
-        text: For people.
-        document: For programs.
-    """
-
-    text: str
-    document: "ResultDocument"
-
-
-def print_result(shown: Shown, *, as_json: bool, pager: bool = False) -> None:
-    """Print a result for a person, or as JSON for a program."""
-    if as_json:
-        print_json(shown.document.model_dump(mode="json"))
-    else:
-        print_text(shown.text, pager=pager)
-
-
 async def _print_evidence(
     ctx: click.Context,
     question: "Question",
@@ -164,12 +142,19 @@ async def _print_evidence(
         await progress("start", "opening the corpus")
         async with WebRAG(ctx.obj) as rag:
             result = narrow(await rag.evidence_for(question, on_progress=progress))
-            shown = await in_background(presented, rag, result, reading)
-    print_result(shown, as_json=options.json, pager=reading.pager)
+            text, document = await in_background(
+                _presented, rag, result, reading, command_line(ctx)
+            )
+    if options.json:
+        print_json(document.model_dump(mode="json"))
+    else:
+        print_text(text, pager=not reading.no_pager)
     return result
 
 
-def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) -> Shown:
+def _presented(
+    rag: "WebRAG", result: "OrchestrationResult", reading: Reading, line: "CommandLine"
+) -> "tuple[str, ResultDocument]":
     """A result for a terminal and for a program, of at most so many tokens where that is asked."""
     from webrag.presentation.results import format_result, result_document
 
@@ -179,13 +164,13 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
         text = rag.brief(result, max_tokens=max_tokens)
     else:
         shown = list(passages)
-        text = format_result(result, shown)
+        text = format_result(result, shown, line)
         while max_tokens is not None and len(shown) > 1 and rag.count_tokens(text) > max_tokens:
-            text = format_result(result, shown := shown[:-1])
+            text = format_result(result, shown := shown[:-1], line)
     document = result_document(result, passages)
     if max_tokens is not None:
         document = document.within(max_tokens, rag.count_tokens)
-    return Shown(text, document)
+    return text, document
 
 
 @question_command(
@@ -200,7 +185,7 @@ def presented(rag: "WebRAG", result: "OrchestrationResult", reading: Reading) ->
 def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 
-    An address before or after the question counts as --url.
+    An address before or after the question counts as --url, a host alone as --site.
 
     \b
     webrag ask "How is a task cancelled?"
@@ -209,52 +194,58 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.answering.planning import check_answerable
-    from webrag.ingestion.files.naming import check_named, named_address
+    from webrag.ingestion.files.naming import check_named
 
     options, reading = run_options(ctx), Reading.taken_from(given)
     named, question = split_words(words)
-    given["urls"] = (*named, *given["urls"])
+    hosts, pages = sites_and_pages((*named, *given.pop("urls")))
+    given["sites"] = (*hosts, *given["sites"])
     # What is shortened or paged is known at the end only.
     writer = _Writer(streams=not options.json and reading.max_tokens is None)
-    check = check_named if given["as_of"] is None else named_address
-    asked = asked_question(question, given, urls=tuple(map(check, given["urls"])))
+    if given["as_of"] is None:
+        pages = tuple(map(check_named, pages))
+    asked = asked_question(question, given, urls=pages)
     check_answerable(asked)
 
     async def ask(rag: "WebRAG") -> "tuple[ManagerResult, Callable[[str], int]]":
         return await rag.answer_to(asked, on_event=writer.tell), rag.count_tokens
 
     with step_progress(quiet=options.quiet) as writer.show_step:
-        result, count_tokens = run_opened(ctx.obj, ask)
+        result, count_tokens = run_opened(ctx.obj, ask, quiet=options.quiet)
     if options.json:
         from webrag.presentation.answer import answer_document
 
         print_json(answer_document(_shortened(result, reading.top_k)).model_dump(mode="json"))
     else:
-        writer.finish(result, reading, count_tokens)
-    if result.state == "fail":
+        details = _details(result, reading, count_tokens, command_line(ctx))
+        writer.finish(result, details, pager=not reading.no_pager)
+    is_unknown = bool(asked.sites) and not (result.retrieval and result.retrieval.documents)
+    if is_unknown:
+        sites = ", ".join(asked.sites or ())
+        click.echo(f"Nothing of {sites} is stored; `webrag status` lists what is.", err=True)
+    if is_unknown or result.state == "fail":
         ctx.exit(1)
 
 
 def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
-    """The result with its first citations only."""
-    return (
-        result
-        if top_k is None
-        else result.model_copy(update={"citations": result.citations[:top_k]})
-    )
+    """The result with its first citations only; with all of them for None."""
+    return result.model_copy(update={"citations": result.citations[:top_k]})
 
 
 def _details(
-    result: "ManagerResult", said: str, reading: Reading, count_tokens: "Callable[[str], int]"
+    result: "ManagerResult",
+    reading: Reading,
+    count_tokens: "Callable[[str], int]",
+    line: "CommandLine",
 ) -> str:
     """Citations and confidence, as many as there is room for."""
     from webrag.presentation.answer import format_brief_details, format_details
 
-    show = format_details if reading.full else format_brief_details
+    show = format_details if reading.full else partial(format_brief_details, command=line)
     left = len(result.citations) if reading.top_k is None else reading.top_k
     text = show(_shortened(result, left))
     while reading.max_tokens is not None and left > 1:
-        if count_tokens(f"{said}\n{text}") <= reading.max_tokens:
+        if count_tokens(f"{result.answer}\n{text}") <= reading.max_tokens:
             break
         left -= 1
         text = show(_shortened(result, left))
@@ -281,15 +272,12 @@ class _Writer:
             click.echo(f"{clean_block(event.detail)}\n")
             self._has_written = True
 
-    def finish(
-        self, result: "ManagerResult", reading: Reading, count_tokens: "Callable[[str], int]"
-    ) -> None:
+    def finish(self, result: "ManagerResult", details: str, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
         from webrag.presentation.untrusted import clean_block
 
-        details = _details(result, result.answer, reading, count_tokens)
         if not self._has_written:
-            print_text(f"{clean_block(result.answer)}\n\n{details}".rstrip(), pager=reading.pager)
+            print_text(f"{clean_block(result.answer)}\n\n{details}".rstrip(), pager=pager)
             return
         if result.notice:
             click.echo(f"{clean_block(result.notice)}\n")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _USUAL = frozenset(
     {
         "allow_hosts", "browser", "collection", "data_dir", "database_url", "max_pages_per_run",
-        "models", "orchestration_llm_base_url", "orchestration_llm_model", "proxy",
+        "models", "orchestration_llm_api_key", "orchestration_llm_model", "proxy",
     }
 )  # fmt: skip
 
@@ -28,6 +28,7 @@ def config_command(ctx: click.Context, everything: bool) -> None:
 
     Secrets are masked. docs/configuration.md says what each one does; --json holds all of them.
     """
+    from webrag.settings.file import settings_file
     from webrag.settings.model import sections
     from webrag.settings.variables import variable_names
 
@@ -64,6 +65,8 @@ def config_command(ctx: click.Context, everything: bool) -> None:
     left = sum(map(len, parts.values())) - sum(map(len, shown.values()))
     if left:
         click.echo(f"{left} more are at their default: --all.")
+    place = settings_file(ctx.params["env_file"])
+    click.echo(f"Set them as NAME=VALUE, a line each, in {place}, or in the environment.")
 
 
 def _plain(value: Any) -> Any:

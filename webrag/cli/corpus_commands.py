@@ -1,7 +1,9 @@
 """`webrag status`, `forget`, `reindex` and `webrag corpus`: what is stored."""
 
 import sys
+from collections import Counter
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -12,7 +14,7 @@ from webrag.cli.options import command, json_option, parse_age, run_options, wit
 from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run, run_opened
-from webrag.cli.words import as_address, host_of
+from webrag.cli.words import host_of, stored_address
 from webrag.errors import InputError, WebRAGError
 
 if TYPE_CHECKING:
@@ -30,27 +32,33 @@ _T = TypeVar("_T")
 
 
 @command("status", short_help="Show what is stored.")
-@click.argument("place", metavar="[URL|HOST]", required=False)
+@click.argument("place", metavar="[URL|PATH|HOST]", required=False)
 @click.option("--pages", "pages", is_flag=True, help="List every page, too.")
 @json_option
 def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
-    """Show what the corpus holds in all and of each site, or what is known of a page or a HOST.
+    """Show what the corpus holds in all and of each site, or of a page, a file, a folder or a HOST.
 
-    With --pages, URL or HOST, pages that could not be obtained are listed with the reason. Exit
-    code 1 when nothing of URL or HOST is stored.
+    With --pages or a place, pages that could not be obtained are listed with the reason. Exit code
+    1 when nothing of the place is stored.
     """
+    from webrag.ingestion.addresses import file_path, is_file
     from webrag.presentation.reports import format_sites, format_status
 
     host = host_of(place) if place else None
-    url = as_address(place) if place and not host else None
+    url = stored_address(place) if place and not host else None
+    is_folder = url is not None and is_file(url) and file_path(url).is_dir()
 
     async def ask(rag: "WebRAG") -> "tuple[CorpusStatus, Sequence[SiteSize]]":
-        status = await rag.status(url, include_urls=pages or place is not None)
+        only = None if is_folder else url
+        status = await rag.status(only, include_urls=pages or place is not None)
         return status, [] if url else await rag.sites()
 
-    status, sites = run_opened(ctx.obj, ask)
+    status, sites = run_opened(ctx.obj, ask, quiet=run_options(ctx).quiet)
     if host is not None:
-        status, sites = _of_host(status, host), [each for each in sites if each.site == host]
+        status = _of(status, host, lambda page: urlsplit(page).netloc == host)
+        sites = [each for each in sites if each.site == host]
+    elif url is not None and is_folder:
+        status = _of(status, url, lambda page: page.startswith(f"{url}/"))
     if run_options(ctx).json:
         listed = [site.model_dump(mode="json") for site in sites]
         print_json(status.model_dump(mode="json") | {"sites": listed})
@@ -63,22 +71,29 @@ def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
         ctx.exit(1)
 
 
-def _of_host(status: "CorpusStatus", host: str) -> "CorpusStatus":
-    """The status with only those pages listed that are of a host."""
-
-    def is_of(url: str) -> bool:
-        return urlsplit(url).netloc == host
-
+def _of(status: "CorpusStatus", place: str, is_of: "Callable[[str], bool]") -> "CorpusStatus":
+    """The status of the pages of a site or folder."""
     pages = tuple(page for page in status.pages if is_of(page.url))
     failures = tuple(page for page in status.failures if is_of(page.url))
-    return status.model_copy(update={"pages": pages, "failures": failures})
+    here = [page for page in pages if page.gone_at is None]
+    numbers = {
+        "only_url": place,
+        "documents": len(here),
+        "other_documents": status.documents - len(here),
+        "gone": len(pages) - len(here),
+        "chunks": sum(page.chunk_count for page in here),
+        "tokens": sum(page.token_count for page in here),
+        "failed": len(failures),
+        "outcomes": Counter(page.outcome for page in pages),
+    }
+    return status.model_copy(update={**numbers, "pages": pages, "failures": failures})
 
 
 _SHOWN = 10
 
 
 @command("forget", short_help="Delete stored pages.")
-@click.argument("urls", metavar="[URL|HOST]...", nargs=-1)
+@click.argument("urls", metavar="[URL|PATH|HOST]...", nargs=-1)
 @click.option("--site", metavar="HOST", help="All pages of this host.")
 @click.option(
     "--older-than",
@@ -97,14 +112,14 @@ def forget_command(
 ) -> None:
     """Delete pages, by URL or by --site and --older-than, with everything made from them.
 
-    A HOST alone, as `webrag status` prints it, counts as --site. Asks first; without a terminal it
-    needs --yes. Exit code 1 when a URL is not stored.
+    A HOST alone, as `webrag status` prints it, counts as --site; a folder stands for all files
+    below it. Asks first; without a terminal it needs --yes. Exit code 1 when a URL is not stored.
     """
     if not yes and not sys.stdin.isatty():
         raise InputError("Forgetting pages needs --yes when nobody can be asked.")
     options = run_options(ctx)
     host = host_of(urls[0]) if len(urls) == 1 and site is None else None
-    site, named = site or host, () if host else tuple(map(as_address, urls))
+    site, named = site or host, () if host else tuple(map(stored_address, urls))
     conditions: dict[str, Any] = {"site": site, "older_than": older_than}
     conditions["confirm"] = True if yes else _confirm_pages
     report = _worked(
@@ -216,8 +231,8 @@ def _worked(ctx: click.Context, what: str, work: "Callable[[WebRAG, Tell], Await
     async def worked() -> _T:
         from webrag.app import WebRAG
 
-        with count_progress(what, quiet=run_options(ctx).quiet) as tell:
-            return await work(WebRAG(ctx.obj), tell)
+        with count_progress(quiet=run_options(ctx).quiet) as tell:
+            return await work(WebRAG(ctx.obj), partial(tell, what))
 
     return run(worked())
 

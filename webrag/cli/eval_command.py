@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from webrag.cli.options import command, run_options
-from webrag.cli.output import print_columns, write_text
+from webrag.cli.output import print_columns
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -121,7 +121,7 @@ def eval_command(
     by a sign test of the questions that became better and worse. The questions whose first right
     result moved are listed, those that became worse first.
     """
-    from webrag.cli.progress import evaluation_progress
+    from webrag.cli.progress import count_progress
     from webrag.evaluation.page_text import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
 
@@ -141,7 +141,7 @@ def eval_command(
     with (
         _sites(asked, site_root, base_url) as sites,
         _run_file(out) as file,
-        evaluation_progress(quiet=run_options(ctx).quiet) as progress,
+        count_progress(quiet=run_options(ctx).quiet) as progress,
     ):
         told = {"out": file, "on_progress": progress, "ways": ways}
         work = _run(ctx.obj, asked, sites, setting, deep, max_pages, told)
@@ -158,7 +158,8 @@ def eval_command(
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if report is not None:
-        write_text(report, judged.page(title, warnings))
+        with _opened(report, report) as page:
+            page.write(judged.page(title, warnings))
 
 
 def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: bool) -> None:
@@ -300,7 +301,7 @@ def _opened(place: Path, path: Path) -> TextIO:
     try:
         return place.open("w", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"The run file {path} cannot be written: {error.strerror}.") from error
+        raise InputError(f"The file {path} cannot be written: {error.strerror}.") from error
 
 
 def _keep_lines(partial: Path) -> None:
@@ -320,11 +321,9 @@ def _sites(
     from webrag.static_site import serve_static_site
 
     names = list(dict.fromkeys(question.site for question in questions))
-    if base_url is not None:
-        yield {name: Site(base_url=base_url.rstrip("/") + "/") for name in names}
-        return
     if site_root is None:
-        yield {name: Site(base_url="") for name in names}
+        address = f"{base_url.rstrip('/')}/" if base_url else ""
+        yield {name: Site(base_url=address) for name in names}
         return
     with ExitStack() as servers:
         sites = {}

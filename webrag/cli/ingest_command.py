@@ -12,7 +12,14 @@ from webrag.cli.options import (
     run_options,
     with_options,
 )
-from webrag.cli.output import error_value, print_brief, print_jobs, print_json, shown
+from webrag.cli.output import (
+    error_value,
+    hints_of,
+    print_brief,
+    print_jobs,
+    print_json,
+    shown,
+)
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run_opened
 from webrag.cli.words import typed_addresses
@@ -137,7 +144,7 @@ def _watch(
         async with aclosing(rag.watch(paths, version=given["version"], on_page=tell)) as reports:
             async for report in reports:
                 if not is_watching:
-                    _print_report(report)
+                    _print_report(report, is_error=False)
                     if not quiet:
                         click.echo("Watching for changes; Ctrl-C ends it.", err=True)
                 is_watching = True
@@ -195,10 +202,14 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, An
 
         def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
             advance(not isinstance(outcome, WebRAGError))
-            if isinstance(outcome, WebRAGError) and outcome.hint:
-                hints[outcome.hint] = None
+            if isinstance(outcome, WebRAGError):
+                hints.update(dict.fromkeys(hints_of(outcome)))
 
-        report = run_opened(ctx.obj, ingest)
+        report = run_opened(ctx.obj, ingest, quiet=options.quiet)
+    # Files of a folder fail as pages of a crawl do.
+    named = {named_address(each).rstrip("/") for each in urls}
+    failed = {url.rstrip("/") for url in report.failed}
+    is_error = bool(failed & named) or not (report.pages or report.gone)
     if options.json:
         value = report.model_dump(mode="json")
         if report.failed:
@@ -206,14 +217,11 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, An
             value["error"] = error_value("FetchError", _failure(report), hint=hint)
         print_json(value)
     else:
-        _print_report(report)
+        _print_report(report, is_error=is_error)
         for hint in hints:
-            click.echo(shown(hint), err=True)
+            click.echo(hint, err=True)
         _suggest_crawl(report, options)
-    # Files of a folder fail as pages of a crawl do.
-    named = {named_address(each).rstrip("/") for each in urls}
-    failed = {url.rstrip("/") for url in report.failed}
-    if failed & named or not (report.pages or report.gone):
+    if is_error:
         ctx.exit(1)
 
 
@@ -236,13 +244,13 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
         ctx.exit(1)
 
 
-def _print_report(report: "IngestReport") -> None:
+def _print_report(report: "IngestReport", *, is_error: bool) -> None:
     if report.pages or report.gone:
         print_brief(str(report))
     if report.failed:
         # The report has named them.
         said = _count(report) if report.pages else _failure(report)
-        click.echo(f"Error: {said}", err=True)
+        click.echo(f"{'Error' if is_error else 'Note'}: {said}", err=True)
 
 
 def _suggest_crawl(report: "IngestReport", options: RunOptions) -> None:

@@ -15,13 +15,12 @@ import click
 from typing_extensions import override
 
 from webrag.cli.options import RunOptions, run_options
-from webrag.cli.output import as_json, error_value, shown
+from webrag.cli.output import as_json, error_value, hints_of, shown
 from webrag.cli.words import as_address
 from webrag.errors import (
     ConfigurationError,
     FetchError,
     InputError,
-    RefusedAddressError,
     WebRAGError,
 )
 from webrag.redaction import redacted_failure
@@ -60,8 +59,10 @@ _TOLD = {
     "doctor": "corpus check",
     "drop": "corpus drop COLLECTION",
     "export": "corpus export FILE",
+    "download": "ingest URL",
     "fetch": "ingest URL",
     "find": "search QUESTION",
+    "get": "ingest URL",
     "import": "corpus import FILE",
     "index": "ingest URL",
     "init": "setup",
@@ -80,6 +81,8 @@ _TOLD = {
     "show": "read URL",
     "start": "web",
     "ui": "web",
+    "scrape": "ingest URL",
+    "settings": "config",
     "update": "ingest URL --refresh",
     "worker": "jobs work",
 }
@@ -113,6 +116,13 @@ class _Commands(click.Group):
         except Exception as error:  # noqa: BLE001
             _report(_defect(error), options)
             ctx.exit(1)
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `help`, `help COMMAND` and `version` for the options that do that."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, ["--version"] if args == ["version"] else args)
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -226,7 +236,5 @@ def _report(error: WebRAGError, options: RunOptions) -> None:
         click.echo(as_json({"error": value}))
         return
     click.echo(shown(f"Error: {error}"), err=True)
-    if error.hint:
-        click.echo(shown(error.hint), err=True)
-    if isinstance(error, RefusedAddressError) and error.host:
-        click.echo(shown(f"For this command alone: --allow-host {error.host}"), err=True)
+    for hint in hints_of(error):
+        click.echo(hint, err=True)

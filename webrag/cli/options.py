@@ -3,6 +3,8 @@
 import functools
 import logging
 import re
+import shlex
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +21,7 @@ from webrag.redaction import redacted_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from webrag.presentation.results import CommandLine
     from webrag.question import Question
 
 _KEY = "webrag.run_options"
@@ -139,19 +142,6 @@ version_option = click.option(
 )
 
 
-def versioned_sites(sites: tuple[str, ...], version: str | None) -> tuple[str, ...]:
-    """The sites that are asked for, with the version where one is; `@1.5` stands for any site's.
-
-    Raises:
-        InputError: The version cannot be used.
-    """
-    if version is None:
-        return sites
-    from webrag.ingestion.versions import checked_version
-
-    return tuple(f"{site}@{checked_version(version)}" for site in sites or ("",))
-
-
 def with_options(*options: "Callable[[_Command], _Command]") -> "Callable[[_Command], _Command]":
     """A decorator that gives a command several options, listed by its help in this order."""
 
@@ -171,19 +161,18 @@ class Reading:
         full: All there is, in sections.
         top_k: Results at most.
         max_tokens: Of everything.
-        pager: Page what is longer than a screen.
+        no_pager: Never page what is longer than a screen.
     """
 
     full: bool
     top_k: int | None
     max_tokens: int | None
-    pager: bool
+    no_pager: bool
 
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> "Reading":
         """Take the values of `reading_options` out of those of a command."""
-        full, top_k, max_tokens = map(options.pop, ("full", "top_k", "max_tokens"))
-        return cls(full, top_k, max_tokens, pager=not options.pop("no_pager"))
+        return cls(*map(options.pop, ("full", "top_k", "max_tokens", "no_pager")))
 
 
 def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Question":
@@ -197,11 +186,14 @@ def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Que
     Raises:
         InputError: A value cannot be used.
     """
+    from webrag.ingestion.versions import checked_version
     from webrag.question import Question, check_question
 
     given = {name: None if value == () else value for name, value in options.items()} | more
-    version = given.pop("version")
-    given["sites"] = versioned_sites(given["sites"] or (), version) or None
+    if version := given.pop("version"):
+        # `@1.5` stands for any site's.
+        sites = given["sites"] or ("",)
+        given["sites"] = tuple(f"{site}@{checked_version(version)}" for site in sites)
     check_question(text)
     return Question.of(text, **given)
 
@@ -298,26 +290,49 @@ def command(
     return lambda callback: with_settings(make(callback), **sets or {})
 
 
+def given_settings(ctx: click.Context) -> list[str]:
+    """The common options that were given, for a command that has to find the same."""
+    words = [word for host in ctx.params["allow_host"] for word in ("--allow-host", host)]
+    for option in ("collection", "data_dir", "env_file"):
+        value = ctx.params[option]
+        if value is not None:
+            path = value.absolute() if isinstance(value, Path) else value
+            words += [f"--{option.replace('_', '-')}", str(path)]
+    return words
+
+
+def command_line(ctx: click.Context) -> "CommandLine":
+    """How a command is printed that is to be run after this one.
+
+    A program within a virtual environment is named by its path: `uv run` finds it where the
+    shell does not. One outside was put on the search path by whoever installed it.
+    """
+    from webrag.presentation.results import CommandLine
+
+    script, here = Path(sys.argv[0]), Path.cwd()
+    program = "webrag"
+    if script.name == "__main__.py":
+        program = f"{_path(Path(sys.executable), here)} -m webrag"
+    elif script.stem == "webrag" and script.is_relative_to(sys.prefix):
+        program = _path(script, here)
+    return CommandLine(program, tuple(given_settings(ctx)))
+
+
+def _path(program: Path, here: Path) -> str:
+    return shlex.quote(str(program.relative_to(here) if program.is_relative_to(here) else program))
+
+
 def _log_to_stderr(ctx: click.Context) -> None:
-    handler = _EchoHandler()
-    root, ours = logging.getLogger(), logging.getLogger("webrag")
-    level = ours.level
-    _set_level(handler, run_options(ctx))
-    root.addHandler(handler)
-
-    def undo() -> None:
-        root.removeHandler(handler)
-        ours.setLevel(level)
-
-    ctx.call_on_close(undo)
-
-
-def _set_level(handler: logging.Handler, options: RunOptions) -> None:
+    options = run_options(ctx)
     by_verbosity = (logging.WARNING, logging.INFO, logging.DEBUG)
     level = logging.ERROR if options.quiet else by_verbosity[min(options.verbose, 2)]
-    handler.setLevel(level)
+    handler = _EchoHandler(level)
+    root, ours = logging.getLogger(), logging.getLogger("webrag")
     # Only our own logger: other libraries write request headers, keys included, at DEBUG.
-    logging.getLogger("webrag").setLevel(min(level, logging.WARNING))
+    ctx.call_on_close(functools.partial(ours.setLevel, ours.level))
+    ours.setLevel(min(level, logging.WARNING))
+    root.addHandler(handler)
+    ctx.call_on_close(functools.partial(root.removeHandler, handler))
 
 
 def parse_moment(

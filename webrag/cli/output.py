@@ -6,12 +6,11 @@ import shutil
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from webrag.errors import InputError
+from webrag.errors import RefusedAddressError, WebRAGError
 from webrag.ingestion.characters import normalize_characters
 
 if TYPE_CHECKING:
@@ -91,21 +90,16 @@ def _escaped(char: str) -> str:
     return char if is_drawn or char == "\n" else json.dumps(char)[1:-1]
 
 
+def hints_of(error: WebRAGError) -> list[str]:
+    """What can be done about an error at a command line."""
+    host = error.host if isinstance(error, RefusedAddressError) else None
+    allowing = f"For this command alone: --allow-host {host}" if host else None
+    return [shown(hint) for hint in (error.hint, allowing) if hint]
+
+
 def error_value(kind: str, message: str, *, hint: str | None = None, **details: Any) -> Any:
     """An error as the JSON of a command holds it, under the name `error`."""
     return {"type": kind, "message": message, **details, "hint": hint}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, in place of one that is there.
-
-    Raises:
-        InputError: It cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, indent: str = "") -> None:

@@ -1,6 +1,5 @@
 """The commands about one stored page: `read` and `verify`."""
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import print_brief, print_jobs, print_json, print_text
 from webrag.cli.running import run_opened
-from webrag.cli.words import split_named, typed_addresses
+from webrag.cli.words import split_named, stored_address
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @command("read", short_help="Read a stored page; fetches nothing.")
-@click.argument("url", required=False, callback=typed_addresses)
+@click.argument("url", required=False)
 @click.option(
     "--passage", "passage_id", type=click.UUID, metavar="ID", help="Begin with this passage."
 )
@@ -51,12 +50,13 @@ def read_command(
 
     if url is None and place["passage_id"] is None:
         raise InputError("Give the URL of a stored page, or --passage with the id of a passage.")
+    url = url and stored_address(url)
 
     async def read(rag: "WebRAG") -> "tuple[str, PageExcerpt]":
         excerpt = await rag.read(url, max_tokens=max_tokens, **place)
         return format_excerpt(excerpt, token_budget=max_tokens, count_tokens=rag.count_tokens)
 
-    text, excerpt = run_opened(ctx.obj, read)
+    text, excerpt = run_opened(ctx.obj, read, quiet=run_options(ctx).quiet)
     if run_options(ctx).json:
         print_json(excerpt.model_dump(mode="json") | {"next_offset": excerpt.next_offset})
     else:
@@ -102,7 +102,9 @@ def verify_command(
         job = run_opened(ctx.obj, lambda rag: rag.jobs.enqueue_citations(given, live=not no_live))
         print_jobs([job], is_json=run_options(ctx).json)
         return
-    checks = run_opened(ctx.obj, lambda rag: rag.verify(given, live=not no_live))
+    checks = run_opened(
+        ctx.obj, lambda rag: rag.verify(given, live=not no_live), quiet=run_options(ctx).quiet
+    )
     if run_options(ctx).json:
         print_json({"checks": [check.model_dump(mode="json") for check in checks]})
     else:
@@ -114,8 +116,8 @@ def verify_command(
 def _given(words: tuple[str, ...], chars: str | None) -> "Citation":
     from webrag.retrieval.citation_checks import Citation
 
-    (url, *_), quote = split_named(words)
-
+    (named, *_), quote = split_named(words)
+    url = stored_address(named)
     if chars is None:
         return Citation(url=url, quote=quote)
     offsets = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", chars)
@@ -131,11 +133,9 @@ def _read_citations(file: Path) -> "list[Citation]":
 
     try:
         with click.open_file(str(file), encoding="utf-8") as opened:
-            value: Any = json.load(opened)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file} cannot be read as JSON: {error}") from None
-    try:
-        return TypeAdapter(list[Citation]).validate_python(value)
+            return TypeAdapter(list[Citation]).validate_json(opened.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read: {error}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

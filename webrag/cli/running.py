@@ -5,6 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from webrag.cli.progress import start_progress
 from webrag.concurrency import run_in_loop
 
 if TYPE_CHECKING:
@@ -52,13 +53,23 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def run_opened(settings: "Settings", work: "Callable[[WebRAG], Awaitable[T]]") -> T:
-    """The result of `work` on a WebRAG that is open meanwhile."""
+def run_opened(
+    settings: "Settings", work: "Callable[[WebRAG], Awaitable[T]]", *, quiet: bool = True
+) -> T:
+    """The result of `work` on a WebRAG that is open meanwhile.
+
+    Args:
+        settings: Of WebRAG.
+        work: What to do with it.
+        quiet: Do not show that it is being opened, which takes seconds where nobody else uses it.
+    """
 
     async def opened() -> T:
         from webrag.app import WebRAG
 
-        async with WebRAG(settings) as rag:
-            return await work(rag)
+        with start_progress("Opening the corpus", quiet=quiet) as is_open:
+            async with WebRAG(settings) as rag:
+                is_open()
+                return await work(rag)
 
     return run(opened())

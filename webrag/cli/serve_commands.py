@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from webrag.cli.options import command, host_option, run_options
+from webrag.cli.options import command, given_settings, host_option, run_options
+from webrag.cli.progress import start_progress
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -45,6 +46,8 @@ def mcp_command(
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     if (print_config is not None) + (install is not None) + check > 1:
         raise InputError("--print-config, --install and --check exclude each other.")
+    if (print_config or install or check) and ctx.obj.mcp_transport != "stdio":
+        raise InputError("--print-config, --install and --check are for a server on stdio.")
     if name := print_config or install:
         _configure(name, _start(ctx), writes=install is not None, asks=not yes)
         return
@@ -87,8 +90,9 @@ def _check(command: list[str]) -> None:
     """Start the server as a client would, and say how that went."""
     from webrag.mcp_server.clients import check
 
+    click.echo(f"Starting {shlex.join(command)} ...", err=True)
     seconds, tools, status = run(check(command))
-    click.echo(f"{shlex.join(command)}\nanswers after {seconds:.1f} s, with {', '.join(tools)}.")
+    click.echo(f"It answers after {seconds:.1f} s, with {', '.join(tools)}.")
     stored = next((line for line in status.splitlines() if line.startswith("Documents")), "")
     click.echo(stored or status)
 
@@ -98,15 +102,7 @@ def _start(ctx: click.Context) -> list[str]:
     program = Path(sys.argv[0]).absolute()
     is_script = program.stem == "webrag" and program.is_file()
     command = [str(program)] if is_script else [sys.executable, "-m", "webrag"]
-    given = {name: ctx.params[name] for name in ("collection", "data_dir", "env_file")}
-    for name, value in given.items():
-        if value is not None:
-            path = value.absolute() if isinstance(value, Path) else value
-            command += [f"--{name.replace('_', '-')}", str(path)]
-    for host in ctx.params["allow_host"]:
-        command += ["--allow-host", host]
-    at = 1 if is_script else 3
-    return [*command[:at], "mcp", *command[at:]]
+    return [*command, "mcp", *given_settings(ctx)]
 
 
 @command("web", short_help="Ask and read in a browser.", sets=_SERVED)
@@ -138,12 +134,14 @@ def web_command(ctx: click.Context, /, no_open: bool) -> None:
     quiet = run_options(ctx).quiet
 
     def listening(address: str) -> None:
+        is_started()
         click.echo(address if quiet else f"WebRAG is at {address} (Ctrl-C ends it)")
         if not no_open:
             click.launch(address)
 
     try:
-        serve_page(ctx.obj, on_listening=listening)
+        with start_progress("Starting", quiet=quiet) as is_started:
+            serve_page(ctx.obj, on_listening=listening)
     except KeyboardInterrupt:
         if not quiet:
             click.echo("Stopped. What was stored completely is kept.", err=True)

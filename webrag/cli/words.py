@@ -1,4 +1,4 @@
-"""Tells addresses from questions in what a user typed, whatever the order. Reads no file."""
+"""Tells addresses from questions in what a user typed, whatever the order. Opens no file."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def as_address(word: str) -> str:
 
 
 def split_words(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Split what was typed into addresses, at its beginning or end, and a question.
+    """Split what was typed into addresses and hosts, at its beginning or end, and a question.
 
     A host alone, such as `python.org`, counts beside a question in quotation marks only: without
     them it may be what is asked about.
@@ -43,10 +43,11 @@ def split_words(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     before: list[str] = []
     after: list[str] = []
     while len(left) > 1 and _is_address(left[0], takes_host=is_quoted):
-        before.append(as_address(left.pop(0)))
+        before.append(left.pop(0))
     while len(left) > 1 and _is_address(left[-1], takes_host=is_quoted):
-        after.insert(0, as_address(left.pop()))
-    return (*before, *after), " ".join(left)
+        after.insert(0, left.pop())
+    named = (word if host_of(word) else as_address(word) for word in (*before, *after))
+    return tuple(named), " ".join(left)
 
 
 def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
@@ -57,12 +58,12 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """
     addresses, question = split_words(words)
     if addresses:
-        return addresses, question
+        return tuple(map(as_address, addresses)), question
     if len(words) == 2:
         first, second = words
         is_swapped = len(first.split()) > 1 and len(second.split()) == 1
         return (as_address(second if is_swapped else first),), first if is_swapped else second
-    if len(words) > 2 and (host_of(words[0]) or os.path.lexists(words[0])):
+    if len(words) > 2 and (host_of(words[0]) or os.path.lexists(words[0]) or "/" in words[0]):
         return (as_address(words[0]),), " ".join(words[1:])
     raise click.UsageError(
         "There is no address among these words. What is stored is asked with `webrag ask` and"
@@ -77,6 +78,19 @@ def _is_address(word: str, *, takes_host: bool) -> bool:
         return True
     is_there = as_address(word) != word or os.path.lexists(word)
     return is_there and (takes_host or re.search(r"[/:]", word) is not None)
+
+
+def sites_and_pages(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split what is named among stored pages: a host alone, as `status` prints it, is a site."""
+    hosts = tuple(filter(None, map(host_of, words)))
+    return hosts, tuple(stored_address(word) for word in words if host_of(word) is None)
+
+
+def stored_address(word: str) -> str:
+    """Give the address under which a page or file is stored; InputError for anything else."""
+    from webrag.ingestion.files.naming import named_address
+
+    return named_address(as_address(word))
 
 
 def typed_addresses(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:

@@ -1,4 +1,6 @@
 import json
+import re
+import shlex
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -231,6 +233,24 @@ def test_private_address_is_refused_unless_allowed(manual: Any, corpus_command: 
 
     assert (result.exit_code, result.stdout, manual.requests) == (1, "", [])
     assert result.stderr.startswith("Error: ")
+
+
+@pytest.mark.parametrize("command", ["answer", "search"])
+def test_command_that_is_printed_runs_as_it_is_printed(
+    command: str, manual: Any, corpus_command: Run, webrag: Run
+) -> None:
+    corpus_command(manual, "ingest", f"{manual}/", "-q")
+    page = [f"{manual}/"] if command == "answer" else []
+
+    printed: list[str] = []
+    for question in ("How often is the filter cleaned?", "Who won the cup in 1974?"):
+        shown = corpus_command(manual, command, *page, question, "-q").stdout
+        printed += re.findall(r": webrag (.+)", shown)
+
+    assert {line.split()[0] for line in printed} == {"read", "answer"}
+    for line in printed:
+        words = shlex.split(line.replace(" URL ", f" {manual}/ "))
+        assert webrag(*words, "-q").exit_code == 0
 
 
 def test_missing_page_is_a_json_error_when_json_is_asked_for(

@@ -306,7 +306,7 @@ def test_run_file_that_cannot_be_written_is_told_before_any_work(
     result = corpus_command(None, "eval", *files.local[:-1], str(out))
 
     assert result.exit_code == 2
-    assert f"The run file {out} cannot be written" in result.stderr
+    assert f"The file {out} cannot be written" in result.stderr
     assert "questions" not in result.stderr
 
 

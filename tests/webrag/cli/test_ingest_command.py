@@ -325,3 +325,24 @@ def test_what_cannot_be_watched_is_refused(
 
     assert result.exit_code == 2
     assert said in result.output
+
+
+def test_page_of_a_private_address_comes_with_the_option_that_allows_it(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({})
+
+    result = corpus_command(None, "ingest", f"{site}/")
+
+    host = site.removeprefix("http://")
+    assert (result.exit_code, f"--allow-host {host}\n" in result.stderr) == (1, True)
+
+
+def test_failures_within_a_folder_are_no_error(tmp_path: Path, corpus_command: Run) -> None:
+    (tmp_path / "a.md").write_text("# Kettle\n\nClean the filter every three weeks.")
+    (tmp_path / "b.html").write_text("<html><body></body></html>")
+
+    result = corpus_command(None, "ingest", str(tmp_path))
+
+    assert (result.exit_code, "Error" in result.stderr) == (0, False)
+    assert "Note: 1 of 2 pages was not obtained." in result.stderr

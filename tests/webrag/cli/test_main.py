@@ -75,8 +75,14 @@ def test_question_or_address_without_a_command_is_told_where_it_goes(
     assert "Begin with `ask` for a question" in webrag(typed).stderr
 
 
-def test_version_is_printed(webrag: Run) -> None:
-    assert webrag("--version").stdout.startswith("webrag ")
+@pytest.mark.parametrize("typed", ["--version", "version"])
+def test_version_is_printed(typed: str, webrag: Run) -> None:
+    assert webrag(typed).stdout.startswith("webrag ")
+
+
+@pytest.mark.parametrize(("typed", "usage"), [("help", ""), ("help ask", " ask")])
+def test_help_is_a_word_too(typed: str, usage: str, webrag: Run) -> None:
+    assert webrag(*typed.split()).stdout.startswith(f"Usage: webrag{usage} [OPTIONS]")
 
 
 # Options about a question are made from the fields of its model.

@@ -43,7 +43,12 @@ def test_mcp_speaks_the_protocol_on_standard_output_and_ends_with_its_client(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--transport", "pigeon"), ("--transport", "http", "--port", "70000"), ("--host", "a b")],
+    [
+        ("--transport", "pigeon"),
+        ("--transport", "http", "--port", "70000"),
+        ("--host", "a b"),
+        ("--transport", "http", "--check"),
+    ],
 )
 def test_option_that_cannot_be_used_is_refused(
     webrag: Callable[..., Result], arguments: tuple[str, ...]

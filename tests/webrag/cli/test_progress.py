@@ -1,6 +1,6 @@
 import pytest
 
-from webrag.cli.progress import crawl_progress, evaluation_progress, page_progress, run_progress
+from webrag.cli.progress import count_progress, crawl_progress, page_progress, run_progress
 from webrag.crawling.report import CrawlProgress
 
 
@@ -93,7 +93,7 @@ def test_plain_progress_of_many_pages_is_told_in_tenths(
 
 
 def test_evaluation_shows_each_stage(capsys: pytest.CaptureFixture[str]) -> None:
-    with evaluation_progress() as report:
+    with count_progress(quiet=False) as report:
         report("ingesting", 1, 1)
         report("asking", 1, 2)
         report("asking", 2, 2)

@@ -44,8 +44,8 @@ def test_invented_quotation_ends_with_code_1(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("nonsense", "cannot be read as JSON"),
-        ("[" * 100_000, "cannot be read as JSON"),
+        ("nonsense", "Invalid JSON"),
+        ("[" * 100_000, "Invalid JSON"),
         ('[{"url": "https://a.example/"}]', "0.quote"),
     ],
 )

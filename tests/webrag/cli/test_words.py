@@ -128,6 +128,20 @@ def test_host_as_status_prints_it_is_taken_by_status_and_forget(
     assert after.exit_code == 1
 
 
+def test_status_of_a_host_counts_that_host_alone(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    sites = [static_site({"/": PAGE.replace("Kettle", name)}) for name in ("Pan", "Pot")]
+    for site in sites:
+        corpus_command(site, "ingest", f"{site}/", "-q")
+
+    shown = corpus_command(None, "status", sites[1].removeprefix("http://")).stdout
+    other = corpus_command(None, "status", "docs.example.com").stdout
+
+    assert "Documents indexed: 1\n" in shown
+    assert "docs.example.com is not stored; 2 other pages are." in other
+
+
 def test_page_that_is_not_stored_ends_status_with_code_1(corpus_command: Run) -> None:
     assert corpus_command(None, "status", URL).exit_code == 1
 
@@ -142,3 +156,59 @@ def test_question_without_an_answer_names_the_command_that_would_find_it(
     shown = corpus_command(None, command, "Who won the cup in 1974?", "-q").stdout
 
     assert "\nTo look on the web: webrag answer URL 'Who won the cup in 1974?' --deep" in shown
+
+
+def test_host_beside_a_question_is_the_site_of_that_name(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": "<p>Nothing about it stands on the first page.</p>", "/kettle": PAGE})
+    corpus_command(site, "ingest", f"{site}/", f"{site}/kettle", "-q")
+
+    question = "How often is the filter cleaned?"
+    for command in ("ask", "search"):
+        shown = corpus_command(None, command, question, site.removeprefix("http://"), "-q")
+        assert "every three weeks with citric acid" in shown.stdout
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_site_of_which_nothing_is_stored_ends_a_question_with_code_1(
+    command: str, static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": PAGE})
+    corpus_command(site, "ingest", f"{site}/", "-q")
+
+    result = corpus_command(None, command, "How is it cleaned?", "docs.example.com", "-q")
+
+    assert (result.exit_code, "docs.example.com" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["./kettle.html", "kettle.html"])
+def test_path_names_a_stored_file_to_every_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus_command: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kettle.html").write_text(PAGE, encoding="utf-8")
+    corpus_command(None, "ingest", name, "-q")
+
+    assert "citric acid" in corpus_command(None, "read", name).stdout
+    assert corpus_command(None, "verify", name, "with citric acid").exit_code == 0
+    assert "Documents indexed: 1" in corpus_command(None, "status", name).stdout
+    assert "1 page removed." in corpus_command(None, "forget", name, "--yes").stdout
+
+
+def test_folder_stands_for_the_files_below_it(tmp_path: Path, corpus_command: Run) -> None:
+    for name in ("manual/kettle.html", "manual/lid.html", "manuals.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(PAGE.replace("Kettle", name), encoding="utf-8")
+    corpus_command(None, "ingest", str(tmp_path), "-q")
+    folder = str(tmp_path / "manual")
+
+    assert "Documents indexed: 2" in corpus_command(None, "status", folder).stdout
+    assert "2 pages removed." in corpus_command(None, "forget", folder, "--yes").stdout
+    assert "files of this machine: 1 page," in corpus_command(None, "status").stdout
+
+
+def test_file_that_is_not_there_is_named(webrag: Run) -> None:
+    result = webrag("answer", "/nowhere/kettle.html", "how", "is", "it", "cleaned")
+
+    assert (result.exit_code, "/nowhere/kettle.html" in result.stderr) == (2, True)
