@@ -309,7 +309,7 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     if options.json:
         print_json(report.model_dump(mode="json"))
         return
-    click.echo(f"{report.documents:,} pages, {report.bytes:,} bytes written to {report.path}.")
+    click.echo(f"{_pages(report.documents)}, {report.bytes:,} bytes written to {report.path}.")
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
     if report.private:
@@ -342,7 +342,7 @@ def import_command(ctx: click.Context, file: Path) -> None:
         print_json(shown)
     else:
         click.echo(
-            f"{report.indexed:,} pages added, {report.updated:,} updated,"
+            f"{_pages(report.indexed)} added, {report.updated:,} updated,"
             f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
         )
         if message is not None:

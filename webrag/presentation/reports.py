@@ -135,11 +135,12 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
         report: Of the crawl.
         caller: Who is told how to go on.
     """
+    are = "is" if report.obtained == 1 else "are"
     lines = [
         "[INGEST REPORT]",
         f"Site: {report.start_url}{' (continued)' if report.resumed else ''}",
-        f"{report.obtained:,} pages are in the corpus, {sum(report.failed.values()):,} could not be"
-        f" obtained ({report.seconds:.1f} s).",
+        f"{counted(report.obtained, 'page')} {are} in the corpus, {sum(report.failed.values()):,}"
+        f" could not be obtained ({report.seconds:.1f} s).",
     ]
     if report.before:
         lines.append(f"Runs before this one had visited {counted(report.before, 'page')}.")

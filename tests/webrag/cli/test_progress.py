@@ -1,6 +1,12 @@
 import pytest
 
-from webrag.cli.progress import count_progress, crawl_progress, page_progress, run_progress
+from webrag.cli.progress import (
+    count_progress,
+    crawl_progress,
+    page_progress,
+    run_progress,
+    start_progress,
+)
 from webrag.crawling.report import CrawlProgress
 
 
@@ -99,3 +105,18 @@ def test_evaluation_shows_each_stage(capsys: pytest.CaptureFixture[str]) -> None
         report("asking", 2, 2)
 
     assert capsys.readouterr().err == "ingesting: 1 of 1\nasking: 1 of 2\nasking: 2 of 2\n"
+
+
+@pytest.mark.parametrize(("color", "is_shown"), [("1", True), ("", False)])
+def test_start_is_shown_on_a_terminal_alone_until_it_is_over(
+    color: str, is_shown: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", color)
+    monkeypatch.setenv("TERM", "xterm")
+
+    with start_progress("Opening the corpus", quiet=False) as is_over:
+        is_over()
+        shown = capsys.readouterr().err
+
+    assert ("Opening the corpus" in shown) == is_shown
+    assert capsys.readouterr().err == ""
