@@ -11,11 +11,9 @@ from webrag.cli.options import (
     command_line,
     json_option,
     question_command,
-    reading_options,
     run_options,
-    version_option,
 )
-from webrag.cli.output import print_brief, print_json, print_text
+from webrag.cli.output import print_brief, print_either, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import sites_and_pages, split_named, split_words
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     short_help="Answer a question from a web page, file or folder.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
-@version_option
-@reading_options
 @json_option
 def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
@@ -72,14 +68,12 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     short_help="Search what is stored; fetches nothing.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@version_option
 @click.option(
     "--between",
     nargs=2,
     metavar="OLD NEW",
     help="Print what two stored versions say differently: 3.11 3.12 with --site, or HOST@3.11 ...",
 )
-@reading_options
 @json_option
 def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
@@ -122,10 +116,7 @@ def _print_changes(
         ctx.obj,
         lambda rag: rag.compare_versions(question, old, new, library=site, top_k=top_k),
     )
-    if run_options(ctx).json:
-        print_json(comparison.model_dump(mode="json"))
-    else:
-        print_text(format_comparison(comparison), pager=False)
+    print_either(ctx, comparison, format_comparison(comparison))
 
 
 async def _print_evidence(
@@ -145,10 +136,7 @@ async def _print_evidence(
             text, document = await in_background(
                 _presented, rag, result, reading, command_line(ctx)
             )
-    if options.json:
-        print_json(document.model_dump(mode="json"))
-    else:
-        print_text(text, pager=not reading.no_pager)
+    print_either(ctx, document, text, pager=not reading.no_pager)
     return result
 
 
@@ -179,8 +167,6 @@ def _presented(
     short_help="Answer a question in sentences, each with citations.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@version_option
-@reading_options
 @json_option
 def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
@@ -215,7 +201,7 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     if options.json:
         from webrag.presentation.answer import answer_document
 
-        print_json(answer_document(_shortened(result, reading.top_k)).model_dump(mode="json"))
+        print_json(answer_document(_shortened(result, reading.top_k)))
     else:
         details = _details(result, reading, count_tokens, command_line(ctx))
         writer.finish(result, details, pager=not reading.no_pager)

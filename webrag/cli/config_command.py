@@ -46,7 +46,7 @@ def config_command(ctx: click.Context, everything: bool) -> None:
         print_json(
             {
                 variables[name][0]: {
-                    "value": _plain(settings.shown(name)),
+                    "value": settings.shown(name),
                     "origin": settings.origin(name),
                 }
                 for names in shown.values()
@@ -67,10 +67,6 @@ def config_command(ctx: click.Context, everything: bool) -> None:
         click.echo(f"{left} more are at their default: --all.")
     place = settings_file(ctx.params["env_file"])
     click.echo(f"Set them as NAME=VALUE, a line each, in {place}, or in the environment.")
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float) else _text(value)
 
 
 def _text(value: Any) -> str:

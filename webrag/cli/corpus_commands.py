@@ -11,7 +11,13 @@ from urllib.parse import urlsplit
 import click
 
 from webrag.cli.options import command, json_option, parse_age, run_options, with_settings
-from webrag.cli.output import error_value, print_brief, print_columns, print_jobs, print_json
+from webrag.cli.output import (
+    error_value,
+    print_columns,
+    print_either,
+    print_jobs,
+    print_json,
+)
 from webrag.cli.progress import count_progress
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import host_of, stored_address
@@ -59,14 +65,10 @@ def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
         sites = [each for each in sites if each.site == host]
     elif url is not None and is_folder:
         status = _of(status, url, lambda page: page.startswith(f"{url}/"))
-    if run_options(ctx).json:
-        listed = [site.model_dump(mode="json") for site in sites]
-        print_json(status.model_dump(mode="json") | {"sites": listed})
-    else:
-        shown = max(len(status.pages), len(status.failures))
-        print_brief(format_status(status, max_pages=shown))
-        if url is None and (sites or status.failed):
-            print_brief(format_sites(sites, are_pages_listed=pages or host is not None))
+    text = format_status(status, max_pages=max(len(status.pages), len(status.failures)))
+    if url is None and (sites or status.failed):
+        text += "\n" + format_sites(sites, are_pages_listed=pages or host is not None)
+    print_either(ctx, {**dict(status), "sites": sites}, text)
     if place and not (status.pages if url else sites):
         ctx.exit(1)
 
@@ -117,7 +119,6 @@ def forget_command(
     """
     if not yes and not sys.stdin.isatty():
         raise InputError("Forgetting pages needs --yes when nobody can be asked.")
-    options = run_options(ctx)
     host = host_of(urls[0]) if len(urls) == 1 and site is None else None
     site, named = site or host, () if host else tuple(map(stored_address, urls))
     conditions: dict[str, Any] = {"site": site, "older_than": older_than}
@@ -128,18 +129,14 @@ def forget_command(
         lambda rag, tell: rag.forget(named or None, **conditions, on_progress=tell),
     )
     error = _unknown(report)
-    if options.json:
-        shown = report.model_dump(mode="json")
-        failed = {} if error is None else {"error": error_value("InputError", error)}
-        print_json(shown | failed)
-    else:
-        for url in report.removed:
-            click.echo(f"- {url}")
-        if report.removed or error is None:
-            click.echo(f"{_pages(len(report.removed))} removed.")
-        if error is not None:
-            click.echo(f"Error: {error}", err=True)
+    lines = [*(f"- {url}" for url in report.removed), f"{_pages(len(report.removed))} removed."]
+    failed = {"error": error_value("InputError", error)} if error else {}
+    is_json = run_options(ctx).json
+    if report.removed or error is None or is_json:
+        print_either(ctx, {**dict(report), **failed}, "\n".join(lines))
     if error is not None:
+        if not is_json:
+            click.echo(f"Error: {error}", err=True)
         ctx.exit(1)
 
 
@@ -156,27 +153,24 @@ def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
     """
     from webrag.presentation.reports import format_reindexing
 
-    options = run_options(ctx)
+    is_json = run_options(ctx).json
     if queue:
         jobs = _worked(ctx, "", lambda rag, _: rag.enqueue_reindex(force=force))
-        if jobs or options.json:
-            print_jobs(jobs, is_json=options.json)
+        if jobs or is_json:
+            print_jobs(ctx, jobs)
         else:
             click.echo("The collection is made with this model already; nothing was enqueued.")
         return
     report = _worked(
         ctx, "Embedding chunks", lambda rag, tell: rag.reindex(force=force, on_progress=tell)
     )
-    if options.json:
-        print_json(report.model_dump(mode="json"))
-    else:
-        click.echo(format_reindexing(report))
-        if report.failed:
-            _echo_failures(
-                f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
-                " these are found by their words only.",
-                report.failed,
-            )
+    print_either(ctx, report, format_reindexing(report))
+    if report.failed and not is_json:
+        _echo_failures(
+            f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
+            " these are found by their words only.",
+            report.failed,
+        )
 
 
 @click.group("corpus", short_help="Check, export, import or drop all that is stored.")
@@ -192,14 +186,13 @@ def check_command(ctx: click.Context, everything: bool) -> None:
 
     Exit code 1 when a check fails.
     """
-    options = run_options(ctx)
     result = _worked(
         ctx,
         "Verifying pages",
         lambda rag, tell: rag.check_corpus(everything=everything, on_progress=tell),
     )
-    if options.json:
-        print_json({"ok": result.is_sound, **result.model_dump(mode="json")})
+    if run_options(ctx).json:
+        print_json({"ok": result.is_sound, **dict(result)})
     else:
         _print_checks(result)
     if not result.is_sound:
@@ -219,10 +212,7 @@ def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
         raise WebRAGError(
             f"There is no collection {name!r}.", hint="`webrag status` lists the collections."
         )
-    if run_options(ctx).json:
-        print_json({"dropped": name})
-    else:
-        click.echo(f"The collection {name} was dropped.")
+    print_either(ctx, {"dropped": name}, f"The collection {name} was dropped.")
 
 
 def _worked(ctx: click.Context, what: str, work: "Callable[[WebRAG, Tell], Awaitable[_T]]") -> _T:
@@ -298,7 +288,6 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
     by `webrag corpus import`, with the model of the importing side. Pages that were read with a
     login of yours are left out unless you ask for them.
     """
-    options = run_options(ctx)
     report = _worked(
         ctx,
         "Exporting pages",
@@ -306,10 +295,10 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
             file, overwrite=overwrite, with_logins=with_logins, on_progress=tell
         ),
     )
-    if options.json:
-        print_json(report.model_dump(mode="json"))
+    said = f"{_pages(report.documents)}, {report.bytes:,} bytes written to {report.path}."
+    print_either(ctx, report, said)
+    if run_options(ctx).json:
         return
-    click.echo(f"{_pages(report.documents)}, {report.bytes:,} bytes written to {report.path}.")
     if report.left_out:
         click.echo(f"{report.left_out:,} documents without a web address were left out.", err=True)
     if report.private:
@@ -327,7 +316,6 @@ def import_command(ctx: click.Context, file: Path) -> None:
 
     Exit code 1 when a line could not be used; the others are imported.
     """
-    options = run_options(ctx)
 
     async def work(rag: "WebRAG", tell: "Tell") -> "ImportReport":
         async with rag:
@@ -335,19 +323,15 @@ def import_command(ctx: click.Context, file: Path) -> None:
 
     report = _worked(ctx, "Importing pages", work)
     message = _failure(report)
-    if options.json:
-        shown = report.model_dump(mode="json")
-        if message is not None:
-            shown["error"] = error_value("InputError", message)
-        print_json(shown)
-    else:
-        click.echo(
-            f"{_pages(report.indexed)} added, {report.updated:,} updated,"
-            f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
-        )
-        if message is not None:
-            _echo_failures(f"Error: {message}", report.failed, "line ")
+    said = (
+        f"{_pages(report.indexed)} added, {report.updated:,} updated,"
+        f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
+    )
+    failed = {"error": error_value("InputError", message)} if message else {}
+    print_either(ctx, {**dict(report), **failed}, said)
     if message is not None:
+        if not run_options(ctx).json:
+            _echo_failures(f"Error: {message}", report.failed, "line ")
         ctx.exit(1)
 
 

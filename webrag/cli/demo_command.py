@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 import click
 
 from webrag.cli.options import command, command_line, json_option, run_options
-from webrag.cli.output import print_brief, print_json
+from webrag.cli.output import print_either
 from webrag.cli.progress import run_progress
 from webrag.cli.running import run
 from webrag.errors import DatabaseUnavailableError, InputError
@@ -37,12 +37,9 @@ def demo_command(ctx: click.Context) -> None:
     """
     options = run_options(ctx)
     text, document, evidence = run(_demo(ctx))
-    if options.json:
-        print_json(document.model_dump(mode="json"))
-        return
     # They suggest questions to a site that has stopped by now.
-    print_brief(text.partition(_FOLLOW_UPS)[0].rstrip())
-    if not options.quiet:
+    print_either(ctx, document, text.partition(_FOLLOW_UPS)[0].rstrip())
+    if not (options.json or options.quiet):
         click.echo(_closing(command_line(ctx), document.query, evidence))
 
 

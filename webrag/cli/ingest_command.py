@@ -10,12 +10,12 @@ from webrag.cli.options import (
     command,
     json_option,
     run_options,
-    with_options,
 )
 from webrag.cli.output import (
     error_value,
     hints_of,
     print_brief,
+    print_either,
     print_jobs,
     print_json,
     shown,
@@ -39,7 +39,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 def crawl_options(command: _Command) -> _Command:
     """Options for how far a crawl goes, the same wherever one is asked for."""
-    return with_options(
+    options = (
         click.option(
             "--max-pages",
             type=click.IntRange(min=1, max=1_000_000),
@@ -62,7 +62,10 @@ def crawl_options(command: _Command) -> _Command:
         click.option(
             "--exclude", metavar="PATTERN", multiple=True, help="No paths like *.pdf. Repeatable."
         ),
-    )(command)
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _enqueue(
             urls, refresh=given["refresh"], version=given["version"] or ""
         )
 
-    print_jobs(run_opened(ctx.obj, enqueue), is_json=run_options(ctx).json)
+    print_jobs(ctx, run_opened(ctx.obj, enqueue))
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, Any]) -> None:
@@ -211,7 +214,7 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, An
     failed = {url.rstrip("/") for url in report.failed}
     is_error = bool(failed & named) or not (report.pages or report.gone)
     if options.json:
-        value = report.model_dump(mode="json")
+        value = dict(report)
         if report.failed:
             hint = " ".join(hints) or None
             value["error"] = error_value("FetchError", _failure(report), hint=hint)
@@ -236,10 +239,7 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         click.echo("The same command goes on where this one stopped.", err=True)
         raise
-    if options.json:
-        print_json(report.model_dump(mode="json"))
-    else:
-        print_brief(format_site(report))
+    print_either(ctx, report, format_site(report))
     if report.ended == "unreachable" or not report.obtained:
         ctx.exit(1)
 

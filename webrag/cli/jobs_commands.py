@@ -7,7 +7,7 @@ import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
-from webrag.cli.output import print_brief, print_jobs, print_json, shown
+from webrag.cli.output import print_either, print_jobs, shown
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import typed_addresses
 from webrag.errors import InputError
@@ -45,7 +45,7 @@ def list_command(
 ) -> None:
     """List the jobs, newest first."""
     jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished, kind=kind))
-    print_jobs(jobs, is_json=run_options(ctx).json)
+    print_jobs(ctx, jobs)
 
 
 def _job_command(name: str, help: str, method: str = "") -> None:
@@ -58,10 +58,7 @@ def _job_command(name: str, help: str, method: str = "") -> None:
         from webrag.presentation.jobs import format_job
 
         found: Job = _asked(ctx.obj, lambda queue: getattr(queue, method or name)(job))
-        if run_options(ctx).json:
-            print_json(found.model_dump(mode="json"))
-        else:
-            print_brief(format_job(found))
+        print_either(ctx, found, format_job(found))
 
 
 _job_command("show", "Say all about one job.", "job")
@@ -109,10 +106,7 @@ def schedule_command(
     from webrag.presentation.jobs import format_schedules
 
     schedules = _asked(ctx.obj, work)
-    if run_options(ctx).json:
-        print_json({"schedules": [each.model_dump(mode="json") for each in schedules]})
-    else:
-        print_brief(format_schedules(schedules))
+    print_either(ctx, {"schedules": schedules}, format_schedules(schedules))
 
 
 def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") -> _T:

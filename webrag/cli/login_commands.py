@@ -10,7 +10,7 @@ import click
 
 from webrag.argument_checks import shown_moment
 from webrag.cli.options import command, json_option, run_options
-from webrag.cli.output import print_columns, print_json
+from webrag.cli.output import print_columns, print_either, print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -85,12 +85,11 @@ def login_command(
         raise InputError(f"{whence} no cookies of {name}, so that nothing was kept.")
     login = Login(name, cookies, saved_at=datetime.now(UTC))
     place = _store(ctx.obj).save(login)
-    if run_options(ctx).json:
-        print_json({"host": name, "cookies": len(cookies), "expires_at": _moment(login.expires_at)})
-        return
     from webrag.presentation.reports import counted
 
-    click.echo(f"Kept {counted(len(cookies), 'cookie')} of {name}, encrypted; {_KEPT[place]}.")
+    value = {"host": name, "cookies": len(cookies), "expires_at": login.expires_at}
+    kept = f"Kept {counted(len(cookies), 'cookie')} of {name}, encrypted; {_KEPT[place]}."
+    print_either(ctx, value, kept)
 
 
 def _remove(ctx: click.Context, name: str) -> None:
@@ -98,13 +97,11 @@ def _remove(ctx: click.Context, name: str) -> None:
     if not store.forget(name):
         known = ", ".join(store.hosts()) or "none"
         raise InputError(f"There is no login for {name}; there is: {known}.")
-    if run_options(ctx).json:
-        print_json({"host": name})
-        return
-    click.echo(
+    said = (
         f"Deleted the login for {name}. `webrag forget --site {name}` deletes pages that were read"
         " with it."
     )
+    print_either(ctx, {"host": name}, said)
 
 
 def _list(ctx: click.Context) -> None:
@@ -118,8 +115,8 @@ def _list(ctx: click.Context) -> None:
                         "host": each.host,
                         "cookies": len(each.cookies),
                         "headers": [name for name, _ in each.headers],
-                        "saved_at": _moment(each.saved_at),
-                        "expires_at": _moment(each.expires_at),
+                        "saved_at": each.saved_at,
+                        "expires_at": each.expires_at,
                     }
                     for each in found
                 ]
@@ -144,10 +141,6 @@ def _end(moment: datetime | None) -> str:
     if moment is None:
         return "when the site ends it"
     return "expired" if moment <= datetime.now(UTC) else shown_moment(moment)
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="seconds")
 
 
 def _store(settings: "Settings") -> "LoginStore":

@@ -91,15 +91,36 @@ _FLAGS = {
 _METAVARS = {"urls": "URL", "source_urls": "URL", "sites": "HOST", "years": "YEAR"}
 
 
+_ASKING_OPTIONS = (
+    click.Option(
+        ["--version"],
+        metavar="VERSION",
+        help="Only this version, as 1.5; of --site, or of whatever has it.",
+    ),
+    click.Option(["--full"], is_flag=True, help="Print all there is, in sections."),
+    click.Option(["--top-k"], type=click.IntRange(min=1), metavar="N", help="Results at most."),
+    click.Option(
+        ["--max-tokens"],
+        type=click.IntRange(min=LEAST_MAX_TOKENS),
+        metavar="N",
+        help="Tokens printed at most.",
+    ),
+    click.Option(["--no-pager"], is_flag=True, help="Never page what is longer than a screen."),
+)
+
+
 def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], click.Command]":
-    """Make a command of a function, with an option for each of some fields of a `Question`."""
+    """Make a command of a function, with an option for each of some fields of a `Question`.
+
+    Besides it has a version, and how much of the result is printed.
+    """
 
     class QuestionCommand(click.Command):
         # Made when they are asked for: the help of the whole program does without pydantic.
         @override
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
             words, *others = super().get_params(ctx)
-            return [words, *map(_question_option, fields), *others]
+            return [words, *map(_question_option, fields), *_ASKING_OPTIONS, *others]
 
     return command(name, cls=QuestionCommand, **more)
 
@@ -135,24 +156,6 @@ def _question_option(name: str) -> click.Option:
     return click.Option([*flags, name], help=help_text, **more)
 
 
-version_option = click.option(
-    "--version",
-    metavar="VERSION",
-    help="Only this version, as 1.5; of --site, or of whatever has it.",
-)
-
-
-def with_options(*options: "Callable[[_Command], _Command]") -> "Callable[[_Command], _Command]":
-    """A decorator that gives a command several options, listed by its help in this order."""
-
-    def decorated(command: _Command) -> _Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
-
-
 @dataclass(frozen=True)
 class Reading:
     """How much of a result is printed.
@@ -171,7 +174,7 @@ class Reading:
 
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> "Reading":
-        """Take the values of `reading_options` out of those of a command."""
+        """Take its values out of the options of a command that asks a question."""
         return cls(*map(options.pop, ("full", "top_k", "max_tokens", "no_pager")))
 
 
@@ -196,21 +199,6 @@ def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Que
         given["sites"] = tuple(f"{site}@{checked_version(version)}" for site in sites)
     check_question(text)
     return Question.of(text, **given)
-
-
-def reading_options(command: _Command) -> _Command:
-    """Options for how much of a result is printed, the same wherever a question is asked."""
-    return with_options(
-        click.option("--full", is_flag=True, help="Print all there is, in sections."),
-        click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Results at most."),
-        click.option(
-            "--max-tokens",
-            type=click.IntRange(min=LEAST_MAX_TOKENS),
-            metavar="N",
-            help="Tokens printed at most.",
-        ),
-        click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen."),
-    )(command)
 
 
 host_option = click.option(

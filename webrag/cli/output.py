@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from webrag.cli.options import run_options
 from webrag.errors import RefusedAddressError, WebRAGError
 from webrag.ingestion.characters import normalize_characters
 
@@ -26,14 +27,19 @@ def print_brief(text: str) -> None:
     click.echo(text)
 
 
-def print_jobs(jobs: "Sequence[Job]", *, is_json: bool) -> None:
+def print_either(ctx: click.Context, value: Any, text: str, *, pager: bool = False) -> None:
+    """Print a value as JSON where that is asked for, else its text."""
+    if run_options(ctx).json:
+        print_json(value)
+    else:
+        print_text(text, pager=pager)
+
+
+def print_jobs(ctx: click.Context, jobs: "Sequence[Job]") -> None:
     """Print what was enqueued, one line for each job."""
     from webrag.presentation.jobs import format_jobs
 
-    if is_json:
-        print_json({"jobs": [job.model_dump(mode="json") for job in jobs]})
-    else:
-        print_brief(format_jobs(jobs))
+    print_either(ctx, {"jobs": jobs}, format_jobs(jobs))
 
 
 def print_text(text: str, *, pager: bool) -> None:
@@ -65,12 +71,14 @@ def _has_colours() -> bool:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document.
+    """Print a model, or what holds models, as one JSON document.
 
     What a terminal does not draw, or obeys, is written as an escape: a program reads the same text,
     a person sees that it is there.
     """
-    click.echo(as_json(value, indent=2))
+    from pydantic_core import to_jsonable_python
+
+    click.echo(as_json(to_jsonable_python(value), indent=2))
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:

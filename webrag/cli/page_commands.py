@@ -8,7 +8,7 @@ import click
 
 from webrag.argument_checks import LEAST_MAX_TOKENS
 from webrag.cli.options import command, json_option, run_options
-from webrag.cli.output import print_brief, print_jobs, print_json, print_text
+from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run_opened
 from webrag.cli.words import split_named, stored_address
 from webrag.errors import InputError
@@ -57,11 +57,9 @@ def read_command(
         return format_excerpt(excerpt, token_budget=max_tokens, count_tokens=rag.count_tokens)
 
     text, excerpt = run_opened(ctx.obj, read, quiet=run_options(ctx).quiet)
-    if run_options(ctx).json:
-        print_json(excerpt.model_dump(mode="json") | {"next_offset": excerpt.next_offset})
-    else:
-        text = text.replace("; read on with offset=", "; read on with --offset ", 1)
-        print_text(text, pager=not no_pager)
+    text = text.replace("; read on with offset=", "; read on with --offset ", 1)
+    value = {**dict(excerpt), "next_offset": excerpt.next_offset}
+    print_either(ctx, value, text, pager=not no_pager)
 
 
 @command("verify", short_help="Check quotations.")
@@ -100,15 +98,12 @@ def verify_command(
 
         require_workers()
         job = run_opened(ctx.obj, lambda rag: rag.jobs.enqueue_citations(given, live=not no_live))
-        print_jobs([job], is_json=run_options(ctx).json)
+        print_jobs(ctx, [job])
         return
     checks = run_opened(
         ctx.obj, lambda rag: rag.verify(given, live=not no_live), quiet=run_options(ctx).quiet
     )
-    if run_options(ctx).json:
-        print_json({"checks": [check.model_dump(mode="json") for check in checks]})
-    else:
-        print_brief(format_verification(checks))
+    print_either(ctx, {"checks": checks}, format_verification(checks))
     if any(check.stored.state not in VERBATIM for check in checks):
         ctx.exit(1)
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import command, json_option, run_options
-from webrag.cli.output import print_json
+from webrag.cli.options import command, json_option
+from webrag.cli.output import print_either
 from webrag.cli.running import run
 from webrag.errors import InputError
 
@@ -70,13 +70,13 @@ def _write(ctx: click.Context, values: "dict[str, str | None]", took: float | No
     path = settings_file(ctx.params["env_file"])
     write_settings(path, values)
     url, model = values[_VARIABLES[0]], values[_VARIABLES[1]]
-    if run_options(ctx).json:
-        print_json({"server": url, "model": model, "seconds": took, "file": str(path)})
-    elif url is None:
-        click.echo(f"No language model is used. Written to {path}.")
-    else:
-        click.echo(f"{model} at {url} answers, in {took:.1f} s. Written to {path};")
-        click.echo("`webrag setup --server none` takes it out.")
+    said = f"No language model is used. Written to {path}."
+    if url is not None:
+        said = (
+            f"{model} at {url} answers, in {took:.1f} s. Written to {path};\n"
+            "`webrag setup --server none` takes it out."
+        )
+    print_either(ctx, {"server": url, "model": model, "seconds": took, "file": path}, said)
     for name in values:
         if ctx.obj.origin(name.lower()).endswith("in the environment"):
             click.echo(f"Note: {name} in the environment wins over the file.", err=True)
@@ -147,14 +147,13 @@ def _show_models(ctx: click.Context, name: str | None) -> None:
 
         download_models(name, settings)
     chosen = {key: each for key, each in COMBINATIONS.items() if name in (None, key)}
-    if run_options(ctx).json:
-        print_json({key: _value(key, each, settings) for key, each in chosen.items()})
-        return
-    click.echo("\n\n".join(_model_text(key, each, settings) for key, each in chosen.items()))
+    values = {key: _value(key, each, settings) for key, each in chosen.items()}
+    texts = [_model_text(key, value) for key, value in values.items()]
     if name is None:
-        click.echo(
-            "\nChoose one with WEBRAG_MODELS; `webrag setup --models NAME` downloads it beforehand."
-        )
+        texts += [
+            "Choose one with WEBRAG_MODELS; `webrag setup --models NAME` downloads it beforehand."
+        ]
+    print_either(ctx, values, "\n\n".join(texts))
 
 
 def _value(name: str, combination: "Combination", settings: "Settings") -> dict[str, Any]:
@@ -180,8 +179,7 @@ def _value(name: str, combination: "Combination", settings: "Settings") -> dict[
     }
 
 
-def _model_text(name: str, combination: "Combination", settings: "Settings") -> str:
-    value = _value(name, combination, settings)
+def _model_text(name: str, value: dict[str, Any]) -> str:
     lines = [f"{name} (in use)" if value["in_use"] else name]
     lines += [f"  embedding  {value['embedding']}", f"  reranker   {value['reranker']}"]
     lines += [

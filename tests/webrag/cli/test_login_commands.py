@@ -33,7 +33,7 @@ def test_login_is_kept_listed_and_deleted_and_never_shown(run: Run, cookies: str
     assert "Kept 1 cookie of wiki.example, encrypted" in kept.stdout
     assert listed.stdout.splitlines()[1].endswith("2100-01-01 00:00 UTC")
     (login,) = json.loads(as_json.stdout)["logins"]
-    assert (login["host"], login["expires_at"]) == ("wiki.example", "2100-01-01T00:00:00+00:00")
+    assert (login["host"], login["expires_at"]) == ("wiki.example", "2100-01-01T00:00:00Z")
     assert deleted.exit_code == 0
     assert (again.exit_code, "There is no login for wiki.example" in again.stderr) == (2, True)
     everything = (kept, listed, as_json, deleted, again)
