@@ -62,8 +62,8 @@ def _job_command(name: str, help: str, method: str = "") -> None:
 
 
 _job_command("show", "Say all about one job.", "job")
-_job_command("cancel", "Stop a job; stored pages stay, and the same request goes on from there.")
-_job_command("retry", "Enqueue a job once more that failed or was cancelled; it goes on.")
+_job_command("cancel", "Stop a job. Stored pages stay, and the same request goes on from there.")
+_job_command("retry", "Enqueue a failed or cancelled job again. It goes on where it was.")
 
 
 @jobs_command.command("schedule", short_help="Visit a site again and again.")

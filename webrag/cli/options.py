@@ -88,6 +88,12 @@ _FLAGS = {
     "retrieval_mode": ("--mode",),
     "constraints": ("--constraint",),
 }
+# Its descriptions are for a model; what people have to know is less.
+_HELP = {
+    "wordings": "Other words that the page may use; up to 5. Wrong guesses do little harm.",
+    "parts": "One of the questions that QUESTION holds, of 2 to 4.",
+    "research_mode": "Follow the most promising links where the evidence is too thin.",
+}
 _METAVARS = {"urls": "URL", "source_urls": "URL", "sites": "HOST", "years": "YEAR"}
 
 
@@ -135,7 +141,7 @@ def _question_option(name: str) -> click.Option:
     is_many = get_origin(kind) is tuple
     value = get_args(kind)[0] if is_many else kind
     more: dict[str, Any] = {"multiple": True} if is_many else {}
-    help_text = f"{info.description}{' Repeatable.' if is_many else ''}"
+    help_text = f"{_HELP.get(name, info.description)}{' Repeatable.' if is_many else ''}"
     if name == "research_mode":
         more = {"flag_value": "deep", "default": info.default}
     elif get_origin(value) is Literal:
