@@ -128,12 +128,11 @@ def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -
 def _watch(
     ctx: click.Context, paths: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    named = {"--queue": given["queue"], "--refresh": given["refresh"]}
-    named |= {"--json": run_options(ctx).json}
-    named |= {f"--{name.replace('_', '-')}": True for name in chosen}
-    excluded = next((name for name, is_given in named.items() if is_given), None)
-    if excluded is not None:
-        raise InputError(f"--watch reads files and folders without end; leave {excluded} out.")
+    named = {"queue": given["queue"], "refresh": given["refresh"], "json": run_options(ctx).json}
+    excluded = [*(name for name, is_given in named.items() if is_given), *chosen]
+    if excluded:
+        option = f"--{excluded[0].replace('_', '-')}"
+        raise InputError(f"--watch reads files and folders without end; leave {option} out.")
     quiet = run_options(ctx).quiet
     is_watching = False
 

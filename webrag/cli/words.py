@@ -59,12 +59,10 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     addresses, question = split_words(words)
     if addresses:
         return tuple(map(as_address, addresses)), question
-    if len(words) == 2:
-        first, second = words
-        is_swapped = len(first.split()) > 1 and len(second.split()) == 1
-        return (as_address(second if is_swapped else first),), first if is_swapped else second
-    if len(words) > 2 and (host_of(words[0]) or os.path.lexists(words[0]) or "/" in words[0]):
-        return (as_address(words[0]),), " ".join(words[1:])
+    for word, rest in ((words[0], words[1:]), (words[-1], words[:-1])):
+        is_named = len(words) == 2 or host_of(word) or "/" in word or os.path.lexists(word)
+        if rest and is_named and len(word.split()) == 1:
+            return (as_address(word),), " ".join(rest)
     raise click.UsageError(
         "There is no address among these words. What is stored is asked with `webrag ask` and"
         " `webrag search`, without one."
