@@ -208,7 +208,11 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     is_unknown = bool(asked.sites) and not (result.retrieval and result.retrieval.documents)
     if is_unknown:
         sites = ", ".join(asked.sites or ())
-        click.echo(f"Nothing of {sites} is stored; `webrag status` lists what is.", err=True)
+        click.echo(
+            f"Nothing of {sites} is stored: `webrag status` lists what is, `webrag answer HOST"
+            " QUESTION --deep` reads a site.",
+            err=True,
+        )
     if is_unknown or result.state == "fail":
         ctx.exit(1)
 
