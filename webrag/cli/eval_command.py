@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from urllib.parse import urlsplit
@@ -214,8 +214,14 @@ async def _run(
     from webrag.evaluation.runner import Evaluation
 
     if setting == "stored":
-        run = Evaluation(sites, open_fresh=lambda: _stored(settings), **told)
-        return await run.run_stored(questions), run.warnings
+        async with WebRAG(settings) as rag:
+            if not (await rag.status(include_urls=False)).documents:
+                raise InputError(
+                    f"Nothing is stored in the collection {settings.collection!r}, so every figure "
+                    "would be 0: ingest pages first, or name another with --collection."
+                )
+            run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
+            return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
@@ -236,19 +242,6 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
-
-
-@asynccontextmanager
-async def _stored(settings: "Settings") -> "AsyncIterator[WebRAG]":
-    from webrag.app import WebRAG
-
-    async with WebRAG(settings) as rag:
-        if not (await rag.status(include_urls=False)).documents:
-            raise InputError(
-                f"Nothing is stored in the collection {settings.collection!r}, so every figure "
-                "would be 0: ingest pages first, or name another with --collection."
-            )
-        yield rag
 
 
 def _collection_prefix() -> str:
