@@ -432,12 +432,29 @@ class WebRAG:
         parts = await self._current_parts()
         engine = await asyncio.to_thread(lambda: parts.engine)
         result = await engine.run(question, on_progress=on_progress)
+        result = await self._summarised(question, result)
         warnings = (*missing, *result.warnings)
         if question.is_search and not result.corpus_stats.total_parent_chunks:
             stored = (await parts.corpus.status(include_urls=False)).documents
             why = _why_nothing_was_searched(stored, question.filters, self.settings.collection)
             warnings = (*warnings, why)
         return result.model_copy(update={"warnings": warnings})
+
+    async def _summarised(
+        self, question: Question, result: OrchestrationResult
+    ) -> OrchestrationResult:
+        """The result, of a question about a page as a whole with what that says of itself."""
+        from webrag.answering.page_summary import asks_for_summary, page_summary, summarised
+
+        if not asks_for_summary(question.text) or question.retrieval_mode != "chunk":
+            return result
+        parts, named = self._open_parts, (*question.urls, *question.stored)
+        filters = question.filters
+        if named:
+            stored = await parts.corpus.pages(named)
+            filters = replace(filters, source_urls=tuple(page.url for page in stored.values()))
+        summary, _ = await page_summary(parts.searcher, question.text, filters)
+        return result if summary is None else summarised(result, summary)
 
     async def compare_versions(
         self,

@@ -86,6 +86,15 @@ class CitationDesk:
         text = self._pages[evidence.chunk.source_url][start:end]
         return self._accept(text, kind, [(evidence, start, end)])
 
+    def add_list(self, places: Sequence[tuple[Evidence, int, int]]) -> AnswerPart | None:
+        """Take words of pages as the items of a list; None when none of them are there."""
+        held = [place for place in places if self._resolves(*place)]
+        self.removed += len(places) - len(held)
+        items = (self._pages[each.chunk.source_url][start:end] for each, start, end in held)
+        return (
+            self._accept("\n".join(f"- {item}" for item in items), "list", held) if held else None
+        )
+
     def add_sentence(self, text: str, proposals: Sequence[Proposal]) -> AnswerPart | None:
         """Take a sentence somebody wrote; None when nothing cited supports it."""
         sentence = _cleaned(text)

@@ -9,6 +9,7 @@ from llama_index.postprocessor.webrag.selection import age_years
 
 from webrag.answering.injection import UnquotableSpan, unquotable_spans
 from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
+from webrag.answering.page_summary import SURE, page_summary
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.ingestion.fetch_context import listening
@@ -96,11 +97,13 @@ class Gathered:
     Attributes:
         evidence: Best first.
         judged: The whole question, then each part where it has several.
+        outline: Headings of the page, where the question is what that is about.
     """
 
     evidence: tuple[Evidence, ...]
     step: RetrieveStep
     judged: tuple[JudgedPart, ...] = ()
+    outline: tuple[tuple[Evidence, int, int], ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
@@ -231,6 +234,43 @@ class EvidenceFinder:
             judged=judged_parts,
             degraded=(degraded,) if degraded else (),
         )
+
+    async def summary(
+        self, plan: ExecutionPlan, filters: SearchFilters
+    ) -> tuple[Gathered | None, int]:
+        """What the page says that it is about, where filters leave one, and how many they leave.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        found, pages = await page_summary(self._searcher, plan.revised_query, filters)
+        if found is None:
+            return None, pages
+        chunks = {
+            chunk.chunk_id: Evidence(
+                place, chunk, 1.0, 1.0, unquotable_spans(chunk.text, chunk.char_start)
+            )
+            for place, chunk in enumerate(found.chunks, start=1)
+        }
+        step = RetrieveStep(
+            year_mode="explicit" if filters.years else "none",
+            requested_years=tuple(sorted(filters.years or ())),
+            recent_year_window=self._config.recent_year_window,
+            fusion_method=self._retrieval.fusion_method,
+            documents=pages,
+            candidates=len(chunks),
+            passages=len(chunks),
+            coverage=1.0,
+            confidence=SURE,
+        )
+        return Gathered(
+            evidence=tuple(chunks.values()),
+            step=step,
+            judged=(JudgedPart(plan.original_query, Judgement(found.opening, SURE)),),
+            outline=tuple(
+                (chunks[each.chunk_id], each.char_start, each.char_end) for each in found.outline
+            ),
+        ), pages
 
     def _evidence(
         self, parts: Sequence[SubQueryResult], profile: ScoreProfile

@@ -34,6 +34,7 @@ from webrag.answering.models import (
     Reflection,
     RetrieveStep,
 )
+from webrag.answering.page_summary import asks_for_summary
 from webrag.answering.planning import Planner
 from webrag.answering.writing import Draft, Synthesizer
 from webrag.concurrency import all_of
@@ -41,6 +42,7 @@ from webrag.corpus.models import CorpusStatus
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import ProgressCallback
 from webrag.question import Question
+from webrag.retrieval.filters import SearchFilters
 
 _INCOHERENT = (
     "Sorry, I cannot make out what is asked, so nothing was searched. {reason} Please put it in"
@@ -326,18 +328,13 @@ class Manager:
         run.note(problem)
         if plan.coherence == "incoherent":
             return incoherent_result(run)
-        candidates = await in_span(
-            "retrieve",
-            lambda: self._retrieve(run, plan),
-            {"query": plan.revised_query, "wordings": list(plan.wordings)},
-        )
-        plan = run.plan = candidates.as_searched(plan)
-        run.step("rerank")
-        gathered = await in_span(
-            "rerank",
-            lambda: self._rank(run, candidates),
-            {"query": plan.revised_query, "candidates": candidates.count},
-        )
+        is_about_a_page = asks_for_summary(plan.revised_query)
+        found = self._summary(run, plan) if is_about_a_page else self._found(run, plan)
+        gathered = run.gathered = await found
+        plan = run.plan
+        if gathered is None:
+            return incoherent_result(run)
+        check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
         desk = await self._desk(run, gathered)
         run.step("synthesize")
         draft = await in_span(
@@ -346,6 +343,8 @@ class Manager:
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
+        if desk.parts:
+            desk.add_list(gathered.outline)
         run.step("reflect")
         reflection, problem = await in_span(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
@@ -354,23 +353,49 @@ class Manager:
         stored = await self._stored_pages(gathered.step)
         return self._answered(run, desk, draft, reflection, stored)
 
-    async def _retrieve(self, run: Run, plan: ExecutionPlan) -> Candidates:
+    async def _summary(self, run: Run, plan: ExecutionPlan) -> Gathered | None:
+        """What the page says of itself; None where it is not said which page is meant."""
+
+        async def work() -> tuple[Gathered | None, int]:
+            return await self._finder.summary(plan, await self._scoped(run))
+
+        gathered, pages = await in_span("retrieve", work, {"query": plan.revised_query})
+        if gathered is None and pages > 1:
+            reason = f"It is about one page, and there are {pages:,}: name its address."
+            run.plan = plan.model_copy(
+                update={"coherence": "incoherent", "coherence_reason": reason}
+            )
+            return None
+        return gathered or await self._found(run, plan)
+
+    async def _found(self, run: Run, plan: ExecutionPlan) -> Gathered:
+        """The best passages for a question."""
+
+        async def work() -> Candidates:
+            return await self._finder.retrieve(plan, await self._scoped(run))
+
+        inputs = {"query": plan.revised_query, "wordings": list(plan.wordings)}
+        candidates = await in_span("retrieve", work, inputs)
+        run.note(*candidates.warnings)
+        run.plan = plan = candidates.as_searched(plan)
+        run.step("rerank")
+        gathered = await in_span(
+            "rerank",
+            lambda: self._finder.rank(candidates),
+            {"query": plan.revised_query, "candidates": candidates.count},
+        )
+        run.note(*gathered.degraded)
+        return gathered
+
+    async def _scoped(self, run: Run) -> SearchFilters:
+        """Get the pages that a question names, and tell what is searched."""
         question = run.question
         if question.urls and question.as_of is None:
             run.step("read pages")
         urls, problems = await self._scope(question, run.progress)
         run.step("retrieve")
         run.note(*problems)
-        filters = replace(question.filters, source_urls=None if urls is None else tuple(urls))
-        candidates = await self._finder.retrieve(plan, filters)
-        run.note(*candidates.warnings)
-        return candidates
-
-    async def _rank(self, run: Run, candidates: Candidates) -> Gathered:
-        gathered = run.gathered = await self._finder.rank(candidates)
-        run.note(*gathered.degraded)
-        check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
-        return gathered
+        return replace(question.filters, source_urls=None if urls is None else tuple(urls))
 
     async def _desk(self, run: Run, gathered: Gathered) -> CitationDesk:
         # Read again, after retrieval: what is cited must be what is stored now.

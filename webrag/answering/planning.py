@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from webrag.answering.models import ExecutionPlan
+from webrag.answering.page_summary import asks_for_summary
 from webrag.argument_checks import checked_count
 from webrag.errors import InputError
 from webrag.lexical.analysis import INDEX_STOPWORDS, QUESTION_STOPWORDS
@@ -196,11 +197,13 @@ class Planner:
     async def plan(self, question: Question) -> tuple[ExecutionPlan, str | None]:
         """The plan, and a sentence naming what did not work, or None.
 
-        An incoherent question is not analysed any further: its plan costs no request.
+        An incoherent question is not analysed any further, and neither is one about a page as a
+        whole: their plans cost no request.
         """
         query, wordings = question.text, question.wordings
         text = revised(query)
-        reason = incoherence(query, question.years or ())
+        is_about_a_page = asks_for_summary(text)
+        reason = None if is_about_a_page else incoherence(query, question.years or ())
         plan = ExecutionPlan(
             original_query=query,
             revised_query=text,
@@ -209,7 +212,7 @@ class Planner:
             sub_queries=(text,),
             wordings=wordings,
         )
-        if reason is not None or self._analyzer is None:
+        if reason is not None or is_about_a_page or self._analyzer is None:
             return plan, None
         analysis, degraded = await self._analyzer.analyze(
             question.model_copy(update={"text": text})

@@ -129,7 +129,7 @@ class LanguageModelSynthesizer:
     ) -> int:
         messages = synthesis_messages(
             plan,
-            gathered.evidence,
+            gathered.evidence[: self._config.evidence_passages],
             nonce=secrets.token_hex(8),
             max_sentences=_LLM_SENTENCES,
             problem=problem,

@@ -1,0 +1,194 @@
+"""A page's own summary, its opening and its headings, for who asks what the page is about."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, compress, dropwhile, takewhile
+from typing import TYPE_CHECKING, Final
+
+from webrag.answering.injection import unquotable_spans
+from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from webrag.retrieval.citations import extract_citation
+from webrag.retrieval.markup import Block, read_blocks
+from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.units import cut_units
+
+if TYPE_CHECKING:
+    from webrag.retrieval.filters import SearchFilters
+    from webrag.retrieval.search import Searcher
+
+SURE: Final = 0.9
+"""Confidence of a summary: what stands there is the page's own, if not all that is on it."""
+
+_MOST_WORDS: Final = 12
+_OPENING_CHARS: Final = 600
+_LEAST_CHARS: Final = 40  # what is shorter at the beginning of a page is a menu or a date
+_MOST_HEADINGS: Final = 12
+_FIRST_CHUNKS: Final = 3
+_MARKS: Final = re.compile(r"#{1,6}(?=[ \t]{1,3}\Z)")
+_MARKS_CHARS: Final = 9
+_UNDERLINED: Final = 2
+_BELOW: Final = 5.0  # headings are told in one line and quoted only where everything is
+
+_THING: Final = r"(?:page|site|article|document|text|file|paper|post)"
+_SEITE: Final = r"(?:seite|artikel|dokument|text|datei|beitrag)"
+_CHOSE: Final = r"(?:page|site|article|document|texte|fichier)"
+_COSA: Final = r"(?:pagina|sitio|articulo|documento|texto|archivo)"
+# Of words in lower case without accents, with one blank between them.
+_ASKS: Final = re.compile(
+    "|".join(
+        (
+            r"(?:(?:can|could|would) you )?(?:please )?summari[sz]e (?:this|the|that|it)"
+            rf"(?: {_THING})?(?: for me)?(?: please)?",
+            r"(?:give me )?(?:a |the )?(?:short |brief )?summary"
+            rf"(?: of (?:this|the)(?: {_THING})?)?",
+            r"tl dr|tldr",
+            rf"what(?: is| s) (?:this|that)(?: {_THING})?(?: about)?",
+            rf"what(?: is| s) the {_THING} about",
+            rf"what does (?:this|the) {_THING} (?:say|contain|cover|describe)",
+            rf"(?:bitte )?fasse? (?:mir )?(?:das|dies|diese[ns]?|die|den)(?: {_SEITE})?(?: bitte)?"
+            r" zusammen",
+            rf"(?:eine )?(?:kurze )?zusammenfassung(?: (?:dieser|dieses|der|des) {_SEITE}s?)?",
+            rf"was ist (?:das|dies|diese)(?: {_SEITE})?(?: hier)?",
+            r"worum geht e?s"
+            rf"(?: (?:hier|da|dabei|(?:auf|in) (?:diese[rm]|der|dem) {_SEITE}))?",
+            rf"wovon handelt (?:das|dies|diese[rs]?|die|der)(?: {_SEITE})?",
+            rf"resume[rz]?(?: moi)? (?:ce|cet|cette|ceci|la|le|l)(?: {_CHOSE})?",
+            rf"(?:un )?(?:bref )?resume(?: de (?:ce|cet|cette|la|l)(?: {_CHOSE})?)?",
+            rf"qu est ce que (?:c est(?: que (?:ca|cette {_CHOSE}|ce {_CHOSE}))?|cette {_CHOSE})",
+            rf"c est quoi(?: (?:ca|ce|cet|cette)(?: {_CHOSE})?)?",
+            rf"de quoi (?:parle|traite) (?:ce|cet|cette|la|l) ?{_CHOSE}|de quoi s agit il",
+            rf"resum(?:e|ir|eme|a)(?: (?:esta|este|esto|la|el))(?: {_COSA})?",
+            rf"(?:un )?(?:breve )?resumen(?: de (?:esta|este|la|el)(?: {_COSA})?)?",
+            rf"que es (?:esto|eso|esta {_COSA}|este {_COSA})",
+            rf"de que (?:trata|va|habla)(?: (?:esto|esta|este|la|el)(?: {_COSA})?)?",
+        )
+    )
+)
+
+
+def asks_for_summary(question: str) -> bool:
+    """Whether a question is about a page as a whole and names nothing on it."""
+    letters = unicodedata.normalize("NFKD", question[:200].casefold())
+    words = re.findall(r"[^\W_]+", "".join(e for e in letters if not unicodedata.combining(e)))
+    return len(words) <= _MOST_WORDS and _ASKS.fullmatch(" ".join(words)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PageSummary:
+    """Where a page says what it is about.
+
+    Attributes:
+        chunks: Those that hold the opening and the headings, in reading order.
+        opening: Its first sentences.
+        outline: Its headings of one level, as far as there are several.
+    """
+
+    chunks: tuple[RetrievedChunk, ...]
+    opening: tuple[AnswerUnit, ...]
+    outline: tuple[AnswerUnit, ...]
+
+
+async def page_summary(
+    searcher: "Searcher", question: str, filters: "SearchFilters"
+) -> tuple[PageSummary | None, int]:
+    """The summary of the one page that filters leave, and how many pages they leave.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    whole = await searcher.read_whole(question, filters=filters)
+    assert whole is not None, "everything is read whatever its size"
+    pages = whole.corpus_stats.total_documents
+    return summary_of(whole.chunks) if pages == 1 else None, pages
+
+
+def summary_of(chunks: Sequence[RetrievedChunk]) -> PageSummary | None:
+    """The summary that the chunks of a page hold; None where nothing may be quoted.
+
+    Args:
+        chunks: All of a page, in reading order.
+    """
+    opening, outline = _opening(chunks), _outline(chunks)
+    if not opening:
+        return None
+    held = {unit.chunk_id for unit in (*opening, *outline)}
+    return PageSummary(tuple(e for e in chunks if e.chunk_id in held), opening, outline)
+
+
+def summarised(result: OrchestrationResult, summary: PageSummary) -> OrchestrationResult:
+    """The result of a question about a page as a whole."""
+    spans = [extract_citation(each, each.char_start, each.char_end) for each in summary.chunks]
+    texts = {each.chunk_id: each for each in summary.chunks}
+    names = [" ".join(_text(texts[unit.chunk_id], unit).split()) for unit in summary.outline]
+    told = [f"The page has the sections {'; '.join(names)}."] if names else []
+    return result.model_copy(
+        update={
+            "chunks": tuple(RankedChunk(chunk=e, reranked_score=1.0) for e in summary.chunks),
+            "citations": tuple(span for span in spans if span is not None),
+            "units": (*summary.opening, *summary.outline),
+            "parts": (),
+            "also_searched": {},
+            "absent_words": (),
+            "next_links": (),
+            "confidence": SURE,
+            "confidence_band": "high",
+            "warnings": (*told, *result.warnings),
+        }
+    )
+
+
+def _text(chunk: RetrievedChunk, unit: AnswerUnit) -> str:
+    return chunk.text[unit.char_start - chunk.char_start : unit.char_end - chunk.char_start]
+
+
+def _opening(chunks: Sequence[RetrievedChunk]) -> tuple[AnswerUnit, ...]:
+    """The paragraphs of the first section that has any; else what may be quoted first at all."""
+    first = [(chunk, block) for chunk in chunks[:_FIRST_CHUNKS] for block in _quotable(chunk)]
+    said = dropwhile(lambda each: not _is_paragraph(each[1]), first)
+    told = takewhile(lambda each: each[1].kind != "heading", said)
+    paragraphs = [each for each in told if _is_paragraph(each[1])]
+    others = [each for each in first if each[1].kind != "heading"][:1]
+    units = [_unit(chunk, block.start, _end(chunk, block)) for chunk, block in paragraphs or others]
+    sizes = accumulate(unit.char_end - unit.char_start for unit in units)
+    fits = (size <= _OPENING_CHARS or not place for place, size in enumerate(sizes))
+    return tuple(compress(units, fits))
+
+
+def _is_paragraph(block: Block) -> bool:
+    chars = sum(len(piece.plain) for piece in block.pieces)
+    return block.kind == "prose" and chars >= _LEAST_CHARS
+
+
+def _end(chunk: RetrievedChunk, block: Block) -> int:
+    """The end of a block, of a long one that of its first sentences."""
+    units = cut_units(chunk.text).units
+    ends = [unit.end for unit in units if unit.start == block.start and unit.end <= block.end]
+    return max(ends, default=block.end)
+
+
+def _outline(chunks: Sequence[RetrievedChunk]) -> tuple[AnswerUnit, ...]:
+    """The headings of the highest level that several have."""
+    levels: dict[int, list[AnswerUnit]] = {}
+    for chunk in chunks:
+        for block in _quotable(chunk):
+            if block.kind == "heading":
+                marks = _MARKS.search(chunk.text[: block.start][-_MARKS_CHARS:])
+                own = levels.setdefault(len(marks[0]) if marks else _UNDERLINED, [])
+                own.append(_unit(chunk, block.start, block.end, score=-_BELOW))
+    several = (own for _, own in sorted(levels.items()) if len(own) > 1)
+    return tuple(next(several, ())[:_MOST_HEADINGS])
+
+
+def _quotable(chunk: RetrievedChunk) -> list[Block]:
+    spans = unquotable_spans(chunk.text, 0)
+    blocks = read_blocks(chunk.text)
+    return [b for b in blocks if not any(span.overlaps(b.start, b.end) for span in spans)]
+
+
+def _unit(chunk: RetrievedChunk, start: int, end: int, *, score: float = 0.0) -> AnswerUnit:
+    offset = chunk.char_start
+    return AnswerUnit(
+        chunk_id=chunk.chunk_id, char_start=offset + start, char_end=offset + end, score=score
+    )
