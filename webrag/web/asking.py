@@ -1,7 +1,6 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -10,20 +9,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from webrag.argument_checks import shown_value
+from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
-from webrag.question import MAX_QUESTION_CHARS
+from webrag.question import MAX_QUESTION_CHARS, Question
 from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site, may_run, status_of
+from webrag.web.site import Site, may_run, number, status_of
 from webrag.web.suggestions import suggested_questions
 from webrag.web.thread import Turn, in_thread, thread_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from uuid import UUID
 
     from webrag.answering.models import AnswerCitation, AnswerEvent, ManagerResult
@@ -34,70 +32,27 @@ _ID_CHARS = 40
 _MOST_TURNS = 30
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question as the form holds it; equal forms give equal addresses.
-
-    Attributes:
-        urls: As typed, one or more.
-        deep: Follow links of `urls`.
-        rounds: Rounds of that at most; None for what the server is set to.
-        after: The run that the question goes on from; "" for none.
-        about: The questions before, one a line, of a thread whose runs only the browser keeps.
-    """
-
-    question: str = ""
-    urls: tuple[str, ...] = ()
-    sites: tuple[str, ...] = ()
-    years: tuple[int, ...] = ()
-    wordings: tuple[str, ...] = ()
-    deep: bool = False
-    rounds: int | None = None
-    after: str = ""
-    about: str = ""
-
-    @property
-    def where(self) -> str:
-        """What limits the question, in a few words; "" when nothing does."""
-        named = [counted(len(self.urls), "page")] if self.urls else []
-        named += ["and what it links to"] if self.deep and named else []
-        named += [*self.sites, *map(str, self.years)]
-        return ", ".join(named).replace(", and", " and")
-
-    @property
-    def address(self) -> str:
-        """The address that asks this."""
-        pairs = [("q", self.question)]
-        pairs += [("url", each) for each in self.urls]
-        pairs += [("site", each) for each in self.sites]
-        pairs += [("year", str(each)) for each in self.years]
-        pairs += [("wording", each) for each in self.wordings]
-        pairs += [("deep", "1")] if self.deep else []
-        pairs += [("rounds", str(self.rounds))] if self.rounds else []
-        pairs += [("after", self.after)] if self.after else []
-        return f"/?{urlencode(pairs)}"
-
-
-def parse_asked(values: Any) -> Asked:
-    """A question from a form or an address.
+def asked_question(values: Any) -> Question:
+    """A question from a form or an address; equal forms give equal addresses.
 
     Args:
-        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep`, `rounds`, `after` and
-            `about`.
+        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep` and `rounds`.
 
     Raises:
-        InputError: A year or the rounds are no number.
+        InputError: One of them cannot be used.
     """
-    return Asked(
-        question=str(values.get("q", "")).strip(),
+    rounds = str(values.get("rounds") or "").strip()
+    deep = bool(values.get("deep"))
+    return Question.of(
+        str(values.get("q", "")).strip(),
         urls=_words(values.getlist("url")),
-        sites=_words(values.getlist("site")),
-        years=tuple(sorted({_year(each) for each in _words(values.getlist("year"))})),
-        wordings=_lines(values.getlist("wording")),
-        deep=bool(values.get("deep")),
-        rounds=_rounds(str(values.get("rounds") or "").strip()),
-        after=str(values.get("after") or "")[:_ID_CHARS],
-        about=str(values.get("about") or "")[:MAX_QUESTION_CHARS],
+        sites=_words(values.getlist("site")) or None,
+        years=sorted({number(each, "The year", 9999) for each in _words(values.getlist("year"))})
+        or None,
+        wordings=list(dict.fromkeys(_lines(values.getlist("wording")))) or None,
+        research_mode="deep" if deep else "fast",
+        # Nothing is followed otherwise, and a number left in the form does no harm.
+        expansion_budget=number(rounds, "The number of rounds", 99) if rounds and deep else None,
     )
 
 
@@ -105,41 +60,62 @@ def _words(texts: list[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in texts for word in str(text).split()))
 
 
-def _lines(texts: list[Any]) -> tuple[str, ...]:
+def _lines(texts: list[Any]) -> list[str]:
     lines = (line.strip() for text in texts for line in str(text).splitlines())
-    return tuple(dict.fromkeys(filter(None, lines)))
+    return list(filter(None, lines))
 
 
-def _year(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4):
-        raise InputError(f"The year is {shown_value(text)}; give a number such as 2025.")
-    return int(text)
+def where_to_look(question: Question) -> str:
+    """What limits a question, in a few words; "" when nothing does."""
+    linked = " and what it links to" if question.is_deep else ""
+    pages = [f"{counted(len(question.urls), 'page')}{linked}"] if question.urls else []
+    return ", ".join([*pages, *(question.sites or ()), *map(str, question.years or ())])
 
 
-def _rounds(text: str) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 3 and int(text)):
-        raise InputError(f"The number of rounds is {shown_value(text)}; give one from 1 to 99.")
-    return int(text)
+def address_of(question: Question) -> str:
+    """The address that asks a question."""
+    pairs = [
+        ("q", question.text),
+        *(("url", each) for each in question.urls),
+        *(("site", each) for each in question.sites or ()),
+        *(("year", each) for each in question.years or ()),
+        *(("wording", each) for each in question.wordings),
+        *([("deep", 1)] if question.is_deep else []),
+        *([("rounds", each)] if (each := question.expansion_budget) else []),
+    ]
+    return f"/?{urlencode(pairs)}"
 
 
-def follow_ups(asked: Asked, result: "ManagerResult") -> list[tuple[str, Asked]]:
+def follow_ups(asked: Question, result: "ManagerResult") -> list[tuple[str, Question]]:
     """What may be asked next, each with the words for it."""
     if result.state == "fail":
         return []
+
+    def changed(**values: Any) -> Question:
+        return asked.model_copy(update=values)
+
+    shallow: dict[str, Any] = {"research_mode": "fast", "expansion_budget": None}
     found = [
-        (f"Ask only: {part}", replace(asked, question=part, wordings=(), deep=False, rounds=None))
-        for part in result.missing
+        (f"Ask only: {part}", changed(text=part, wordings=(), **shallow)) for part in result.missing
     ]
     is_sure = result.final_reason == "confidence_high"
-    if asked.urls and not asked.deep and not is_sure:
-        found.append(("Follow the links of the page too", replace(asked, deep=True)))
+    if asked.urls and not asked.is_deep and not is_sure:
+        found.append(("Follow the links of the page too", changed(research_mode="deep")))
     if asked.years and not is_sure:
-        found.append(("Ask in pages of every year", replace(asked, years=())))
+        found.append(("Ask in pages of every year", changed(years=None)))
     if (asked.urls or asked.sites) and not is_sure:
-        found.append(("Ask everything that is stored", Asked(asked.question)))
+        found.append(("Ask everything that is stored", Question(text=asked.text)))
     return found
+
+
+def understood_in(asked: Question, turns: Sequence[Turn]) -> Question:
+    """A question in a thread: about its subject, or the page that was cited last."""
+    if not asks_for_summary(asked.text):
+        return asked.model_copy(update={"text": in_thread(asked.text, turns)})
+    cited = [turn.result.citations[0] for turn in turns if turn.result and turn.result.citations]
+    if asked.urls or not cited:
+        return asked
+    return asked.model_copy(update={"source_urls": (cited[-1].source_url,)})
 
 
 class AskHandlers:
@@ -150,12 +126,14 @@ class AskHandlers:
 
     async def home(self, request: Request) -> Response:
         """The form; with a question, the whole answer beneath it."""
-        asked = parse_asked(request.query_params)
-        if not asked.question or not may_run(request):
+        asked = asked_question(request.query_params)
+        if not asked.text or not may_run(request):
             return await self._form(request, asked)
-        run = self._start(request, asked)
+        run = self._start(request, asked, request.query_params)
         try:
-            await _ended(run, request)
+            async for name, _ in run.followed():
+                if name == "end" or await request.is_disconnected():
+                    break
         finally:
             # Nobody else can stop what a reader without scripts has left.
             await self._site.runs.stop(run)
@@ -164,10 +142,10 @@ class AskHandlers:
     async def start(self, request: Request) -> Response:
         """Begin to answer; tells where."""
         form = await self._site.checked_form(request)
-        asked = parse_asked(form)
-        if not asked.question:
+        asked = asked_question(form)
+        if not asked.text:
             raise InputError("The question is empty: ask something.")
-        run = self._start(request, asked)
+        run = self._start(request, asked, form)
         return JSONResponse({"run": f"/runs/{run.id}"}, status_code=201)
 
     async def show(self, request: Request) -> Response:
@@ -186,29 +164,19 @@ class AskHandlers:
         await self._site.runs.stop(run)
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
-    def _start(self, request: Request, asked: Asked) -> WatchedRun:
-        site = self._site
-        turns = self._turns(request, asked.after) or [
-            Turn(each, None) for each in asked.about.splitlines()
-        ]
-        understood = in_thread(asked.question, turns)
+    def _start(self, request: Request, asked: Question, values: Any) -> WatchedRun:
+        """Begin to answer, going on from a run that is kept or from questions that are told."""
+        site, after = self._site, str(values.get("after") or "")[:_ID_CHARS]
+        told = str(values.get("about") or "")[:MAX_QUESTION_CHARS].splitlines()
+        turns = self._turns(request, after) or [Turn(each, None) for each in told]
+        understood = understood_in(asked, turns)
 
         async def work(run: WatchedRun) -> "ManagerResult":
             # Pages that are named are fetched and stored, as `answer` does.
             async with site.enter(request, "answer" if asked.urls else "search") as rag:
-                return await rag.ask(
-                    understood,
-                    wordings=asked.wordings or None,
-                    url=asked.urls,
-                    sites=asked.sites or None,
-                    years=asked.years or None,
-                    deep=asked.deep,
-                    # Nothing is followed otherwise, and a number left in the form does no harm.
-                    expansion_budget=asked.rounds if asked.deep else None,
-                    on_event=lambda event: _tell(run, event),
-                )
+                return await rag.answer_to(understood, on_event=lambda event: _tell(run, event))
 
-        given = {"asked": asked, "understood": understood}
+        given = {"asked": asked, "understood": understood.text, "after": after}
         return site.runs.start("answer", given, work, owner=site.owner_of(request))
 
     def _thread(self, request: Request, run_id: str) -> list[WatchedRun]:
@@ -219,19 +187,17 @@ class AskHandlers:
             if run is None or run.kind != "answer" or run in found:
                 break
             found.append(run)
-            run_id = run.asked["asked"].after
+            run_id = run.asked["after"]
         return found[::-1]
 
     def _turns(self, request: Request, run_id: str) -> list[Turn]:
-        return [
-            Turn(run.asked["asked"].question, run.result) for run in self._thread(request, run_id)
-        ]
+        return [Turn(run.asked["asked"].text, run.result) for run in self._thread(request, run_id)]
 
     async def thread(self, request: Request) -> Response:
         """A thread that the browser keeps, where its script shows it."""
         around = await self._surroundings(request)
         thread = request.path_params["thread_id"]
-        return self._page(request, Asked(), around, run=None, result=None, thread=thread)
+        return self._page(request, Question(text=""), around, run=None, result=None, thread=thread)
 
     async def markdown(self, request: Request) -> Response:
         """The thread up to a run, as Markdown with its citations."""
@@ -241,8 +207,8 @@ class AskHandlers:
             thread_markdown(turns), media_type="text/markdown", headers=dict(HEADERS)
         )
 
-    async def _form(self, request: Request, asked: Asked) -> Response:
-        around = await self._surroundings(request, suggests=not asked.question)
+    async def _form(self, request: Request, asked: Question) -> Response:
+        around = await self._surroundings(request, suggests=not asked.text)
         return self._page(request, asked, around, run=None, result=None)
 
     async def _surroundings(self, request: Request, *, suggests: bool = False) -> dict[str, Any]:
@@ -254,14 +220,14 @@ class AskHandlers:
             async with self._site.enter(request, "status") as rag:
                 suggested = await suggested_questions(rag) if suggests else ()
                 known = {"sites": await rag.sites(), "years": await rag.years()}
-                return {**nothing, **known, "suggested": [Asked(each) for each in suggested]}
+                return {**nothing, **known, "suggested": suggested}
         except WebRAGError as error:
             return {**nothing, "problem": error}
 
     async def _shown(self, request: Request, run: WatchedRun) -> Response:
         if run.kind != "answer":
             return self._site.page(request, "job.html", run=run, report=run.result)
-        asked: Asked = run.asked["asked"]
+        asked: Question = run.asked["asked"]
         around = await self._surroundings(request)
         # Looked at last: a run that ended meanwhile must not be shown without its answer.
         if run.result is None:
@@ -270,26 +236,29 @@ class AskHandlers:
         return self._page(request, asked, around, run=run, **shown)
 
     def _page(
-        self, request: Request, asked: Asked, around: dict[str, Any], **values: Any
+        self, request: Request, asked: Question, around: dict[str, Any], **values: Any
     ) -> Response:
         site = self._site
-        seconds = site.research_s if asked.deep else None
+        run: WatchedRun | None = values["run"]
         recent = site.runs.latest("answer", owner=site.owner_of(request))
+        newest = {each.asked["asked"].text: each for each in reversed(recent)}
         return site.page(
             request,
             "ask.html",
             status_code=200 if around["problem"] is None else status_of(around["problem"]),
             asked=asked,
             longest_s=site.research_s,
-            research_s=seconds,
-            recent=_distinct(recent)[:_RECENT],
-            earlier=self._thread(request, asked.after),
+            research_s=site.research_s if asked.is_deep else None,
+            recent=list(newest.values())[::-1][:_RECENT],
+            earlier=self._thread(request, run.asked["after"]) if run else [],
+            where=where_to_look(asked),
+            address_of=address_of,
             **around,
             **{"thread": None, **values},
         )
 
 
-def _answer_values(asked: Asked, result: "ManagerResult") -> dict[str, Any]:
+def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
     from webrag.presentation.answer import in_words
     from webrag.presentation.html.stored_page import page_html
 
@@ -322,16 +291,6 @@ def _as_markdown(part: Any) -> str:
         rows = [line for line in text.splitlines() if line.strip()]
         return empty_table_head(rows[0]) + "\n".join(rows) if rows else ""
     return str(text)
-
-
-def _distinct(runs: list[WatchedRun]) -> list[WatchedRun]:
-    return list({run.asked["asked"].question: run for run in reversed(runs)}.values())[::-1]
-
-
-async def _ended(run: WatchedRun, request: Request) -> None:
-    async for name, _ in run.followed():
-        if name == "end" or await request.is_disconnected():
-            return
 
 
 async def _told(run: WatchedRun) -> AsyncIterator[JSONServerSentEvent]:

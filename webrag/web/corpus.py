@@ -21,7 +21,7 @@ from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import COLLECTION_COOKIE, Site, may_run
+from webrag.web.site import COLLECTION_COOKIE, Site, may_run, number
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.transfer import ImportReport
@@ -84,7 +84,8 @@ class CorpusHandlers:
         refresh = bool(form.get("refresh"))
         if form.get("whole") != "site":
             return self._begin(request, "pages", {"urls": urls, "refresh": refresh}, _pages_work)
-        asked = {"urls": urls[:1], "max_pages": _limit(form.get("max_pages")), "refresh": refresh}
+        limit = number(form.get("max_pages") or USUAL_PAGES, "The number of pages", MOST_PAGES)
+        asked = {"urls": urls[:1], "max_pages": limit, "refresh": refresh}
         return self._begin(request, "site", asked, _site_work)
 
     async def forget(self, request: Request) -> Response:
@@ -264,15 +265,6 @@ def _crawl_text(progress: "CrawlProgress") -> str:
 
 def _page_number(text: str) -> int:
     return max(int(text), 1) if text.isascii() and text.isdigit() and len(text) < 7 else 1
-
-
-def _limit(given: Any) -> int:
-    text = str(given or USUAL_PAGES)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:8]) <= MOST_PAGES):
-        raise InputError(
-            f"The number of pages is {shown_value(text)}; give one from 1 to {MOST_PAGES:,}."
-        )
-    return int(text)
 
 
 def corpus_routes(site: Site) -> list[Route]:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from webrag.argument_checks import shown_value
 from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
 from webrag.settings.fields import is_loopback
 from webrag.web.rendering import Templates
@@ -155,6 +156,18 @@ class Site:
 def status_of(error: WebRAGError) -> int:
     """The HTTP status that tells programs of an error."""
     return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
+
+
+def number(text: object, name: str, most: int) -> int:
+    """The whole number, from 1, that somebody typed.
+
+    Raises:
+        InputError: It is none, or more than that.
+    """
+    told = str(text)
+    if not (told.isascii() and told.isdigit() and 1 <= int(told[:8]) <= most):
+        raise InputError(f"{name} is {shown_value(told)}; give one from 1 to {most:,}.")
+    return int(told)
 
 
 def _foreign_form() -> AccessDeniedError:

@@ -1,11 +1,14 @@
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from starlette.datastructures import QueryParams
 
-from webrag.answering.models import ManagerResult
+from webrag.answering.models import AnswerCitation, ManagerResult
 from webrag.errors import InputError
-from webrag.web.asking import Asked, follow_ups, parse_asked
+from webrag.question import Question
+from webrag.web.asking import address_of, asked_question, follow_ups, understood_in, where_to_look
+from webrag.web.thread import Turn
 
 
 def result(**values: Any) -> ManagerResult:
@@ -21,47 +24,74 @@ def result(**values: Any) -> ManagerResult:
 
 
 def test_address_of_a_question_asks_the_same_again() -> None:
-    asked = Asked(
-        "Größe & more?", ("http://a.test/?x=1",), ("a.test",), (2024, 2025), ("w",), True, 3
+    asked = Question.of(
+        "Größe & more?",
+        urls="http://a.test/?x=1",
+        sites="a.test",
+        years=(2024, 2025),
+        wordings="w",
+        research_mode="deep",
+        expansion_budget=3,
     )
 
-    assert parse_asked(QueryParams(asked.address.partition("?")[2])) == asked
+    assert asked_question(QueryParams(address_of(asked).partition("?")[2])) == asked
 
 
 def test_several_addresses_may_stand_in_one_field() -> None:
-    asked = parse_asked(QueryParams({"q": " Why? ", "url": "http://a.test/\n http://b.test/ "}))
+    asked = asked_question(QueryParams({"q": " Why? ", "url": "http://a.test/\n http://b.test/ "}))
 
-    assert asked == Asked("Why?", ("http://a.test/", "http://b.test/"))
+    assert asked == Question.of("Why?", urls=("http://a.test/", "http://b.test/"))
 
 
 @pytest.mark.parametrize("year", ["x", "20255", "-1", "٢٠٢٥"])
 def test_year_that_is_no_number_is_refused_with_what_is_allowed(year: str) -> None:
-    with pytest.raises(InputError, match="give a number such as 2025"):
-        parse_asked(QueryParams({"q": "Why?", "year": year}))
+    with pytest.raises(InputError, match=r"The year is .*; give one from 1 to 9,999"):
+        asked_question(QueryParams({"q": "Why?", "year": year}))
 
 
 @pytest.mark.parametrize("rounds", ["x", "0", "-1", "100"])
 def test_rounds_that_are_no_number_are_refused_with_what_is_allowed(rounds: str) -> None:
     with pytest.raises(InputError, match="give one from 1 to 99"):
-        parse_asked(QueryParams({"q": "Why?", "deep": "1", "rounds": rounds}))
+        asked_question(QueryParams({"q": "Why?", "deep": "1", "rounds": rounds}))
 
 
 def test_unsure_answer_from_a_page_offers_to_look_further() -> None:
-    offered = dict(follow_ups(Asked("q", ("http://a.test/",), years=(2024,)), result()))
+    offered = dict(follow_ups(Question.of("q", urls="http://a.test/", years=2024), result()))
 
-    assert offered["Follow the links of the page too"].deep
-    assert offered["Ask in pages of every year"].years == ()
-    assert offered["Ask everything that is stored"] == Asked("q")
+    assert offered["Follow the links of the page too"].is_deep
+    assert offered["Ask in pages of every year"].years is None
+    assert offered["Ask everything that is stored"] == Question(text="q")
 
 
 def test_part_that_was_not_found_can_be_asked_alone() -> None:
-    offered = dict(follow_ups(Asked("q"), result(missing=("its price",))))
+    offered = dict(follow_ups(Question(text="q"), result(missing=("its price",))))
 
-    assert offered == {"Ask only: its price": Asked("its price")}
+    assert offered == {"Ask only: its price": Question(text="its price")}
 
 
 @pytest.mark.parametrize(
     "values", [{"final_reason": "confidence_high"}, {"state": "fail"}], ids=["sure", "refused"]
 )
 def test_sure_or_refused_answer_offers_nothing_else(values: dict[str, Any]) -> None:
-    assert follow_ups(Asked("q", ("http://a.test/",)), result(**values)) == []
+    assert follow_ups(Question.of("q", urls="http://a.test/"), result(**values)) == []
+
+
+def test_what_limits_a_question_is_said_in_a_few_words() -> None:
+    asked = Question.of(
+        "q", urls="http://a.test/", sites="b.test", research_mode="deep", years=2024
+    )
+
+    assert where_to_look(asked) == "1 page and what it links to, b.test, 2024"
+
+
+def test_this_page_is_the_one_that_was_cited_last() -> None:
+    cited = AnswerCitation(
+        number=1, verbatim_text="a", plain_text="a", link="", source_url="http://a.test/",
+        section_heading=None, char_start=0, char_end=1, token_start=0, token_end=1, title=None,
+        chunk_id=uuid4(), document_id=uuid4(),
+    )  # fmt: skip
+    turns = [Turn("What is a kettle?", result(citations=(cited,)))]
+
+    understood = understood_in(Question(text="Summarise this page"), turns)
+
+    assert (understood.text, understood.source_urls) == ("Summarise this page", ("http://a.test/",))
