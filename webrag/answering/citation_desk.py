@@ -74,26 +74,30 @@ class CitationDesk:
         )
 
     def add_excerpt(
-        self, evidence: Evidence, start: int, end: int, *, kind: PartKind = "prose"
+        self,
+        evidence: Evidence,
+        start: int,
+        end: int,
+        *,
+        kind: PartKind = "prose",
+        mark: str = "",
     ) -> AnswerPart | None:
         """Take words of a page as a sentence of the answer; None when they are not there.
 
         What was said already is not said again; the sentence that says it is returned.
+
+        Args:
+            evidence: The passage that holds them.
+            start: Offset in the page.
+            end: Offset after them.
+            kind: What they are.
+            mark: Stands before them in the answer.
         """
         if not self._resolves(evidence, start, end):
             self.removed += 1
             return None
         text = self._pages[evidence.chunk.source_url][start:end]
-        return self._accept(text, kind, [(evidence, start, end)])
-
-    def add_list(self, places: Sequence[tuple[Evidence, int, int]]) -> AnswerPart | None:
-        """Take words of pages as the items of a list; None when none of them are there."""
-        held = [place for place in places if self._resolves(*place)]
-        self.removed += len(places) - len(held)
-        items = (self._pages[each.chunk.source_url][start:end] for each, start, end in held)
-        return (
-            self._accept("\n".join(f"- {item}" for item in items), "list", held) if held else None
-        )
+        return self._accept(mark + text, kind, [(evidence, start, end)])
 
     def add_sentence(self, text: str, proposals: Sequence[Proposal]) -> AnswerPart | None:
         """Take a sentence somebody wrote; None when nothing cited supports it."""

@@ -343,8 +343,8 @@ class Manager:
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
-        if desk.parts:
-            desk.add_list(gathered.outline)
+        for place in gathered.outline if desk.parts else ():
+            desk.add_excerpt(*place, kind="list", mark="- ")
         run.step("reflect")
         reflection, problem = await in_span(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)

@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from webrag.settings import Settings
     from webrag.settings.model import Combination
 
-_OPENAI = "https://api.openai.com/v1"
-_VARIABLES = ("ORCHESTRATION_LLM_BASE_URL", "ORCHESTRATION_LLM_MODEL", "ORCHESTRATION_LLM_API_KEY")
-_WITHOUT = (
-    "Everything works without a language model: answers are sentences of the pages. With one,"
-    " `webrag ask` and the page write in their own words, each sentence checked against its"
-    " quotation, and questions are split and reworded by it."
-)
-
 
 @command("setup", short_help="Choose the models: none needed, your own, or a provider's.")
 @click.option("--server", metavar="URL|none", help="Server with OpenAI's interface; none for none.")
@@ -56,55 +48,38 @@ def setup_command(
         server, model, key = _chosen(model, key=key)
     if server is None:
         return
-    values: dict[str, str | None] = dict.fromkeys(_VARIABLES)
-    took = None
-    if server != "none":
-        values, took = _tried(server, model, _key() if key else None)
-    _write(ctx, values, took)
+    _write(ctx, server, model, _key() if key and server != "none" else None)
 
 
-def _write(ctx: click.Context, values: "dict[str, str | None]", took: float | None) -> None:
-    """Write what was chosen, and say so; a variable of the environment would still win."""
-    from webrag.settings.file import settings_file, write_settings
+def _write(ctx: click.Context, server: str, model: str | None, key: str | None) -> None:
+    """Try what was chosen, write it, and say so; a variable of the environment would still win."""
+    from webrag.settings.file import changed_settings, is_fixed
+    from webrag.settings.variables import variable_names
+    from webrag.wiring.served_models import LANGUAGE_MODEL, tried
 
-    path = settings_file(ctx.params["env_file"])
-    write_settings(path, values)
-    url, model = values[_VARIABLES[0]], values[_VARIABLES[1]]
+    settings: Settings = ctx.obj
+    values, seconds = run(tried(server, model, key))
+    with changed_settings(settings, values):
+        url, model, path = values[LANGUAGE_MODEL[0]], values[LANGUAGE_MODEL[1]], settings.file
+    took = None if url is None else seconds
     said = f"No language model is used. Written to {path}."
     if url is not None:
         said = (
-            f"{model} at {url} answers, in {took:.1f} s. Written to {path};\n"
+            f"{model} at {url} answers, in {seconds:.1f} s. Written to {path};\n"
             "`webrag setup --server none` takes it out."
         )
     print_either(ctx, {"server": url, "model": model, "seconds": took, "file": path}, said)
-    for name in values:
-        if ctx.obj.origin(name.lower()).endswith("in the environment"):
-            click.echo(f"Note: {name} in the environment wins over the file.", err=True)
-
-
-def _tried(
-    server: str, model: str | None, key: str | None
-) -> "tuple[dict[str, str | None], float]":
-    """What to write, once the model has answered, and the seconds that took."""
-    from webrag.settings import load_settings
-    from webrag.wiring.served_models import list_models, try_model
-
-    if model is None:
-        known = run(list_models(server, key))
-        if len(known) != 1:
-            named = ", ".join(known[:20]) or "none"
-            raise InputError(f"Name one with --model; {server} has: {named}.")
-        model = known[0]
-    values: dict[str, str | None] = dict(zip(_VARIABLES, (server, model, key), strict=True))
-    given: dict[str, Any] = {name.lower(): value for name, value in values.items()}
-    return values, run(try_model(load_settings(**given)))
+    for field in filter(lambda name: is_fixed(settings, name), values):
+        name = variable_names(field, type(settings).model_fields[field])[-1]
+        click.echo(f"Note: {name} in the environment wins over the file.", err=True)
 
 
 def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bool]:
     """Ask which server and model to use; None where nobody can be asked."""
-    from webrag.wiring.served_models import find_servers
+    from webrag.settings.values import OPENAI_URL
+    from webrag.wiring.served_models import WITHOUT, find_servers
 
-    click.echo(f"{_WITHOUT}\n")
+    click.echo(f"{WITHOUT}\n")
     found = run(find_servers())
     for number, each in enumerate(found, 2):
         click.echo(f"  {number}  {each.name} at {each.url}: {', '.join(each.models[:8])}")
@@ -119,7 +94,7 @@ def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bo
     if choice == 1:
         return "none", None, False
     if choice == len(found) + 2:
-        url = click.prompt("Address", default=_OPENAI)
+        url = click.prompt("Address", default=OPENAI_URL)
         return url, model or click.prompt("Model", default="gpt-4o-mini"), True
     server = found[choice - 2]
     if model is None and len(server.models) > 1:

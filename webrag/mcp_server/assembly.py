@@ -1,7 +1,7 @@
 """Puts the MCP server together for a set of settings; serves nothing yet."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from mcp.server.mcpserver import MCPServer
 from mcp.types import Icon
 
+from webrag.errors import InputError, WebRAGError
 from webrag.mcp_server.resources import PageServer, add_prompts, add_resources
 from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime, shared_entry
 from webrag.mcp_server.schemas import INSTRUCTIONS
@@ -37,25 +38,51 @@ _ICON = "data:image/svg+xml," + quote(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class AssembledServer:
     """A server and what a transport needs to know of it.
 
     Attributes:
         runtime: Whether the memory is open.
         calls: The calls under way.
+        settings: What memories are opened with.
         access: Who may use it over HTTP, and on which collection; None over stdio.
     """
 
     server: MCPServer[Runtime]
     runtime: Runtime
     calls: RunningCalls
+    settings: Settings
     access: "Access | None" = None
 
     @property
     def admission(self) -> "Admission | None":
         """Who is let in over HTTP; None for everybody."""
         return None if self.access is None else self.access.admission
+
+    async def renew(self, settings: Settings) -> None:
+        """Open the memories anew with other settings; with the old ones where that fails.
+
+        Raises:
+            InputError: Calls are under way.
+            WebRAGError: The memory cannot be opened so.
+        """
+        if self.calls:
+            raise InputError(
+                "A question or a crawl is under way: wait for it or stop it, then save again."
+            )
+        before, self.settings = self.settings, settings
+        try:
+            await self._reopen()
+        except WebRAGError:
+            self.settings = before
+            await self._reopen()
+            raise
+
+    async def _reopen(self) -> None:
+        if self.access is not None:
+            await self.access.close()
+        await self.runtime.renew()
 
 
 def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
@@ -72,8 +99,13 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     """
     # Over HTTP nobody waits for the process to start.
     head_start_s = _HEAD_START_S if settings.mcp_transport == "stdio" else 0.0
-    runtime = Runtime(load or partial(_load_webrag, settings), head_start_s=head_start_s)
-    access = _access(settings, runtime, load)
+
+    def load_memory(collection: str | None = None) -> "AbstractAsyncContextManager[WebRAG]":
+        own = {} if collection is None else {"collection": collection}
+        return load() if load else _load_webrag(assembled.settings.model_copy(update=own))
+
+    runtime = Runtime(load_memory, head_start_s=head_start_s)
+    access = _access(settings, runtime, lambda name: partial(load_memory, name))
     entry = shared_entry(runtime) if access is None else access.entry
     tools = ResearchTools(
         entry,
@@ -108,20 +140,19 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     )
     add_resources(server, entry, token_budget=settings.mcp_response_token_budget)
     add_prompts(server)
-    return AssembledServer(server, runtime, tools.calls, access)
+    assembled = AssembledServer(server, runtime, tools.calls, settings, access)
+    return assembled
 
 
-def _access(settings: Settings, runtime: Runtime, load: LoadMemory | None) -> "Access | None":
+def _access(
+    settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]
+) -> "Access | None":
     if settings.mcp_transport == "stdio":
         return None
     # Imported here: over stdio there is one caller, who may do everything.
     from webrag.mcp_server.authorization.setup import authorize
 
-    def load_collection(name: str) -> LoadMemory:
-        own = settings.model_copy(update={"collection": name})
-        return load or partial(_load_webrag, own)
-
-    return authorize(settings, runtime, load_collection)
+    return authorize(settings, runtime, load)
 
 
 def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":

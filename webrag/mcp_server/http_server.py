@@ -63,8 +63,8 @@ def add_page(
         app: The application of the server.
         assembled: Whose memory, callers and running calls are used.
         settings: The collection, limits, and whether pages can be forgotten.
-        is_local: Whoever opens the page sits at this machine: they may delete pages and open other
-            collections, as the commands do.
+        is_local: Whoever opens the page sits at this machine: they may delete pages, open other
+            collections and change settings, as the commands do.
     """
     access = assembled.access
     assert access is not None, "the server was assembled for stdio"
@@ -108,7 +108,8 @@ def add_page(
         runs=Runs(assembled.calls.entered),
         may_forget=is_local or settings.mcp_enable_forget,
         may_switch=may_switch,
-        research_s=min(settings.orchestration_timeout, settings.mcp_soft_deadline),
+        settings=lambda: assembled.settings,
+        renew=assembled.renew if is_local and assembled.admission is None else None,
     )
 
     async def show_error(request: Request, error: Exception) -> Response:

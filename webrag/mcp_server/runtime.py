@@ -100,6 +100,16 @@ class Runtime:
             await asyncio.wait({owner})
         owner.cancel()
 
+    async def renew(self) -> None:
+        """Close the memory and open it again, when what it is made of has changed.
+
+        Raises:
+            WebRAGError: It cannot be opened so.
+        """
+        await self.close()
+        self._stop = asyncio.Event()
+        await self.memory()
+
     async def _own(self, opened: "asyncio.Future[WebRAG]") -> None:
         with anyio.move_on_after(self._head_start_s):
             await self._wanted.wait()

@@ -2,16 +2,53 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from webrag.errors import ConfigurationError
-from webrag.settings.variables import Variables, user_folder
+from webrag.settings.model import Settings, load_settings
+from webrag.settings.variables import variable_names
+
+# What `WEBRAG_MODELS` stands for.
+_MODELS = ("embedding_provider", "embedding_model", "reranker_provider", "reranker_model")
 
 
-def settings_file(named: Path | None = None) -> Path:
-    """The settings file that is read, or would be if it were there."""
-    return Variables(named).file or user_folder("config") / ".env"
+@contextmanager
+def changed_settings(settings: Settings, values: Mapping[str, str | None]) -> Iterator[Settings]:
+    """Write settings into their file for good, if the block does not fail.
+
+    Args:
+        settings: Those in use; what they were given in the program or environment still wins.
+        values: By field, as a variable holds them; None takes one out.
+
+    Yields:
+        The settings as they are from then on.
+
+    Raises:
+        ConfigurationError: A value is wrong, or the file cannot be written.
+    """
+    path, fields = settings.file, Settings.model_fields
+    before = path.read_bytes() if path.exists() else None
+    names = {name: variable_names(name, fields[name])[-1] for name in values}
+    write_settings(path, {names[name]: value for name, value in values.items()})
+    try:
+        given: Any = {name: getattr(settings, name) for name in values if is_fixed(settings, name)}
+        read = load_settings(path, **given)
+        changed = {name: getattr(read, name) for name in (*values, *_MODELS)}
+        yield settings.model_copy(
+            update={**changed, "origins": {**settings.origins, **read.origins}}
+        )
+    except BaseException:
+        path.unlink() if before is None else path.write_bytes(before)
+        raise
+
+
+def is_fixed(settings: Settings, field: str) -> bool:
+    """Whether a setting comes from what wins over the settings file."""
+    origin = settings.origin(field)
+    return origin == "argument" or origin.endswith("in the environment")
 
 
 def write_settings(path: Path, values: Mapping[str, str | None]) -> None:

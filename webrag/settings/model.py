@@ -17,7 +17,7 @@ from typing import (
     get_args,
 )
 
-from pydantic import Field, SecretStr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
@@ -41,6 +41,7 @@ from webrag.settings.variables import (
     extra_of,
     is_secret,
     nearest,
+    user_folder,
     variable_names,
 )
 
@@ -234,10 +235,12 @@ class Settings(Values):
     model_config = SettingsConfigDict(hide_input_in_errors=True, defer_build=False)
 
     origins: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    _file: Path | None = PrivateAttr(default=None)
 
     def __init__(self, _env_file: Path | str | None = None, **values: Any) -> None:
         fields = type(self).model_fields
-        found = Variables(_env_file).find(fields)
+        variables = Variables(_env_file)
+        found = variables.find(fields)
         given = {name: each.value for name, each in found.items()} | values
         origins = {name: each.origin for name, each in found.items()}
         origins |= dict.fromkeys(values, "argument")
@@ -254,6 +257,7 @@ class Settings(Values):
                 explain(error, fields, values, found),
                 hint="docs/configuration.md lists every setting.",
             ) from None
+        self._file = variables.file
         remember_secrets(*self._secrets())
 
     @override
@@ -321,6 +325,11 @@ class Settings(Values):
                 text = value.get_secret_value() if isinstance(value, SecretStr) else value
                 # Passwords of databases are often words such as "postgres".
                 yield from (part for part in hidden_parts(text) if _NO_WORD.search(part))
+
+    @property
+    def file(self) -> Path:
+        """The settings file that was read, or would be if it were there."""
+        return self._file or user_folder("config") / ".env"
 
     def origin(self, field: str) -> str:
         """Where a value came from: `default`, a variable and its place, or `argument`."""

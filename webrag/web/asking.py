@@ -20,6 +20,7 @@ from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, may_run, number, status_of
 from webrag.web.suggestions import suggested_questions
 from webrag.web.thread import Turn, in_thread, thread_markdown
+from webrag.wiring.language_models import uses_language_model
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -170,6 +171,9 @@ class AskHandlers:
         told = str(values.get("about") or "")[:MAX_QUESTION_CHARS].splitlines()
         turns = self._turns(request, after) or [Turn(each, None) for each in told]
         understood = understood_in(asked, turns)
+        if understood.text != asked.text and uses_language_model(site.settings()):
+            before = f"The conversation was about this question: {turns[-1].question}"
+            understood = understood.model_copy(update={"known_context": before})
 
         async def work(run: WatchedRun) -> "ManagerResult":
             # Pages that are named are fetched and stored, as `answer` does.
@@ -251,6 +255,7 @@ class AskHandlers:
             research_s=site.research_s if asked.is_deep else None,
             recent=list(newest.values())[::-1][:_RECENT],
             earlier=self._thread(request, run.asked["after"]) if run else [],
+            has_model=uses_language_model(site.settings()),
             where=where_to_look(asked),
             address_of=address_of,
             **around,

@@ -8,6 +8,7 @@ from starlette.staticfiles import StaticFiles
 from webrag.web.asking import ask_routes
 from webrag.web.corpus import corpus_routes
 from webrag.web.reading import read_routes
+from webrag.web.settings import settings_routes
 from webrag.web.site import Site
 
 
@@ -18,5 +19,6 @@ def page_routes(site: Site) -> list[BaseRoute]:
         *ask_routes(site),
         *read_routes(site),
         *corpus_routes(site),
+        *settings_routes(site),
         Mount("/static", static, name="static"),
     ]

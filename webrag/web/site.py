@@ -1,6 +1,6 @@
 """What the handlers of the page share: who asks, which memory answers, and how errors are shown."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,6 +13,7 @@ from starlette.types import Message, Receive
 
 from webrag.argument_checks import shown_value
 from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
+from webrag.settings import Settings
 from webrag.settings.fields import is_loopback
 from webrag.web.rendering import Templates
 from webrag.web.runs import Runs, WatchedRun
@@ -66,7 +67,8 @@ class Site:
         collection_of: The name of that collection.
         may_forget: Whether pages can be deleted here.
         may_switch: Whether another collection can be opened here.
-        research_s: After so many seconds what was found is used.
+        settings: Those in use.
+        renew: Puts others in their place, or raises WebRAGError; None where nobody may.
     """
 
     enter: Enter
@@ -77,7 +79,14 @@ class Site:
     runs: Runs
     may_forget: bool
     may_switch: bool
-    research_s: float
+    settings: Callable[[], Settings]
+    renew: Callable[[Settings], Awaitable[None]] | None
+
+    @property
+    def research_s(self) -> float:
+        """Seconds after which what was found is used."""
+        settings = self.settings()
+        return min(settings.orchestration_timeout, settings.mcp_soft_deadline)
 
     def run_of(self, request: Request) -> WatchedRun:
         """The run that the path names.

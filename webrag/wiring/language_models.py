@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30.0
 
 
+def uses_language_model(settings: "Settings") -> bool:
+    """Whether the settings name a language model: by a key, or a server of one's own."""
+    usual = type(settings).model_fields["orchestration_llm_base_url"].default
+    has_key = settings.orchestration_llm_api_key is not None
+    return has_key or settings.orchestration_llm_base_url != usual
+
+
 def choose_language_model(settings: "Settings", own: "LLM | None" = None) -> "LLM | None":
     """The language model; None when neither a key nor a server of one's own is set.
 
@@ -31,15 +38,14 @@ def choose_language_model(settings: "Settings", own: "LLM | None" = None) -> "LL
                 " or leave it out and set ORCHESTRATION_LLM_API_KEY."
             )
         return own
-    url, key = settings.orchestration_llm_base_url, settings.orchestration_llm_api_key
-    usual = type(settings).model_fields["orchestration_llm_base_url"].default
-    if key is None and url == usual:
+    if not uses_language_model(settings):
         return None
+    key = settings.orchestration_llm_api_key
     from webrag.wiring.served_language_model import ServedLanguageModel
 
     return ServedLanguageModel(
         model=settings.orchestration_llm_model,
-        api_base=url,
+        api_base=settings.orchestration_llm_base_url,
         api_key=key.get_secret_value() if key else "none",
         is_chat_model=True,
         temperature=0.0,

@@ -1,11 +1,15 @@
-"""Finds language models to write answers with, on this machine, and tries one."""
+"""Finds language models to write answers with, on this machine, and tries one.
+
+For `webrag setup` and for the settings in the page.
+"""
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webrag.concurrency import all_of
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, InputError
+from webrag.redaction import remember_secrets
 
 if TYPE_CHECKING:
     from webrag.settings import Settings
@@ -17,6 +21,18 @@ _USUAL: Final = (
     ("llama.cpp", "http://127.0.0.1:8080/v1"),
     ("vLLM", "http://127.0.0.1:8000/v1"),
     ("Jan", "http://127.0.0.1:1337/v1"),
+)
+LANGUAGE_MODEL: Final = (
+    "orchestration_llm_base_url",
+    "orchestration_llm_model",
+    "orchestration_llm_api_key",
+)
+"""The settings that name a language model."""
+
+WITHOUT: Final = (
+    "Everything works without a language model: answers are sentences of the pages. With one,"
+    " `webrag ask` and the page write in their own words, each sentence checked against its"
+    " quotation, and questions are split and reworded by it."
 )
 _LOOK_S: Final = 1.0
 _LIST_S: Final = 10.0
@@ -67,6 +83,35 @@ async def list_models(url: str, key: str | None = None, *, seconds: float = _LIS
     except ValueError as error:
         raise ConfigurationError(f"{url} is no server of language models.") from error
     return sorted(each.id for each in page.data or () if "embed" not in each.id.lower())
+
+
+async def tried(
+    server: str, model: str | None, key: str | None
+) -> tuple[dict[str, str | None], float]:
+    """The settings that name a model, once it has answered, and the seconds that took.
+
+    Args:
+        server: Its address; `none` for no model, which nobody needs to try.
+        model: None for the only one that the server has.
+        key: For the server.
+
+    Raises:
+        ConfigurationError: It does not answer, or a value is wrong.
+        InputError: The server has several models, or none, and none is named.
+    """
+    from webrag.settings import load_settings
+
+    if server == "none":
+        return dict.fromkeys(LANGUAGE_MODEL), 0.0
+    remember_secrets(key)
+    if not model:
+        known = await list_models(server, key)
+        if len(known) != 1:
+            named = ", ".join(known[:20]) or "none"
+            raise InputError(f"Name the model; {server} has: {named}.")
+        model = known[0]
+    values: dict[str, Any] = dict(zip(LANGUAGE_MODEL, (server, model, key), strict=True))
+    return values, await try_model(load_settings(**values))
 
 
 async def try_model(settings: "Settings") -> float:

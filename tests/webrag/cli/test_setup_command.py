@@ -100,7 +100,7 @@ def test_models_of_the_server_are_named_when_none_is_chosen(webrag: Run, model: 
     result = webrag("setup", "--server", model)
 
     assert (result.exit_code, result.stderr) == (
-        2, f"Error: Name one with --model; {model} has: broken, tiny.\n",
+        2, f"Error: Name the model; {model} has: broken, tiny.\n",
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from webrag.errors import ConfigurationError, InputError
 from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
 from webrag.settings import load_settings
@@ -218,3 +219,97 @@ async def test_collection_named_by_a_cookie_of_another_server_is_not_opened(load
         answer = await http.get("/")
 
     assert 'aria-label="Collection webrag"' in answer.text
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings file of a user who has none yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path / "webrag/.env"
+
+
+async def test_settings_are_only_read_where_the_page_is_served_to_others(load: Load) -> None:
+    async with page_of(load) as http:
+        shown = await http.get("/settings")
+        answer = await http.post(
+            "/settings", data={"csrf": await csrf_of(http), "max_pages_per_run": "7"}
+        )
+
+    assert "Only to be read" in shown.text
+    assert "<button class" not in shown.text.partition("<main")[2]
+    assert (answer.status_code, "lets nobody change its settings" in answer.text) == (403, True)
+
+
+async def test_setting_changed_in_the_page_is_used_and_written_down(
+    load: Load, settings_file: Path
+) -> None:
+    async with page_of(load, is_local=True) as http:
+        saved = await http.post(
+            "/settings", data={"csrf": await csrf_of(http), "max_pages_per_run": "7"}
+        )
+        shown = await http.get(saved.headers["location"])
+
+    assert settings_file.read_text() == "MAX_PAGES_PER_RUN='7'\n"
+    assert 'name="max_pages_per_run" value="7"' in shown.text
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "said"),
+    [
+        ("/settings", {"max_pages_per_run": "many"}, "is &#39;many&#39; but must be"),
+        ("/settings/model", {"server": "other", "address": ""}, "No server is chosen"),
+        (
+            "/settings/model",
+            {"server": "http://127.0.0.1:9/v1", "model": "m", "key": "sk-secret-0123456789"},
+            "The model does not answer",
+        ),
+    ],
+)
+async def test_setting_that_cannot_be_used_changes_nothing_and_shows_no_key(
+    load: Load, settings_file: Path, path: str, form: dict[str, str], said: str
+) -> None:
+    async with page_of(load, is_local=True) as http:
+        answer = await http.post(path, data={"csrf": await csrf_of(http), **form})
+
+    assert said in answer.text
+    assert "sk-secret" not in answer.text
+    assert not settings_file.exists()
+
+
+async def test_setting_of_the_environment_is_shown_and_cannot_be_changed(
+    load: Load, settings_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAX_PAGES_PER_RUN", "9")
+    async with page_of(load, is_local=True) as http:
+        await http.post("/settings", data={"csrf": await csrf_of(http), "max_pages_per_run": "7"})
+        shown = await http.get("/settings")
+
+    assert "Set by MAX_PAGES_PER_RUN in the environment" in shown.text
+    assert not settings_file.exists()
+
+
+async def test_settings_wait_for_the_calls_under_way(load: Load) -> None:
+    settings = load_settings(mcp_transport="streamable-http")
+    assembled = assemble_server(settings, load=load)
+
+    with assembled.calls.entered(), pytest.raises(InputError, match="is under way"):
+        await assembled.renew(settings)
+
+
+async def test_settings_that_no_memory_opens_with_are_taken_back(load: Load) -> None:
+    settings = load_settings(mcp_transport="streamable-http")
+    tries: list[str] = []
+
+    def second_fails() -> Any:
+        tries.append(assembled.settings.collection)
+        if tries[-1] == "other":
+            raise ConfigurationError("made with another model")
+        return load()
+
+    assembled = assemble_server(settings, load=second_fails)
+    await assembled.runtime.memory()
+    with pytest.raises(ConfigurationError):
+        await assembled.renew(settings.model_copy(update={"collection": "other"}))
+
+    assert (tries, assembled.runtime.is_ready) == (["webrag", "other", "webrag"], True)
+    await assembled.runtime.close()

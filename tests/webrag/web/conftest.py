@@ -74,11 +74,14 @@ def web_site() -> Iterator[WebSite]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def web_address(postgres_dir: Path) -> AsyncIterator[str]:
+async def web_address(
+    postgres_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
     """Where `webrag web` serves an empty collection of its own, as a process of its own."""
     collection = f"page_{uuid.uuid4().hex[:12]}"
     ours = ("WEBRAG_", "MCP_", "DATABASE_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    environment["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "webrag", "web", "--no-open", "--port", str(_free_port())),
         *("--data-dir", str(postgres_dir), "--collection", collection),

@@ -10,6 +10,8 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
+from tests.webrag.answering.conftest import ScriptedModel
+from tests.webrag.answering.conftest import model as model  # the fixture
 from tests.webrag.web.conftest import WebSite
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
@@ -464,3 +466,67 @@ async def test_exported_corpus_is_imported_again(
     await expect(page.get_by_text("Done.")).to_be_visible()
     await expect(page.get_by_role("listitem").filter(has_text="unchanged")).to_be_visible()
     await seen("import")
+
+
+async def test_page_says_what_it_is_about_beside_its_text(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    address = web_site.add("/about-kettles", "Kettle", KETTLE)
+    await add(page, address)
+    await page.goto("/corpus?find=about-kettles")
+    await page.get_by_role("link", name="Kettle").first.click()
+    await page.get_by_role("link", name="Summarise this page").click()
+
+    await expect(page.locator(".said")).to_contain_text("boils two litres of water")
+    await expect(page.locator(".said li")).to_have_text(["Care", "Parts"])
+    await seen("summary")
+
+
+async def test_language_model_is_tried_writes_the_next_answer_and_is_taken_out_again(
+    page: Page, seen: Seen, web_site: WebSite, model: ScriptedModel
+) -> None:
+    address = web_site.add("/written-kettle", "Kettle", KETTLE)
+    written = "It is cleaned every three weeks."
+    model.replies = [
+        lambda asked: model.sentence(written, (1, QUOTE)) if asked.get("stream") else "ready"
+    ]
+    await page.goto("/")
+    await page.get_by_role("link", name="Settings", exact=True).first.click()
+    await expect(page.get_by_text("Everything works without a language model")).to_be_visible()
+    await seen("settings")
+
+    await page.get_by_label("Another server, or a provider").check()
+    await page.get_by_label("Address of another server").fill("http://127.0.0.1:9/v1")
+    await page.get_by_label("Model", exact=True).fill("tiny")
+    await page.get_by_label("Key, where one is needed").fill("sk-of-the-user-0123456789")
+    await page.get_by_role("button", name="Try it and use it").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Nothing was changed.")
+    await seen("settings-refused")
+
+    await page.get_by_label("Address of another server").fill(model.url)
+    await page.get_by_label("Key, where one is needed").fill("sk-of-the-user-0123456789")
+    await page.get_by_role("button", name="Try it and use it").click()
+    await expect(page.get_by_text("in use from now on")).to_be_visible()
+    await page.get_by_role("button", name="Try the one in use").click()
+    await expect(page.get_by_text("It answers, in")).to_be_visible()
+    assert "sk-of-the-user" not in await page.content()
+    await seen("settings-model")
+
+    await page.goto("/")
+    await ask(page, QUESTION, url=address)
+    await answered(page)
+    await expect(page.locator(".said")).to_contain_text(written)
+
+    await page.goto("/settings")
+    await page.get_by_label("Nobody: sentences of the pages").check()
+    await page.get_by_role("button", name="Try it and use it").click()
+    await expect(page.get_by_text("Everything works without a language model")).to_be_visible()
+
+
+async def test_budget_of_a_question_is_changed_in_the_page(page: Page) -> None:
+    await page.goto("/settings")
+    await page.get_by_label("Pages fetched for a question").fill("7")
+    await page.get_by_role("button", name="Save").click()
+
+    await expect(page.get_by_text("in use from now on")).to_be_visible()
+    await expect(page.get_by_label("Pages fetched for a question")).to_have_value("7")

@@ -1,0 +1,188 @@
+"""The settings that people change: shown to everybody, changed by who sits at the machine."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from webrag.concurrency import in_background
+from webrag.errors import AccessDeniedError, InputError, WebRAGError
+from webrag.settings.file import changed_settings, is_fixed
+from webrag.settings.model import COMBINATIONS, Settings, allowed_text
+from webrag.web.site import Site, status_of
+from webrag.wiring.language_models import uses_language_model
+from webrag.wiring.served_models import (
+    LANGUAGE_MODEL,
+    WITHOUT,
+    ModelServer,
+    find_servers,
+    tried,
+    try_model,
+)
+
+_LABELS: Final = {
+    "models": "Models that search",
+    "recrawl_after": "Seconds until a stored page is checked again",
+    "agent_rerank_recency_boost": "What a new page gains over one three years old",
+    "orchestration_timeout": "Seconds for a question",
+    "max_expansion_depth": "Rounds of link following",
+    "max_pages_per_run": "Pages fetched for a question",
+}
+_OTHER: Final = "other"
+
+
+class Field(NamedTuple):
+    """A setting as the form shows it; `fixed` says what gives it and wins over the form."""
+
+    name: str
+    label: str
+    value: str
+    allowed: str
+    fixed: str
+    choices: tuple[str, ...] = ()
+
+
+def shown_fields(settings: Settings, typed: Mapping[str, str]) -> list[Field]:
+    """The settings of the form as they are, or as they were typed."""
+    known = Settings.model_fields
+    return [
+        Field(
+            name,
+            label,
+            typed.get(name, _text(name, settings.shown(name))),
+            allowed_text(known[name]),
+            settings.origin(name) if is_fixed(settings, name) else "",
+            tuple(COMBINATIONS) if name == "models" else (),
+        )
+        for name, label in _LABELS.items()
+    ]
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return "never" if name == "recrawl_after" else ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class SettingsHandlers:
+    """Answers requests about settings."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def show(self, request: Request) -> Response:
+        """What is set, and what may be chosen."""
+        said = "Saved, and in use from now on." if "saved" in request.query_params else ""
+        return await self._shown(request, said=said)
+
+    async def choose_model(self, request: Request) -> Response:
+        """Try a language model, and use it from then on."""
+        form = await self._form(request)
+        server = str(form.get("server") or "")
+        server = str(form.get("address") or "").strip() if server == _OTHER else server
+        model = str(form.get("model") or "").strip()
+        try:
+            if not server:
+                raise InputError("No server is chosen: choose one, or give its address.")
+            settings = self._site.settings()
+            key = str(form.get("key") or "").strip() or _kept_key(settings, server)
+            values, _ = await tried(server, model, key)
+            return await self._saved(values)
+        except WebRAGError as error:
+            return await self._shown(request, error=error, server=server, model=model)
+
+    async def try_again(self, request: Request) -> Response:
+        """Ask the language model in use for a word."""
+        await self._form(request)
+        try:
+            seconds = await try_model(self._site.settings())
+        except WebRAGError as error:
+            return await self._shown(request, error=error)
+        return await self._shown(request, said=f"It answers, in {seconds:.1f} s.")
+
+    async def change(self, request: Request) -> Response:
+        """Change the other settings."""
+        form = await self._form(request)
+        shown = shown_fields(self._site.settings(), {})
+        typed = {each.name: str(form.get(each.name, each.value)).strip() for each in shown}
+        values = {
+            each.name: typed[each.name] or None
+            for each in shown
+            if not each.fixed and typed[each.name] != each.value
+        }
+        try:
+            return await self._saved(values)
+        except WebRAGError as error:
+            return await self._shown(request, error=error, typed=typed)
+
+    async def _form(self, request: Request) -> Any:
+        form = await self._site.checked_form(request)
+        if self._site.renew is None:
+            raise AccessDeniedError("This server lets nobody change its settings here.")
+        return form
+
+    async def _saved(self, values: Mapping[str, str | None]) -> Response:
+        assert self._site.renew is not None, "the form was refused"
+        if values:
+            with changed_settings(self._site.settings(), values) as settings:
+                await self._site.renew(settings)
+        return RedirectResponse("/settings?saved", status_code=303)
+
+    async def _shown(
+        self,
+        request: Request,
+        *,
+        said: str = "",
+        error: WebRAGError | None = None,
+        server: str = "",
+        model: str = "",
+        typed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Response:
+        site, settings = self._site, self._site.settings()
+        self._site.check(request, "status")
+        may_change = site.renew is not None
+        found: list[ModelServer] = []
+        if may_change:
+            await in_background(import_module, "openai")  # takes a second, of the event loop else
+            found = await find_servers()
+        uses_model = uses_language_model(settings)
+        used = settings.orchestration_llm_base_url if uses_model else "none"
+        return site.page(
+            request,
+            "settings.html",
+            status_code=200 if error is None else status_of(error),
+            said=said,
+            error=error,
+            may_change=may_change,
+            without=WITHOUT,
+            found=found,
+            uses_model=uses_model,
+            server=server or used,
+            model=model or settings.orchestration_llm_model,
+            has_key=settings.orchestration_llm_api_key is not None,
+            fixed=[settings.origin(name) for name in LANGUAGE_MODEL if is_fixed(settings, name)],
+            fields=shown_fields(settings, typed),
+            file=settings.file if may_change else None,
+        )
+
+
+def _kept_key(settings: Settings, server: str) -> str | None:
+    """The key in use, for the server that it is for."""
+    key = settings.orchestration_llm_api_key
+    is_same = server.rstrip("/") == settings.orchestration_llm_base_url
+    return key.get_secret_value() if key is not None and is_same else None
+
+
+def settings_routes(site: Site) -> list[Route]:
+    """Where settings are seen and changed."""
+    handlers = SettingsHandlers(site)
+    return [
+        Route("/settings", handlers.show, methods=["GET"]),
+        Route("/settings", handlers.change, methods=["POST"]),
+        Route("/settings/model", handlers.choose_model, methods=["POST"]),
+        Route("/settings/model/try", handlers.try_again, methods=["POST"]),
+    ]
