@@ -50,9 +50,12 @@ _INCOHERENT = (
 )
 
 
-def incoherent_reply(reason: str | None) -> str:
+_WHICH_PAGE = "{reason} Give its address, or ask about something that is on one of them."
+
+
+def incoherent_reply(reason: str | None, form: str = _INCOHERENT) -> str:
     """What somebody is told whose question cannot be searched for."""
-    return " ".join(_INCOHERENT.format(reason=reason or "").split())
+    return " ".join(form.format(reason=reason or "").split())
 
 
 def part_text(part: AnswerPart) -> str:
@@ -173,11 +176,14 @@ def _confidence(
     )
 
 
-def incoherent_result(run: Run) -> ManagerResult:
+def incoherent_result(run: Run, form: str = _INCOHERENT) -> ManagerResult:
     """The end of a run whose question makes no sense."""
     reason = None if run.plan is None else run.plan.coherence_reason
     return run.end(
-        "fail", answer=incoherent_reply(reason), confidence=0.0, final_reason="incoherent_query"
+        "fail",
+        answer=incoherent_reply(reason, form),
+        confidence=0.0,
+        final_reason="incoherent_query",
     )
 
 
@@ -333,7 +339,7 @@ class Manager:
         gathered = run.gathered = await found
         plan = run.plan
         if gathered is None:
-            return incoherent_result(run)
+            return incoherent_result(run, _WHICH_PAGE)
         check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
         desk = await self._desk(run, gathered)
         run.step("synthesize")
@@ -361,7 +367,7 @@ class Manager:
 
         gathered, pages = await in_span("retrieve", work, {"query": plan.revised_query})
         if gathered is None and pages > 1:
-            reason = f"It is about one page, and there are {pages:,}: name its address."
+            reason = f"There are {pages:,} pages, and it is not said which one is meant."
             run.plan = plan.model_copy(
                 update={"coherence": "incoherent", "coherence_reason": reason}
             )

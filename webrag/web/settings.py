@@ -162,7 +162,7 @@ class SettingsHandlers:
             found=found,
             uses_model=uses_model,
             server=server or used,
-            model=model or settings.orchestration_llm_model,
+            model=model or (settings.orchestration_llm_model if uses_model else ""),
             has_key=settings.orchestration_llm_api_key is not None,
             fixed=[settings.origin(name) for name in LANGUAGE_MODEL if is_fixed(settings, name)],
             fields=shown_fields(settings, typed),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[`*_\\¶#]|\]\([^)]*\)|[\[\]]")
+_NUMBER = re.compile(r"\A\d{1,3}(?:\.\d{1,3}){0,5}\.?\s")
 _ASKS = re.compile(r"(how|what|why|when|where|which|who|can|does|is|are)\b", re.IGNORECASE)
 # What every page has, and nobody asks about.
 _EVERYWHERE = re.compile(
@@ -28,9 +29,9 @@ _PAGES = 6
 
 def questions_from(title: str, markdown: str) -> Iterable[str]:
     """Questions about the sections of a page, in its order."""
-    subject = _SITE_NAME.sub("", title).strip()
+    subject = _NUMBER.sub("", _SITE_NAME.sub("", title).strip())
     for found in _HEADING.finditer(_FENCE.sub("", markdown)):
-        heading = _MARKUP.sub("", found[1]).strip(" .:")
+        heading = _NUMBER.sub("", _MARKUP.sub("", found[1]).strip(" .:"))
         if _EVERYWHERE.match(heading) or re.match(r"[\d\W]", heading):
             continue
         if len(heading.split()) not in _WORDS or heading.casefold() == subject.casefold():

@@ -1,6 +1,7 @@
 import pytest
 from starlette.requests import Request
 
+from webrag.web.rendering import ranges
 from webrag.web.site import may_run
 
 
@@ -47,3 +48,10 @@ def test_another_machine_over_plain_http_goes_by_where_the_link_stood(
 ) -> None:
     headers = {"referer": referer} if referer else {}
     assert may_run(request("wiki.corp.example:8765", **headers)) is starts
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"), [([], ""), ([1, 2], "1, 2"), ([1, 2, 3, 5, 7, 8], "1–3, 5, 7, 8")]
+)
+def test_numbers_in_a_row_are_told_by_the_first_and_last(numbers: list[int], told: str) -> None:
+    assert ranges(numbers) == told

@@ -11,6 +11,7 @@ from webrag.web.suggestions import questions_from
         ("## How to work with SQLite URIs", "How to work with SQLite URIs?"),
         ("### Why is it slow?", "Why is it slow?"),
         ("## Cleaning the stove", "What does “Stove manual” say about cleaning the stove?"),
+        ("## 4.1. Cleaning the stove", "What does “Stove manual” say about cleaning the stove?"),
         ("## SQLite URI options", "What does “Stove manual” say about SQLite URI options?"),
         ("## `open()` and *modes*", "What does “Stove manual” say about open() and modes?"),
     ],
