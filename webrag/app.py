@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
+    check_choice,
     check_text,
     checked_count,
     checked_seconds,
@@ -562,8 +563,9 @@ class WebRAG:
         """
         from webrag.presentation.brief.brief import evidence_blocks
 
-        config = self._brief_config(result, max_tokens, include_guide=include_guide)
-        config = config.model_copy(update={"detail": checked_detail(detail), "seen": tuple(seen)})
+        config = self._brief_config(
+            result, max_tokens, include_guide=include_guide, detail=detail, seen=seen
+        )
         if every_passage:
             budget = self.settings.mcp_response_token_budget
             config = config.model_copy(update={"every_passage": True, "token_budget": budget})
@@ -601,8 +603,9 @@ class WebRAG:
         """
         from webrag.presentation.brief.brief import format_brief
 
-        config = self._brief_config(result, max_tokens, include_guide=include_guide)
-        config = config.model_copy(update={"detail": checked_detail(detail), "seen": tuple(seen)})
+        config = self._brief_config(
+            result, max_tokens, include_guide=include_guide, detail=detail, seen=seen
+        )
         return format_brief(result, config, count_tokens=self.count_tokens, nonce=nonce)
 
     def best_passages(
@@ -616,7 +619,7 @@ class WebRAG:
         """
         from webrag.presentation.results import best_passages
 
-        config = self._brief_config(result, None, include_guide=False)
+        config = self._brief_config(result, None)
         return best_passages(result, config, at_most=at_most)
 
     def count_tokens(self, text: str) -> int:
@@ -1527,10 +1530,17 @@ class WebRAG:
             await database.close()
 
     def _brief_config(
-        self, result: OrchestrationResult, max_tokens: int | None, *, include_guide: bool
+        self,
+        result: OrchestrationResult,
+        max_tokens: int | None,
+        *,
+        include_guide: bool = False,
+        detail: Literal["brief", "full"] = "brief",
+        seen: "Sequence[Seen]" = (),
     ) -> "BriefConfig":
         from webrag.presentation.brief.models import DEFAULT_MAX_TOKENS
 
+        check_choice("detail", detail, ("brief", "full"))
         config = self.settings.brief_config(caller="mcp" if include_guide else "cli")
         wanted = DEFAULT_MAX_TOKENS if result.mode == "chunk" else config.token_budget
         if max_tokens is not None:
@@ -1540,6 +1550,8 @@ class WebRAG:
         return config.model_copy(
             update={
                 "include_guide": include_guide,
+                "detail": detail,
+                "seen": tuple(seen),
                 "token_budget": budget,
                 "ceiling": config.token_budget,
             }
@@ -1563,17 +1575,6 @@ def _check_construction(settings: object, unknown: Iterable[str]) -> None:
             f"settings is of type {type(settings).__name__}; give what load_settings returns, as "
             "in WebRAG(load_settings(collection=...))."
         )
-
-
-def checked_detail(detail: Literal["brief", "full"]) -> Literal["brief", "full"]:
-    """The detail of a brief.
-
-    Raises:
-        InputError: It is none there is.
-    """
-    if detail not in ("brief", "full"):
-        raise InputError(f"detail is {shown_value(detail)}; use 'brief' or 'full'.")
-    return detail
 
 
 def _failures(failed: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Stored pages with an answer's citations marked in them, and compared with the live page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from webrag.answering.models import AnswerCitation
-    from webrag.corpus.texts import PageImage, PageText
+    from webrag.corpus.texts import PageText
     from webrag.web.runs import WatchedRun
 
 _VERIFY_S = 30.0
@@ -78,40 +78,39 @@ class ReadHandlers:
 
     async def page(self, request: Request) -> Response:
         """A stored page, with the quotation marked that the address names."""
-        page, images = await self._stored(request)
-        marks, lost = named_mark(request.query_params, page)
-        shown = await in_background(page_html, page.markdown, marks, images)
-        return self._site.page(
-            request,
-            "read.html",
-            page=page,
-            shown=shown,
-            run=None,
-            marks=marks,
-            lost=lost,
-            cited=(),
-            at=None,
-        )
+        return await self._read(request, lambda page: named_mark(request.query_params, page))
 
     async def cited(self, request: Request) -> Response:
         """A stored page with what an answer cites of it."""
         run, citations = self._cited_by(request)
-        page, images = await self._stored(request)
-        marks, lost = marks_of(citations, page)
-        shown = await in_background(page_html, page.markdown, marks, images)
-        by_number = {each.number: each for each in citations}
+        return await self._read(request, lambda page: marks_of(citations, page), run, citations)
+
+    async def _read(
+        self,
+        request: Request,
+        marked: "Callable[[PageText], tuple[list[Mark], list[int]]]",
+        run: "WatchedRun | None" = None,
+        citations: "Sequence[AnswerCitation]" = (),
+    ) -> Response:
+        document_id: UUID = request.path_params["document_id"]
+        async with self._site.enter(request, "read") as rag:
+            page = await rag.page_text(document_id)
+            images = await rag.page_images(document_id)
+        if page is None:
+            raise NotKeptError("This page is not stored: it was forgotten, or never fetched.")
+        marks, lost = marked(page)
+        cited = [each for each in citations if each.document_id == document_id]
         asked = request.query_params.get("at", "")
-        at = int(asked) if asked.isascii() and asked.isdigit() else None
         return self._site.page(
             request,
             "read.html",
             page=page,
-            shown=shown,
+            shown=await in_background(page_html, page.markdown, marks, images),
             run=run,
             marks=marks,
             lost=lost,
-            cited=[each for each in citations if each.document_id == page.document_id],
-            at=by_number.get(at) if at is not None else None,
+            cited=cited,
+            at=next((each for each in cited if str(each.number) == asked), None),
         )
 
     async def verify(self, request: Request) -> Response:
@@ -150,15 +149,6 @@ class ReadHandlers:
         if run.kind != "answer":
             raise NotKeptError("Nothing is cited here: this is no answer, pages are being added.")
         return run, () if run.result is None else run.result.citations
-
-    async def _stored(self, request: Request) -> "tuple[PageText, list[PageImage]]":
-        document_id: UUID = request.path_params["document_id"]
-        async with self._site.enter(request, "read") as rag:
-            page = await rag.page_text(document_id)
-            images = await rag.page_images(document_id)
-        if page is None:
-            raise NotKeptError("This page is not stored: it was forgotten, or never fetched.")
-        return page, images
 
 
 def read_routes(site: Site) -> list[Route]:

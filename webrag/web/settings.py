@@ -21,7 +21,6 @@ from webrag.wiring.served_models import (
     ModelServer,
     find_servers,
     tried,
-    try_model,
 )
 
 _LABELS: Final = {
@@ -76,7 +75,9 @@ class SettingsHandlers:
 
     async def show(self, request: Request) -> Response:
         """What is set, and what may be chosen."""
-        said = "Saved, and in use from now on." if "saved" in request.query_params else ""
+        seconds = request.query_params.get("saved")
+        said = "" if seconds is None else "Saved, and in use from now on."
+        said += f" The model answers, in {seconds[:8]} s." if seconds else ""
         return await self._shown(request, said=said)
 
     async def choose_model(self, request: Request) -> Response:
@@ -90,19 +91,10 @@ class SettingsHandlers:
                 raise InputError("No server is chosen: choose one, or give its address.")
             settings = self._site.settings()
             key = str(form.get("key") or "").strip() or _kept_key(settings, server)
-            values, _ = await tried(server, model, key)
-            return await self._saved(values)
+            values, seconds = await tried(server, model, key)
+            return await self._saved(values, seconds)
         except WebRAGError as error:
             return await self._shown(request, error=error, server=server, model=model)
-
-    async def try_again(self, request: Request) -> Response:
-        """Ask the language model in use for a word."""
-        await self._form(request)
-        try:
-            seconds = await try_model(self._site.settings())
-        except WebRAGError as error:
-            return await self._shown(request, error=error)
-        return await self._shown(request, said=f"It answers, in {seconds:.1f} s.")
 
     async def change(self, request: Request) -> Response:
         """Change the other settings."""
@@ -125,12 +117,13 @@ class SettingsHandlers:
             raise AccessDeniedError("This server lets nobody change its settings here.")
         return form
 
-    async def _saved(self, values: Mapping[str, str | None]) -> Response:
+    async def _saved(self, values: Mapping[str, str | None], seconds: float = 0.0) -> Response:
         assert self._site.renew is not None, "the form was refused"
         if values:
             with changed_settings(self._site.settings(), values) as settings:
                 await self._site.renew(settings)
-        return RedirectResponse("/settings?saved", status_code=303)
+        took = f"{seconds:.1f}" if seconds else ""
+        return RedirectResponse(f"/settings?saved={took}", status_code=303)
 
     async def _shown(
         self,
@@ -184,5 +177,4 @@ def settings_routes(site: Site) -> list[Route]:
         Route("/settings", handlers.show, methods=["GET"]),
         Route("/settings", handlers.change, methods=["POST"]),
         Route("/settings/model", handlers.choose_model, methods=["POST"]),
-        Route("/settings/model/try", handlers.try_again, methods=["POST"]),
     ]
