@@ -72,6 +72,8 @@ def add_page(
 
     templates = Templates(collection=settings.collection)
     may_switch = is_local and assembled.admission is None
+    # A proxy on this machine may bring others here.
+    has_other_names = bool(settings.mcp_public_url or settings.mcp_allowed_hosts)
 
     def switched(request: Request) -> str | None:
         """The collection that was opened in place of the server's own."""
@@ -109,7 +111,7 @@ def add_page(
         may_forget=is_local or settings.mcp_enable_forget,
         may_switch=may_switch,
         settings=lambda: assembled.settings,
-        renew=assembled.renew if is_local and assembled.admission is None else None,
+        renew=assembled.renew if may_switch and not has_other_names else None,
     )
 
     async def show_error(request: Request, error: Exception) -> Response:

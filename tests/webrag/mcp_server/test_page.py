@@ -228,8 +228,18 @@ def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "webrag/.env"
 
 
-async def test_settings_are_only_read_where_the_page_is_served_to_others(load: Load) -> None:
-    async with page_of(load) as http:
+@pytest.mark.parametrize(
+    "served",
+    [
+        {},
+        {"is_local": True, "mcp_public_url": "http://localhost:8765"},
+        {"is_local": True, "mcp_allowed_hosts": "rag.example.com"},
+    ],
+)
+async def test_settings_are_only_read_where_the_page_is_served_to_others(
+    load: Load, served: dict[str, Any]
+) -> None:
+    async with page_of(load, **served) as http:
         shown = await http.get("/settings")
         answer = await http.post(
             "/settings", data={"csrf": await csrf_of(http), "max_pages_per_run": "7"}
