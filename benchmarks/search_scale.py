@@ -36,19 +36,19 @@ from typing import Any, TypeVar
 import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
 from webrag.app import WebRAG
 from webrag.concurrency import run_blocking
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.posting_blocks import compact_postings
-from webrag.corpus.schema import list_collections, table
+from webrag.corpus.schema import list_collections
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import Statement
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, Statement, table
 from webrag.retrieval.chunk_search import SearchRows, SearchText, search_chunks
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.postings import read_postings
@@ -57,7 +57,6 @@ from webrag.settings import load_settings
 
 T = TypeVar("T")
 
-_Connection = AsyncConnection[Any]
 
 PAGE, BATCH, VOCABULARY, SUBJECT = 20, 96, 200_000, 150
 SHORTEST, LONGEST = 60, 160
@@ -212,7 +211,7 @@ def recall(reference: np.ndarray, found: Sequence[int], limit: int) -> float:
 class Recorded:
     """Passes everything on to a connection and notes the statements, in the batches they form."""
 
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.batches: list[list[Statement]] = []
         self._connection = connection
         self._is_together = False
@@ -222,6 +221,15 @@ class Recorded:
             self.batches.append([])
         self.batches[-1].append(Statement(text, values, binary))
         return await self._connection.execute(text, values, binary=binary)
+
+    async def fetch(self, *given: Any, **options: Any) -> Any:
+        return await Connection.fetch(self, *given, **options)  # type: ignore[arg-type]
+
+    async def fetch_together(self, *statements: Statement) -> Any:
+        return await Connection.fetch_together(self, *statements)  # type: ignore[arg-type]
+
+    def _composed(self, text: Any, _: Any) -> Any:
+        return text
 
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[None]:
@@ -261,11 +269,11 @@ class Lab:
         lengths = [int(self.corpus.lengths[(n - 1) * PAGE : n * PAGE].sum()) for n in pages]
         started = time.perf_counter()
 
-        async def write(connection: _Connection) -> None:
-            await lift_timeouts(connection)
+        async def write(connection: Connection) -> None:
+            await connection.lift_timeouts()
             documents = sql.SQL(DOCUMENTS).format(**self.names)
             await connection.execute(documents, [PAGE, list(ids), lengths])
-            await copy_postings(connection, self.collection, packed)
+            await copy_postings(connection, packed)
 
         run_blocking(self.database.run(write))
         return packing, time.perf_counter() - started
@@ -353,7 +361,7 @@ class Lab:
         scores = score_words(terms, postings, totals).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
-    def read(self, work: Callable[[_Connection], Awaitable[T]]) -> T:
+    def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """What the product reads in a transaction, from a program without an event loop."""
         return run_blocking(self.database.run(work, snapshot=True))
 
@@ -406,7 +414,7 @@ class Lab:
                 connection, self.queries, config, variants, budget=8_000, limit=80
             )
 
-        async def record(connection: _Connection) -> list[list[Statement]]:
+        async def record(connection: Connection) -> list[list[Statement]]:
             recorded = Recorded(connection)
             await search(recorded)
             return recorded.batches

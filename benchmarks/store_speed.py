@@ -52,6 +52,7 @@ from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection
 
 SLICES = 4
 BATCH = 96  # pages, as `webrag import` stores them
@@ -188,21 +189,24 @@ class Loaded:
 class Loading:
     """Stands for a connection to an empty collection, and keeps what is loaded."""
 
-    description = True
-
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, collection: str) -> None:
+        self.collection = collection
         self.made: list[Loaded] = []
         self._first = first
-        self._rows: list[tuple[int]] = []
 
-    async def execute(self, text: Any, values: Any = (), **_: Any) -> "Loading":
-        is_numbering = not isinstance(text, str) and "nextval" in text.as_string()
-        count = values[1] if is_numbering else 0
-        self._rows = [(self._first + n,) for n in range(count)]
-        return self
+    async def execute(self, *_: Any) -> None:
+        pass
 
-    async def fetchall(self) -> list[tuple[int]]:
-        return self._rows
+    async def change(self, *_: Any) -> int:
+        return 0
+
+    async def fetch(self, text: str, values: Any = ()) -> list[tuple[int]]:
+        count = values[0] if "nextval" in text else 0
+        return [(self._first + n,) for n in range(count)]
+
+    async def copy_rows(self, *load: Any) -> None:
+        connection: Any = self
+        await Connection.copy_rows(connection, *load)
 
     @asynccontextmanager
     async def cursor(self) -> AsyncIterator["Loading"]:
@@ -225,11 +229,11 @@ class Bare:
 
     async def rows(self, pages: Sequence[Page]) -> list[Loaded]:
         """The rows of a slice, made before the clock runs, as the product makes them."""
-        loading = Loading(self._next)
+        loading = Loading(self._next, self.collection)
         self._next += len(pages)
         connection: Any = loading
         written = [(page.rows, page.vectors) for page in pages]
-        await write_pages(connection, self.collection, written)
+        await write_pages(connection, written)
         return loading.made
 
     def load(self, made: Sequence[Loaded]) -> None:

@@ -7,21 +7,18 @@ a row, the old rows included. Searches are exact meanwhile: they compare with ev
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
-from webrag.corpus.schema import compose, read_meta, table
+from webrag.corpus.schema import read_meta
 from webrag.corpus.tables import LOADING_KEY, VECTOR_INDEX, vector_index_statement
 from webrag.errors import StorageError
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import fetch
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection
 
 logger = logging.getLogger(__name__)
 
-_Connection = AsyncConnection[Any]
 
 LEAST_ROWS = 1_000
 """Smaller loads go through the index: they take a second at most."""
@@ -39,29 +36,23 @@ _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 1 << 30
 _GRAPH_BYTES = 600
 
 
-async def _defer_index(connection: _Connection, collection: str, coming: int) -> bool:
+async def _defer_index(connection: Connection, coming: int) -> bool:
     """Drop the vector index and note it, if that many coming rows make it worth while.
 
     It is when there are not more in the table already. Fails when readers keep the table in use
     for half a second.
     """
-    await connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
-    stored = await fetch(
-        connection,
-        compose(collection, "select count(*) from (select from {data_children} limit %s) stored"),
-        (coming + 1,),
+    await connection.set_locally(lock_timeout=_LOCK_TIMEOUT)
+    stored = await connection.fetch(
+        "select count(*) from (select from {data_children} limit %s) stored", (coming + 1,)
     )
     if stored[0][0] > coming:
         return False
-    await connection.execute(
-        compose(
-            collection, "insert into {corpus_meta} values (%s, %s) on conflict (key) do nothing"
-        ),
+    await connection.change(
+        "insert into {corpus_meta} values (%s, %s) on conflict (key) do nothing",
         (LOADING_KEY, Jsonb(True)),
     )
-    await connection.execute(
-        compose(collection, "drop index if exists {index}", index=table(collection, VECTOR_INDEX))
-    )
+    await connection.change(f"drop index if exists {{{VECTOR_INDEX}}}")
     return True
 
 
@@ -76,44 +67,28 @@ def _must_keep_index(error: StorageError) -> bool:
     return True
 
 
-async def _build_index(connection: _Connection, collection: str) -> bool:
+async def _build_index(connection: Connection) -> bool:
     """Build an index that was deferred; not while a load is under way, which will build it.
 
     Readers go on meanwhile, writers wait. Repeating it does nothing.
     """
-    locked = await fetch(
-        connection,
-        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
-        _lock_key(collection),
-    )
-    if not locked[0][0]:
+    if not await connection.try_lock(f"load {connection.collection}", _LOCK_SEED):
         return False
-    await lift_timeouts(connection)
-    removed = await fetch(
-        connection,
-        compose(collection, "delete from {corpus_meta} where key = %s returning key"),
-        (LOADING_KEY,),
+    await connection.lift_timeouts()
+    removed = await connection.fetch(
+        "delete from {corpus_meta} where key = %s returning key", (LOADING_KEY,)
     )
     if not removed:
         return False
-    size = await fetch(
-        connection,
-        compose(
-            collection,
-            "select (select value::int from {corpus_meta} where key = 'embedding_dimensions'),"
-            " (select count(*) from {data_children})",
-        ),
+    size = await connection.fetch(
+        "select (select value::int from {corpus_meta} where key = 'embedding_dimensions'),"
+        " (select count(*) from {data_children})"
     )
     dimensions, rows = size[0]
-    await connection.execute(
-        "select set_config('maintenance_work_mem', %s, true)",
-        (_build_memory(rows, dimensions),),
-    )
-    await connection.execute(vector_index_statement(collection, dimensions))
+    await connection.set_locally(maintenance_work_mem=_build_memory(rows, dimensions))
+    await connection.execute(vector_index_statement(connection.collection, dimensions))
     # The planner learns of the rows now, not when the autovacuum comes by.
-    await connection.execute(
-        compose(collection, "analyze {data_children}, {postings}, {documents}, {parents}")
-    )
+    await connection.change("analyze {data_children}, {postings}, {documents}, {parents}")
     return True
 
 
@@ -152,21 +127,19 @@ async def finish_interrupted_load(database: Database) -> bool:
     Returns:
         Whether an index was built.
     """
-    collection = database.config.collection
-    meta = await database.run(lambda connection: read_meta(connection, collection))
+    meta = await database.run(read_meta)
     return meta is not None and meta.is_loading and await _build(database)
 
 
 async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool:
-    collection = database.config.collection
-
     holder = await stack.enter_async_context(_tolerant(database))
     # Others build no index until this transaction ends.
     await holder.execute(
-        "select pg_advisory_xact_lock_shared(hashtextextended(%s, %s))", _lock_key(collection)
+        "select pg_advisory_xact_lock_shared(hashtextextended(%s, %s))",
+        (f"load {holder.collection}", _LOCK_SEED),
     )
     try:
-        return await database.run(lambda connection: _defer_index(connection, collection, coming))
+        return await database.run(lambda connection: _defer_index(connection, coming))
     except StorageError as error:
         if not _must_keep_index(error):
             raise
@@ -174,7 +147,7 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
 
 
 @asynccontextmanager
-async def _tolerant(database: Database) -> AsyncIterator[_Connection]:
+async def _tolerant(database: Database) -> AsyncIterator[Connection]:
     """A connection whose loss at the end means nothing: it only held a lock."""
     is_over = False
     try:
@@ -193,16 +166,14 @@ async def _finish(database: Database, stack: AsyncExitStack) -> None:
 
 
 async def _build(database: Database) -> bool:
-    collection = database.config.collection
-
-    async def work(connection: _Connection) -> bool:
+    async def work(connection: Connection) -> bool:
         try:
             async with connection.transaction():
-                return await _build_index(connection, collection)
+                return await _build_index(connection)
         except psycopg.errors.DiskFull:
             # Containers give little shared memory, which workers need; one process needs none.
             await connection.execute("set local max_parallel_maintenance_workers = 0")
-            return await _build_index(connection, collection)
+            return await _build_index(connection)
 
     try:
         is_built = await database.run(work)
@@ -210,11 +181,11 @@ async def _build(database: Database) -> bool:
         logger.warning(
             "The index of %s could not be built; searches are exact and slower until the"
             " collection is opened by somebody who can: %s",
-            *(collection, error),
+            *(database.config.collection, error),
         )
         return False
     if is_built:
-        logger.info("Built the vector index of %s.", collection)
+        logger.info("Built the vector index of %s.", database.config.collection)
     return is_built
 
 
@@ -222,7 +193,3 @@ def _build_memory(rows: int, dimensions: int) -> str:
     """What the graph needs, in kB: a parallel build asks for all of it as shared memory at once."""
     needed = rows * (2 * dimensions + _GRAPH_BYTES) * 5 // 4
     return f"{min(max(needed, _LEAST_MEMORY), _MOST_MEMORY) >> 10}kB"
-
-
-def _lock_key(collection: str) -> tuple[str, int]:
-    return f"load {collection}", _LOCK_SEED

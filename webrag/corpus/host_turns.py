@@ -7,15 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
-from webrag.corpus.schema import HOSTS_SCHEMA, compose, select, table
+from webrag.corpus.schema import HOSTS_SCHEMA
 from webrag.ingestion.characters import storable
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.execution import Connection
 
 # How long crawls keep away from a host that a question wants; it asks again sooner than that.
 _WANTED_S: Final = 2.0
@@ -104,7 +102,7 @@ class HostTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._forgets_at = 0.0
-        self._hosts_schema: str | None = None
+        self._turns: sql.Identifier | None = None
 
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
@@ -132,13 +130,13 @@ class HostTurns:
             "wanted_s": _WANTED_S,
         }
 
-        async def work(connection: _Connection) -> float | None:
-            if await fetch(connection, self._sql(_BEGIN), values):
+        async def work(connection: Connection) -> float | None:
+            if await connection.fetch(_BEGIN, values, host_turns=turns):
                 return None
-            waits = await fetch(connection, self._sql(_WAIT), values)
+            waits = await connection.fetch(_WAIT, values, host_turns=turns)
             return float(waits[0][0]) if waits else 0.0
 
-        await self._find_hosts()
+        turns = await self._find_turns()
         await self._forget_stale()
         # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
         while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - others end it
@@ -191,13 +189,14 @@ class HostTurns:
             return answer
         return known
 
-    async def _find_hosts(self) -> None:
-        """Settle where turns are kept, and make the table when it is the first time."""
-        if self._hosts_schema is None:
-            self._hosts_schema = await self._database.run(self._usable_hosts)
+    async def _find_turns(self) -> sql.Identifier:
+        """Settle which table turns are kept in, and make it when it is the first time."""
+        if self._turns is None:
+            schema = await self._database.run(self._usable_hosts)
+            self._turns = sql.Identifier(schema, "host_turns")
+        return self._turns
 
-    async def _usable_hosts(self, connection: _Connection) -> str:
-        collection = self._database.config.collection
+    async def _usable_hosts(self, connection: Connection) -> str:
         if await self._may_use(connection) is None:
             lock = "select pg_advisory_xact_lock(hashtextextended(%s, 41))"
             await connection.execute(lock, (HOSTS_SCHEMA,))
@@ -205,15 +204,13 @@ class HostTurns:
             try:
                 async with connection.transaction():
                     for text in (_MAKE_SCHEMA, _MAKE_HOSTS):
-                        await connection.execute(
-                            compose(collection, text, schema=sql.Identifier(HOSTS_SCHEMA))
-                        )
+                        await connection.change(text, schema=sql.Identifier(HOSTS_SCHEMA))
             except psycopg.errors.InsufficientPrivilege:
-                return collection
-        return HOSTS_SCHEMA if await self._may_use(connection) else collection
+                return connection.collection
+        return HOSTS_SCHEMA if await self._may_use(connection) else connection.collection
 
-    async def _may_use(self, connection: _Connection) -> bool | None:
-        rows = await fetch(connection, _MAY_USE, (HOSTS_SCHEMA,))
+    async def _may_use(self, connection: Connection) -> bool | None:
+        rows = await connection.fetch(_MAY_USE, (HOSTS_SCHEMA,))
         return bool(rows[0][0]) if rows else None
 
     async def _forget_stale(self) -> None:
@@ -230,7 +227,7 @@ class HostTurns:
             "select body, failure from {robots_files} r where origin = %s and fetched_at > now() - "
             + _KEPT
         )
-        rows = await select(self._database, statement, (origin, KEPT_S, FAILURE_KEPT_S))
+        rows = await self._database.fetch(statement, (origin, KEPT_S, FAILURE_KEPT_S))
         return RobotsAnswer(rows[0][0] or "", rows[0][1]) if rows else None
 
     async def _may_ask(self, origin: str) -> bool:
@@ -246,16 +243,8 @@ class HostTurns:
 
     async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
         """Whether the statement changed anything."""
-        await self._find_hosts()
-
-        async def work(connection: _Connection) -> bool:
-            return (await connection.execute(self._sql(statement), values)).rowcount > 0
-
-        return await self._database.run(work)
-
-    def _sql(self, text: str) -> sql.Composed:
-        collection = self._database.config.collection
-        turns = sql.Identifier(self._hosts_schema or collection, "host_turns")
-        return sql.SQL(text).format(
-            host_turns=turns, robots_files=table(collection, "robots_files")
+        turns = await self._find_turns()
+        changed = await self._database.run(
+            lambda connection: connection.change(statement, values, host_turns=turns)
         )
+        return changed > 0

@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.batches import Batches
@@ -29,7 +27,7 @@ from webrag.corpus.past_pages import (
 )
 from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
-from webrag.corpus.schema import compose, corpus_embedding, select, select_as
+from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.site_index import enriched
 from webrag.corpus.writer import (
     Attempt,
@@ -44,11 +42,10 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Values, fetch, fetch_as
+from webrag.postgres.execution import Connection, Values
 
 T = TypeVar("T")
 
-_Connection = AsyncConnection[Any]
 
 _DEAD_FOR: Final = timedelta(days=1)
 _AWAY_FOR: Final = timedelta(minutes=15)
@@ -86,9 +83,7 @@ class CorpusReader:
 
     async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
         """Give stored pages by the URL they were asked for; unknown URLs are absent."""
-        return await self._database.run(
-            lambda connection: queries.find_pages(connection, self._collection, urls)
-        )
+        return await self._database.run(lambda connection: queries.find_pages(connection, urls))
 
     async def markdown(self, url: str) -> str | None:
         """Give the text all offsets of a page refer to, None when the page is not stored."""
@@ -98,7 +93,7 @@ class CorpusReader:
     async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
         """Give the text of a page by its stable id, None when the page is not stored."""
         statement = "select markdown from {documents} where document_id = %s"
-        rows = await select(self._database, statement, (UUID(str(document_id)),))
+        rows = await self._database.fetch(statement, (UUID(str(document_id)),))
         return str(rows[0][0]) if rows else None
 
     async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
@@ -108,7 +103,7 @@ class CorpusReader:
     async def known_versions(self, documents: Sequence[NormalizedDocument]) -> list[KnownVersions]:
         """Tell which stored pages those that have arrived replace, and which they equal."""
         return await self._database.run(
-            lambda connection: read_versions(connection, self._collection, documents),
+            lambda connection: read_versions(connection, documents),
             snapshot=True,
         )
 
@@ -142,21 +137,15 @@ class CorpusReader:
             moment: With a time zone.
             urls: Pages, and files and folders with all below them; None for everything.
         """
-        return await self._database.run(
-            lambda connection: read_holdings(connection, self._collection, moment, urls)
-        )
+        return await self._database.run(lambda connection: read_holdings(connection, moment, urls))
 
     async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
         """Give the pages that some addresses stood for at a moment, as `holdings` counts them."""
-        return await self._database.run(
-            lambda connection: read_urls_held(connection, self._collection, moment, urls)
-        )
+        return await self._database.run(lambda connection: read_urls_held(connection, moment, urls))
 
     async def past(self, url: str) -> list[PastPage]:
         """Give the kept earlier texts of a page by its canonical URL, the latest first."""
-        return await self._database.run(
-            lambda connection: read_past(connection, self._collection, url)
-        )
+        return await self._database.run(lambda connection: read_past(connection, url))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Give the links of stored pages, pages in the order asked for, links in page order.
@@ -165,11 +154,11 @@ class CorpusReader:
         only the service knows follow the page's own links.
         """
 
-        async def work(connection: _Connection) -> list[LinkCandidate]:
-            pages = await queries.find_pages(connection, self._collection, urls)
+        async def work(connection: Connection) -> list[LinkCandidate]:
+            pages = await queries.find_pages(connection, urls)
             wanted = [pages[url].page_id for url in urls if url in pages]
             ids = list(dict.fromkeys(wanted))
-            return enriched(await queries.read_links(connection, self._collection, ids))
+            return enriched(await queries.read_links(connection, ids))
 
         return await self._database.run(work, snapshot=True)
 
@@ -185,7 +174,7 @@ class CorpusReader:
             "dead": now - _DEAD_FOR,
             "away": now - _AWAY_FOR,
         }
-        return frozenset(url for (url,) in await select(self._database, queries.DEAD, values))
+        return frozenset(url for (url,) in await self._database.fetch(queries.DEAD, values))
 
     async def urls_in_scope(
         self, sites: Sequence[str] | None, *, limit: int | None = None
@@ -196,8 +185,7 @@ class CorpusReader:
             sites: Pages of these (`host` or `host:port`); None for all.
             limit: URLs at most; all are counted.
         """
-        rows = await select(
-            self._database,
+        rows = await self._database.fetch(
             """
             select url, count(*) over () from {documents}
             where (%(sites)s::text[] is null or site = any(%(sites)s)) and gone_at is null
@@ -209,8 +197,7 @@ class CorpusReader:
 
     async def urls_below(self, folder: str) -> list[str]:
         """Give URLs of retrievable pages whose canonical address begins with `folder`."""
-        rows = await select(
-            self._database,
+        rows = await self._database.fetch(
             "select url from {documents} where starts_with(url, %s) and gone_at is null"
             " order by url",
             (folder,),
@@ -230,9 +217,9 @@ class CorpusReader:
         """
         values = _listed(contains=contains.lower(), site=site, limit=limit, offset=offset)
 
-        async def work(connection: _Connection) -> PageListing:
-            count = compose(self._collection, queries.LISTED_COUNT)
-            ((total,),) = await fetch(connection, count, values)
+        async def work(connection: Connection) -> PageListing:
+            count = queries.LISTED_COUNT
+            ((total,),) = await connection.fetch(count, values)
             pages = await self._fetch_as(connection, PageStatus, queries.LISTED, values)
             return PageListing(pages=tuple(pages), total=total)
 
@@ -241,7 +228,7 @@ class CorpusReader:
     async def failures(self, limit: int) -> tuple[FailedPage, ...]:
         """Give so many of the URLs nothing is stored for at most, latest attempt first."""
         values = {"url": None, "limit": limit}
-        return tuple(await select_as(self._database, FailedPage, queries.FAILURES, values))
+        return tuple(await self._database.fetch_as(FailedPage, queries.FAILURES, values))
 
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
         """Tell what the collection holds.
@@ -252,17 +239,17 @@ class CorpusReader:
         """
         collection = self._collection
 
-        async def work(connection: _Connection) -> dict[str, Any]:
+        async def work(connection: Connection) -> dict[str, Any]:
             page_id, asked = None, url
             if url is not None:
-                found = await queries.find_pages(connection, collection, [url])
+                found = await queries.find_pages(connection, [url])
                 page_id, asked = (found[url].page_id, found[url].url) if found else (0, url)
             (counts,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": page_id})
             if url is not None:
                 (every,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": None})
                 counts["other_documents"] = every["documents"] - counts["documents"]
-            outcomes = compose(collection, queries.OUTCOMES)
-            counts["outcomes"] = dict(await fetch(connection, outcomes, {"url": asked}))
+            outcomes = queries.OUTCOMES
+            counts["outcomes"] = dict(await connection.fetch(outcomes, {"url": asked}))
             failures = await self._fetch_as(
                 connection, FailedPage, queries.FAILURES, {"url": asked, "limit": None}
             )
@@ -288,9 +275,9 @@ class CorpusReader:
         )
 
     async def _fetch_as(
-        self, connection: _Connection, kind: type[T], text: str, values: Values = ()
+        self, connection: Connection, kind: type[T], text: str, values: Values = ()
     ) -> list[T]:
-        return await fetch_as(connection, kind, compose(self._collection, text), values)
+        return await connection.fetch_as(kind, text, values)
 
 
 class Corpus(CorpusReader):
@@ -331,13 +318,11 @@ class Corpus(CorpusReader):
                 two may have a URL in common.
         """
 
-        async def work(connection: _Connection) -> list[StoredPage]:
-            ids = await write_pages(
-                connection, self._collection, pages, keep_versions=self._keep_versions
-            )
+        async def work(connection: Connection) -> list[StoredPage]:
+            ids = await write_pages(connection, pages, keep_versions=self._keep_versions)
             # Only now: the tables are locked, so that the model cannot change any more.
             await self._check_model(connection)
-            return await queries.read_pages(connection, self._collection, ids)
+            return await queries.read_pages(connection, ids)
 
         stored = await self._database.run(work)
         if may_be_due([page.page_id for page in stored]):
@@ -376,8 +361,8 @@ class Corpus(CorpusReader):
                 the hashes of the texts of the new version's chunks.
         """
 
-        async def work(connection: _Connection) -> list[KnownChunks]:
-            found = await read_chunks(connection, self._collection, wanted)
+        async def work(connection: Connection) -> list[KnownChunks]:
+            found = await read_chunks(connection, wanted)
             await self._check_model(connection)
             return found
 
@@ -450,9 +435,7 @@ class Corpus(CorpusReader):
             status: HTTP status of the answer, if there was one.
         """
         attempt = Attempt("failed", at, reason, status)
-        await self._database.run(
-            lambda connection: note_attempts(connection, self._collection, {url: attempt})
-        )
+        await self._database.run(lambda connection: note_attempts(connection, {url: attempt}))
 
     async def set_edition(self, url: str, edition: Edition) -> None:
         """Note which version of a library a stored page is about; its text stays as it is."""
@@ -467,15 +450,14 @@ class Corpus(CorpusReader):
         """Note that a page is at most this many links away from a named page."""
         await self._update(url, "depth = least(depth, %(depth)s)", depth=depth)
 
-    async def _check_model(self, connection: _Connection) -> None:
+    async def _check_model(self, connection: Connection) -> None:
         if self._embedding is None:
             return
-        statement = compose(
-            self._collection,
+        statement = (
             "select value from {corpus_meta}"
-            " where key in ('embedding_model', 'embedding_dimensions') order by key desc",
+            " where key in ('embedding_model', 'embedding_dimensions') order by key desc"
         )
-        if tuple(value for (value,) in await fetch(connection, statement)) != self._embedding:
+        if tuple(value for (value,) in await connection.fetch(statement)) != self._embedding:
             raise ConfigurationError(
                 f"The collection {self._collection!r} has been embedded again with another model"
                 f" than {self._embedding[0]}, which this process uses.",
@@ -491,15 +473,13 @@ class Corpus(CorpusReader):
         cleared: Sequence[str] = (),
         **values: Any,
     ) -> None:
-        statement = compose(
-            self._collection, f"update {{documents}} set {assignments} where url = %(url)s"
-        )
+        statement = f"update {{documents}} set {assignments} where url = %(url)s"
 
-        async def work(connection: _Connection) -> None:
-            await lock_pages(connection, self._collection, [url])
-            updated = await connection.execute(statement, {"url": url, **values})
-            await clear_attempts(connection, self._collection, cleared)
-            if attempt is not None and updated.rowcount:
-                await note_attempts(connection, self._collection, {url: attempt})
+        async def work(connection: Connection) -> None:
+            await lock_pages(connection, [url])
+            updated = await connection.change(statement, {"url": url, **values})
+            await clear_attempts(connection, cleared)
+            if attempt is not None and updated:
+                await note_attempts(connection, {url: attempt})
 
         await self._database.run(work)

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
 from webrag.argument_checks import shown_moment
-from webrag.corpus.schema import compose
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
-from webrag.postgres.execution import fetch, fetch_as
+from webrag.postgres.execution import Connection
 
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """
@@ -73,8 +72,7 @@ class PastPage(FrozenModel):
 
 
 async def keep_past(
-    connection: AsyncConnection[Any],
-    collection: str,
+    connection: Connection,
     pages: Mapping[str, tuple[str, datetime]],
     *,
     most: int,
@@ -83,7 +81,6 @@ async def keep_past(
 
     Args:
         connection: Within the transaction that writes the pages.
-        collection: Their collection.
         pages: URL to the hash of the new text, and when it was delivered.
         most: Texts kept of each page; with 0 none is, and those kept before stay.
     """
@@ -96,25 +93,25 @@ async def keep_past(
         "child_columns": _columns(["id", *CHILDREN.loaded]),
         "posting_columns": _columns(POSTINGS.loaded),
     }
-    await connection.execute(
-        compose(collection, _KEEP, **columns),
+    await connection.change(
+        _KEEP,
         {
             "urls": list(pages),
             "hashes": [new_hash for new_hash, _ in pages.values()],
             "times": [at for _, at in pages.values()],
         },
+        **columns,
     )
-    await connection.execute(compose(collection, _TRIM), {"urls": list(pages), "most": most})
+    await connection.change(_TRIM, {"urls": list(pages), "most": most})
 
 
-async def read_past(connection: AsyncConnection[Any], collection: str, url: str) -> list[PastPage]:
+async def read_past(connection: Connection, url: str) -> list[PastPage]:
     """The kept texts of a page, the latest first."""
-    statement = compose(
-        collection,
+    statement = (
         "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
-        " from {past_pages} where url = %s order by id desc",
+        " from {past_pages} where url = %s order by id desc"
     )
-    return await fetch_as(connection, PastPage, statement, (url,))
+    return await connection.fetch_as(PastPage, statement, (url,))
 
 
 def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
@@ -194,22 +191,20 @@ _WANTED = """(
 
 
 async def read_holdings(
-    connection: AsyncConnection[Any],
-    collection: str,
+    connection: Connection,
     moment: datetime,
     urls: Sequence[str] | None = None,
 ) -> Holdings:
     """What is held as of a moment, of everything or of some pages and what lies below them."""
-    statement = compose(collection, _HOLDINGS, wanted=sql.SQL(_WANTED))
     values = {"moment": moment, "urls": None if urls is None else list(urls)}
-    (row,) = await fetch(connection, statement, values)
+    (row,) = await connection.fetch(_HOLDINGS, values, wanted=sql.SQL(_WANTED))
     return Holdings(*row)
 
 
 async def read_urls_held(
-    connection: AsyncConnection[Any], collection: str, moment: datetime, urls: Sequence[str]
+    connection: Connection, moment: datetime, urls: Sequence[str]
 ) -> list[str]:
     """The pages that `read_holdings` counts as held, in alphabetical order."""
-    statement = compose(collection, _HELD, wanted=sql.SQL(_WANTED))
-    rows = await fetch(connection, statement, {"moment": moment, "urls": list(urls)})
+    values = {"moment": moment, "urls": list(urls)}
+    rows = await connection.fetch(_HELD, values, wanted=sql.SQL(_WANTED))
     return [url for (url,) in rows]

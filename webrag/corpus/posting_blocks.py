@@ -9,18 +9,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection, sql
-
 from webrag.concurrency import in_background
-from webrag.corpus.schema import compose, table
 from webrag.errors import StorageError
 from webrag.lexical.postings import BLOCK_CHUNKS, PackedBlock, pack_block
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import Rows, copy_rows, fetch
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, Rows
 
 logger = logging.getLogger(__name__)
 
-_Connection = AsyncConnection[Any]
 
 BLOCK_PAGES = 1_024
 """Pages of a block, if their chunks are at most `BLOCK_CHUNKS`: a term is in 49 rows of 50,000
@@ -69,13 +65,13 @@ async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -
     collection = database.config.collection
     made = 0
 
-    async def make(connection: _Connection) -> bool:
-        return await _next_block(connection, collection, settled, block_pages)
+    async def make(connection: Connection) -> bool:
+        return await _next_block(connection, settled, block_pages)
 
     try:
-        if not await database.run(lambda each: _is_due(each, collection, block_pages)):
+        if not await database.run(lambda each: _is_due(each, block_pages)):
             return 0
-        settled = await database.run(lambda each: _settled(each, collection))
+        settled = await database.run(_settled)
         while await database.run(make):
             made += 1
     except StorageError as error:
@@ -85,146 +81,92 @@ async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -
     return made
 
 
-async def mark_dirty(connection: _Connection, collection: str, page_id: int) -> None:
+async def mark_dirty(connection: Connection, page_id: int) -> None:
     """Note that a page's postings have changed, after the page's own row has."""
-    await connection.execute(
-        _compose(
-            collection,
-            "update {blocked_pages} set document = null, is_stale = true where page = %s",
-        ),
-        (page_id,),
-    )
+    statement = "update {blocked_pages} set document = null, is_stale = true where page = %s"
+    await connection.change(statement, (page_id,))
 
 
-async def _is_due(connection: _Connection, collection: str, block_pages: int) -> bool:
-    rows = await fetch(
-        connection,
-        _compose(
-            collection,
-            """
-            select exists (select from ({waiting}) w where {is_full}) or exists ({worn})
-            """,
-        ),
+async def _is_due(connection: Connection, block_pages: int) -> bool:
+    rows = await connection.fetch(
+        f"select exists (select from ({_WAITING}) w where {_IS_FULL}) or exists ({_WORN})",
         {"most_pages": block_pages, "most_chunks": BLOCK_CHUNKS, "most_left": _MOST_LEFT},
     )
     return bool(rows[0][0])
 
 
-async def _settled(connection: _Connection, collection: str) -> int:
+async def _settled(connection: Connection) -> int:
     """The row number up to which no page can be added any more.
 
     A page gets its number while its transaction holds the table; all that do are waited for.
     """
-    await connection.execute("select set_config('lock_timeout', %s, true)", (_LOCK_TIMEOUT,))
-    await connection.execute(_compose(collection, "lock table {documents} in share mode"))
-    newest = _compose(collection, "select coalesce(max(id), 0) from {documents}")
-    rows = await fetch(connection, newest)
+    await connection.set_locally(lock_timeout=_LOCK_TIMEOUT)
+    await connection.change("lock table {documents} in share mode")
+    rows = await connection.fetch("select coalesce(max(id), 0) from {documents}")
     return int(rows[0][0])
 
 
-async def _next_block(
-    connection: _Connection, collection: str, settled: int, block_pages: int
-) -> bool:
+async def _next_block(connection: Connection, settled: int, block_pages: int) -> bool:
     """Make one block, if there are enough pages and nobody else is making one."""
-    pages = await _lock_range(connection, collection, settled, block_pages)
+    if not await connection.try_lock(f"blocks {connection.collection}", _LOCK_SEED):
+        return False
+    await connection.lift_timeouts()
+    await connection.set_locally(work_mem=_SORT_MEMORY)
+    pages = await _next_range(connection, settled, block_pages)
     if pages is None:
         return False
-    values, rows = await _read_pages(connection, collection, pages)
+    values, rows = await _read_pages(connection, pages)
     # The transaction waits for it with all that it has locked.
     packed = await in_background(pack_block, rows)
-    await _write_block(connection, collection, values, packed)
+    await _write_block(connection, values, packed)
     return True
 
 
-async def _lock_range(
-    connection: _Connection, collection: str, settled: int, block_pages: int
-) -> _Range | None:
-    """The pages of the next block, unless somebody else is making one."""
-    locked = await fetch(
-        connection,
-        sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
-        (f"blocks {collection}", _LOCK_SEED),
-    )
-    if not locked[0][0]:
-        return None
-    await lift_timeouts(connection)
-    await connection.execute("select set_config('work_mem', %s, true)", (_SORT_MEMORY,))
-    return await _next_range(connection, collection, settled, block_pages)
-
-
-async def _read_pages(
-    connection: _Connection, collection: str, pages: _Range
-) -> tuple[dict[str, Any], Rows]:
+async def _read_pages(connection: Connection, pages: _Range) -> tuple[dict[str, Any], Rows]:
     """What tells the pages and their versions, and their postings, a row for each term."""
     values: dict[str, Any] = {"first": pages.first, "last": pages.last, "old": pages.block}
-    known = await fetch(
-        connection,
-        _compose(
-            collection,
-            "select id, xmin::text from {documents} where id between %(first)s and %(last)s",
-        ),
-        values,
+    known = await connection.fetch(
+        "select id, xmin::text from {documents} where id between %(first)s and %(last)s", values
     )
     values |= {"pages": [row[0] for row in known], "versions": [row[1] for row in known]}
-    rows = await fetch(
-        connection,
-        _compose(
-            collection,
-            """
-            select p.term,
-                   string_agg(int4send(d.id) || int4send(d.term_count)
-                              || int4send(length(p.packed)),
-                              ''::bytea order by p.document, p.segment),
-                   string_agg(p.packed, ''::bytea order by p.document, p.segment)
-            from {postings} p join {documents} d on d.id = p.document
-            where p.document between %(first)s and %(last)s group by p.term
-            """,
-        ),
+    rows = await connection.fetch(
+        """
+        select p.term,
+               string_agg(int4send(d.id) || int4send(d.term_count)
+                          || int4send(length(p.packed)),
+                          ''::bytea order by p.document, p.segment),
+               string_agg(p.packed, ''::bytea order by p.document, p.segment)
+        from {postings} p join {documents} d on d.id = p.document
+        where p.document between %(first)s and %(last)s group by p.term
+        """,
         values,
         binary=True,
     )
     return values, rows
 
 
-async def _write_block(
-    connection: _Connection, collection: str, values: dict[str, Any], packed: PackedBlock
-) -> None:
-    ((number,),) = await fetch(
-        connection,
-        _compose(
-            collection,
-            "insert into {blocks} (first, last, layout) values (%(first)s, %(last)s, %(layout)s)"
-            " returning id",
-        ),
+async def _write_block(connection: Connection, values: dict[str, Any], packed: PackedBlock) -> None:
+    ((number,),) = await connection.fetch(
+        "insert into {blocks} (first, last, layout) values (%(first)s, %(last)s, %(layout)s)"
+        " returning id",
         values | {"layout": packed.layout},
     )
-    await copy_rows(
-        connection,
-        table(collection, "posting_blocks"),
+    await connection.copy_rows(
+        "posting_blocks",
         {"block": "int4", "term": "text", "packed": "bytea"},
         ((number, term, slots) for term, slots in packed.terms),
     )
     for statement in _SETTLE:
-        await connection.execute(_compose(collection, statement), values | {"block": number})
+        await connection.change(statement, values | {"block": number})
 
 
-async def _next_range(
-    connection: _Connection, collection: str, settled: int, block_pages: int
-) -> _Range | None:
-    worn = await fetch(
-        connection,
-        _compose(collection, "select b.first, b.last, b.id from ({worn}) b limit 1"),
-        {"most_left": _MOST_LEFT},
-    )
+async def _next_range(connection: Connection, settled: int, block_pages: int) -> _Range | None:
+    worn = await connection.fetch(f"{_WORN} limit 1", {"most_left": _MOST_LEFT})
     if worn:
         return _Range(*worn[0])
-    rows = await fetch(
-        connection,
-        _compose(
-            collection,
-            "select first, id from ({waiting}) w where id <= %(settled)s and {is_full}"
-            " order by id limit 1",
-        ),
+    rows = await connection.fetch(
+        f"select first, id from ({_WAITING}) w where id <= %(settled)s and {_IS_FULL}"
+        " order by id limit 1",
         {"settled": settled, "most_pages": block_pages, "most_chunks": BLOCK_CHUNKS},
     )
     return _Range(rows[0][0], rows[0][1], None) if rows else None
@@ -247,8 +189,6 @@ select b.first, b.last, b.id from {blocks} b join (
     select block, count(*) as pages from {blocked_pages} where document is null group by block
 ) g on g.block = b.id where g.pages > %(most_left)s * b.documents
 """
-
-_PARTS = {"worn": _WORN, "waiting": _WAITING, "is_full": _IS_FULL}
 
 _SETTLE = (
     # Rows of pages that are being deleted are held by others: no two wait for each other.
@@ -281,8 +221,3 @@ _SETTLE = (
     ) s where b.id = %(block)s
     """,
 )
-
-
-def _compose(collection: str, statement: str) -> sql.Composed:
-    parts = {name: compose(collection, text) for name, text in _PARTS.items()}
-    return compose(collection, statement, **parts)

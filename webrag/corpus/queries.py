@@ -5,13 +5,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from webrag.corpus.models import LinkCandidate, StoredPage
-from webrag.corpus.schema import compose
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
-from webrag.postgres.execution import fetch, fetch_as
+from webrag.postgres.execution import Connection
 
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,
@@ -23,54 +21,41 @@ _PAGE = """
 """
 
 
-async def find_pages(
-    connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
-) -> dict[str, StoredPage]:
+async def find_pages(connection: Connection, urls: Sequence[str]) -> dict[str, StoredPage]:
     """Give the page each URL stands for; a canonical URL wins over an alias."""
-    statement = compose(
-        collection,
-        f"""
+    statement = f"""
         select asked, page.* from unnest(%s::text[]) asked cross join lateral (
             select {_PAGE} from {{documents}} d
             where d.url = asked or d.aliases @> array[asked]
             order by d.url = asked desc, d.fetched_at desc limit 1
         ) page
-        """,
-    )
-    found = await fetch_as(connection, dict, statement, (list(urls),))
+        """
+    found = await connection.fetch_as(dict, statement, (list(urls),))
     return {row.pop("asked"): StoredPage(**row) for row in found}
 
 
-async def read_pages(
-    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
-) -> list[StoredPage]:
+async def read_pages(connection: Connection, page_ids: Sequence[int]) -> list[StoredPage]:
     """Give pages by their row numbers, in the order asked for."""
-    statement = compose(
-        collection,
+    statement = (
         f"select {_PAGE} from {{documents}} d where d.id = any(%(ids)s)"
-        " order by array_position(%(ids)s, d.id)",
+        " order by array_position(%(ids)s, d.id)"
     )
-    return await fetch_as(connection, StoredPage, statement, {"ids": list(page_ids)})
+    return await connection.fetch_as(StoredPage, statement, {"ids": list(page_ids)})
 
 
-async def read_links(
-    connection: AsyncConnection[Any], collection: str, page_ids: Sequence[int]
-) -> list[LinkCandidate]:
+async def read_links(connection: Connection, page_ids: Sequence[int]) -> list[LinkCandidate]:
     """Give the links of pages, pages in the order asked for, links in page order, mapped ones last.
 
     A mapped link whose target the page links to itself is among them.
     """
-    statement = compose(
-        collection,
-        """
+    statement = """
         select d.url as source_url, d.id as source_page_id, l.url, l.title, l.description,
                l.heading, l.rel, l.char_start, l.char_end, d.depth as source_depth, l.origin
         from {link_candidates} l join {documents} d on d.id = l.source_document
         where l.source_document = any(%(ids)s)
         order by array_position(%(ids)s, l.source_document), l.ordinal
-        """,
-    )
-    return await fetch_as(connection, LinkCandidate, statement, {"ids": list(page_ids)})
+        """
+    return await connection.fetch_as(LinkCandidate, statement, {"ids": list(page_ids)})
 
 
 COUNTS: Final = """
@@ -173,31 +158,31 @@ class KnownChunks(NamedTuple):
 
 
 async def read_versions(
-    connection: AsyncConnection[Any], collection: str, documents: Sequence[NormalizedDocument]
+    connection: Connection, documents: Sequence[NormalizedDocument]
 ) -> list[KnownVersions]:
     """Find what is stored of pages, over a connection that sees one state of the corpus.
 
     Two pages are the same when text, title and link targets are: versions of a manual can share
     text and still lead elsewhere.
     """
-    found = await find_pages(connection, collection, [document.url for document in documents])
+    found = await find_pages(connection, [document.url for document in documents])
     documents = [_with_given_version(each, found.get(each.url)) for each in documents]
     previous = [_only_at(found.get(document.url), document.url) for document in documents]
     pairs = list(zip(documents, previous, strict=True))
-    twins = await _twins(connection, collection, [each for each, page in pairs if page is None])
+    twins = await _twins(connection, [each for each, page in pairs if page is None])
     candidates = [
         twins.get(document.url, []) if page is None else _unchanged(page, document)
         for document, page in pairs
     ]
     ids = [page_id for each in candidates for page_id, _ in each]
-    places = await _read_places(connection, collection, ids) if ids else {}
+    places = await _read_places(connection, ids) if ids else {}
     same = [
         next((url for page_id, url in each if places[page_id].fits(document, url)), None)
         for document, each in zip(documents, candidates, strict=True)
     ]
     others = [url for url in same if url is not None and url not in found]
     if others:
-        found |= await find_pages(connection, collection, others)
+        found |= await find_pages(connection, others)
     return [
         KnownVersions(document, page, None if url is None else found.get(url))
         for document, page, url in zip(documents, previous, same, strict=True)
@@ -205,29 +190,22 @@ async def read_versions(
 
 
 async def read_chunks(
-    connection: AsyncConnection[Any],
-    collection: str,
+    connection: Connection,
     wanted: Sequence[tuple[int | None, Sequence[bytes]]],
 ) -> list[KnownChunks]:
     """Find chunks that new versions of pages have in common with the corpus and the pages."""
     hashes = {each for _, several in wanted for each in several}
-    rows = await fetch(
-        connection,
-        compose(
-            collection,
-            "select distinct on (text_hash) text_hash, embedding from {data_children}"
-            " where text_hash = any(%s) and embedding is not null",
-        ),
+    rows = await connection.fetch(
+        "select distinct on (text_hash) text_hash, embedding from {data_children}"
+        " where text_hash = any(%s) and embedding is not null",
         (list(hashes),),
     )
     embeddings = {bytes(key): vector.to_numpy().astype(np.float32) for key, vector in rows}
     ids = [page_id for page_id, _ in wanted if page_id is not None]
     node_ids: dict[int, set[str]] = {}
     if ids:
-        statement = compose(
-            collection, "select document, node_id from {data_children} where document = any(%s)"
-        )
-        for page_id, node_id in await fetch(connection, statement, (ids,)):
+        statement = "select document, node_id from {data_children} where document = any(%s)"
+        for page_id, node_id in await connection.fetch(statement, (ids,)):
             node_ids.setdefault(page_id, set()).add(node_id)
     return [
         KnownChunks(
@@ -285,28 +263,23 @@ class _Places(NamedTuple):
         )
 
 
-async def _read_places(
-    connection: AsyncConnection[Any], collection: str, ids: Sequence[int]
-) -> dict[int, _Places]:
-    statement = compose(
-        collection,
+async def _read_places(connection: Connection, ids: Sequence[int]) -> dict[int, _Places]:
+    statement = (
         "select d.id, array(select distinct l.url from {link_candidates} l"
         " where l.source_document = d.id and l.origin = 'page'), d.anchors, d.map_marks"
-        " from {documents} d where d.id = any(%s)",
+        " from {documents} d where d.id = any(%s)"
     )
-    rows = await fetch(connection, statement, (list(ids),))
+    rows = await connection.fetch(statement, (list(ids),))
     return {page_id: _Places(set(links), *places) for page_id, links, *places in rows}
 
 
 async def _twins(
-    connection: AsyncConnection[Any], collection: str, documents: Sequence[NormalizedDocument]
+    connection: Connection, documents: Sequence[NormalizedDocument]
 ) -> dict[str, list[tuple[int, str]]]:
     """Find pages with the text and title of others on their sites, by the addresses of these."""
     if not documents:
         return {}
-    statement = compose(
-        collection,
-        """
+    statement = """
         select n.url, d.id, d.url
         from unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
              n(hash, site, title, edition, url)
@@ -317,8 +290,7 @@ async def _twins(
               and d.url <> n.url and d.gone_at is null
             order by id limit %s
         ) d
-        """,
-    )
+        """
     columns = zip(
         *(
             (
@@ -333,8 +305,8 @@ async def _twins(
         strict=True,
     )
     found: dict[str, list[tuple[int, str]]] = {}
-    for asked, page_id, url in await fetch(
-        connection, statement, (*map(list, columns), _MOST_TWINS)
+    for asked, page_id, url in await connection.fetch(
+        statement, (*map(list, columns), _MOST_TWINS)
     ):
         found.setdefault(asked, []).append((page_id, url))
     return found

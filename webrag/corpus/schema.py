@@ -1,12 +1,10 @@
 """The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
 
 import logging
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, sql
-from psycopg.rows import TupleRow
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import CollectionSize
@@ -21,8 +19,8 @@ from webrag.corpus.tables import (
 )
 from webrag.errors import ConfigurationError, StorageError
 from webrag.postgres.config import check_collection_name
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import Rows, Values, fetch, fetch_as
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, table
 
 T = TypeVar("T")
 
@@ -32,30 +30,26 @@ HOSTS_SCHEMA = "webrag$hosts"
 """Holds what all collections of a database agree on; no collection can have such a name."""
 
 
-async def lock_tables(connection: AsyncConnection[TupleRow], collection: str) -> None:
+async def lock_tables(connection: Connection, collection: str) -> None:
     """Keep others from changing the tables; the transaction may then take as long as it needs."""
-    await lift_timeouts(connection)
+    await connection.lift_timeouts()
     await connection.execute(
         "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
     )
 
 
-async def create_tables(
-    connection: AsyncConnection[TupleRow], collection: str, embedding: tuple[str, int]
-) -> None:
+async def create_tables(connection: Connection, embedding: tuple[str, int]) -> None:
     """Make an empty collection for a model and its dimensions, in a transaction with the lock.
 
     Raises:
         ConfigurationError: Its schema holds somebody else's tables.
         StorageError: The user may not create it.
     """
-    model, dimensions = embedding
+    (model, dimensions), collection = embedding, connection.collection
     try:
         # `if not exists` asks for the right to create even when the schema is there.
-        cursor = await connection.execute(
-            "select from pg_namespace where nspname = %s", (collection,)
-        )
-        if await cursor.fetchone() is None:
+        known = "select 1 from pg_namespace where nspname = %s"
+        if not await connection.fetch(known, (collection,)):
             await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
         for statement in create_statements(collection, dimensions):
             await connection.execute(statement)
@@ -77,19 +71,18 @@ async def create_tables(
         "embedding_model": model,
         "embedding_dimensions": dimensions,
     }
-    insert = compose(collection, "insert into {corpus_meta} (key, value) values (%s, %s)")
-    async with connection.cursor() as cursor:
-        await cursor.executemany(insert, [(key, Jsonb(value)) for key, value in meta.items()])
+    await connection.change(
+        "insert into {corpus_meta} (key, value) select * from jsonb_each(%s)", (Jsonb(meta),)
+    )
 
 
-async def migrate_tables(
-    connection: AsyncConnection[TupleRow], collection: str, version: int
-) -> None:
+async def migrate_tables(connection: Connection, version: int) -> None:
     """Bring the tables of a collection to the current version, in a transaction with the lock.
 
     Raises:
         StorageError: The user may not change it.
     """
+    collection = connection.collection
     try:
         for statement in migrate_statements(collection, version):
             await connection.execute(statement)
@@ -100,8 +93,8 @@ async def migrate_tables(
             f" {version} to {SCHEMA_VERSION}, or add tables that it lacks.",
             hint="Run WebRAG once as the owner of its schema.",
         ) from error
-    update = compose(collection, "update {corpus_meta} set value = %s where key = 'schema_version'")
-    await connection.execute(update, (Jsonb(SCHEMA_VERSION),))
+    update = "update {corpus_meta} set value = %s where key = 'schema_version'"
+    await connection.change(update, (Jsonb(SCHEMA_VERSION),))
     logger.info(
         "Brought the collection %s from schema version %d to %d, with all its tables.",
         *(collection, version, SCHEMA_VERSION),
@@ -135,41 +128,6 @@ class CorpusMeta(NamedTuple):
         return self.version == SCHEMA_VERSION and self.has_blocks and self.has_past
 
 
-def table(collection: str, name: str) -> sql.Composed:
-    """The quoted `schema.table` of a collection's table.
-
-    Raises:
-        ConfigurationError: The collection name is not allowed.
-    """
-    return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
-
-
-@lru_cache(maxsize=256)
-def _tables(collection: str) -> dict[str, sql.Composed]:
-    return {name: table(collection, name) for name in (*TABLES, NEXT_CHILDREN)}
-
-
-def compose(collection: str, text: str, **parts: sql.Composable) -> sql.Composed:
-    """Put the names of a collection's tables into a statement, which has them in braces."""
-    return sql.SQL(text).format(**{**_tables(collection), **parts})
-
-
-async def select(database: Database, text: str, values: Values = ()) -> Rows:
-    """Run one statement with tables in braces as a transaction, and give its rows.
-
-    Raises:
-        StorageError: The database failed.
-    """
-    statement = compose(database.config.collection, text)
-    return await database.run(lambda connection: fetch(connection, statement, values))
-
-
-async def select_as(database: Database, kind: type[T], text: str, values: Values = ()) -> list[T]:
-    """As `select`, with rows as objects whose fields are the columns."""
-    statement = compose(database.config.collection, text)
-    return await database.run(lambda connection: fetch_as(connection, kind, statement, values))
-
-
 def queue_schema(collection: str) -> str:
     """Name of the schema of a collection's job queue; no collection can have such a name."""
     return f"{check_collection_name(collection)}$jobs"
@@ -197,19 +155,18 @@ async def ensure_schema(
         raise ConfigurationError(
             f"EMBEDDING_DIMENSIONS is {embedding_dimensions}; allowed are 1 to {_MOST_DIMENSIONS}."
         )
-    collection = check_collection_name(database.config.collection)
     wanted = (embedding_model, embedding_dimensions)
 
-    async def work(connection: AsyncConnection[TupleRow]) -> None:
-        found = await _locked_meta(connection, collection)
+    async def work(connection: Connection) -> None:
+        found = await _locked_meta(connection)
         if found is None:
             if database.config.url is not None:
-                _announce(connection, collection)
-            await create_tables(connection, collection, wanted)
+                _announce(connection)
+            await create_tables(connection, wanted)
         elif found.embedding != wanted:
-            raise _model_mismatch(collection, found.embedding, wanted)
+            raise _model_mismatch(connection.collection, found.embedding, wanted)
         elif not found.is_current:
-            await migrate_tables(connection, collection, found.version)
+            await migrate_tables(connection, found.version)
 
     await database.run(work)
 
@@ -224,26 +181,25 @@ async def update_schema(database: "Database") -> tuple[str, int] | None:
         ConfigurationError: The collection was made by a newer WebRAG.
         StorageError: The user may not change it.
     """
-    collection = check_collection_name(database.config.collection)
 
-    async def work(connection: AsyncConnection[TupleRow]) -> tuple[str, int] | None:
-        found = await read_meta(connection, collection)
+    async def work(connection: Connection) -> tuple[str, int] | None:
+        found = await read_meta(connection)
         if found is not None and not found.is_current:
-            found = await _locked_meta(connection, collection)
+            found = await _locked_meta(connection)
         if found is not None and not found.is_current:
-            await migrate_tables(connection, collection, found.version)
+            await migrate_tables(connection, found.version)
         return found and found.embedding
 
     return await database.run(work)
 
 
-async def _locked_meta(connection: AsyncConnection[TupleRow], collection: str) -> CorpusMeta | None:
+async def _locked_meta(connection: Connection) -> CorpusMeta | None:
     """Read what a collection records, again under the lock where something is to be made."""
-    found = await read_meta(connection, collection)
+    found = await read_meta(connection)
     if found is not None and found.is_current:
         return found
-    await lock_tables(connection, collection)
-    return await read_meta(connection, collection)
+    await lock_tables(connection, connection.collection)
+    return await read_meta(connection)
 
 
 async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
@@ -252,8 +208,7 @@ async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
     Raises:
         ConfigurationError: The collection was made by a newer WebRAG.
     """
-    collection = check_collection_name(database.config.collection)
-    return await database.run(lambda connection: read_embedding(connection, collection))
+    return await database.run(read_embedding)
 
 
 async def list_collections(database: "Database") -> list[str]:
@@ -261,9 +216,8 @@ async def list_collections(database: "Database") -> list[str]:
     return await database.run(_list)
 
 
-async def _list(connection: AsyncConnection[TupleRow]) -> list[str]:
-    rows = await fetch(
-        connection,
+async def _list(connection: Connection) -> list[str]:
+    rows = await connection.fetch(
         "select schemaname from pg_tables where tablename = any(%s)"
         " group by schemaname having count(*) = %s order by schemaname",
         (list(FIRST_TABLES), len(FIRST_TABLES)),
@@ -283,7 +237,7 @@ async def drop_collection(database: "Database", collection: str | None = None) -
     """
     name = check_collection_name(collection or database.config.collection)
 
-    async def work(connection: AsyncConnection[TupleRow]) -> bool:
+    async def work(connection: Connection) -> bool:
         await lock_tables(connection, name)
         if not await _exists(connection, name):
             return False
@@ -306,44 +260,37 @@ async def drop_collection(database: "Database", collection: str | None = None) -
     return await database.run(work)
 
 
-async def _forget_hosts(connection: AsyncConnection[TupleRow]) -> None:
+async def _forget_hosts(connection: Connection) -> None:
     """Leave no names of hosts behind; processes that know the table may go on."""
-    cursor = await connection.execute(
-        "select from pg_tables where schemaname = %s and tableowner = current_user", (HOSTS_SCHEMA,)
-    )
-    if await cursor.fetchone() is not None:
+    owned = "select 1 from pg_tables where schemaname = %s and tableowner = current_user"
+    if await connection.fetch(owned, (HOSTS_SCHEMA,)):
         delete = sql.SQL("delete from {}").format(sql.Identifier(HOSTS_SCHEMA, "host_turns"))
         await connection.execute(delete)
 
 
-async def _exists(
-    connection: AsyncConnection[TupleRow], collection: str, name: str = "corpus_meta"
-) -> bool:
+async def _exists(connection: Connection, collection: str, name: str = "corpus_meta") -> bool:
     # Not to_regclass: it reads no table, so it does not notice what another process committed
     # while this one waited for the advisory lock.
-    cursor = await connection.execute(
-        "select from pg_tables where schemaname = %s and tablename = %s", (collection, name)
-    )
-    return await cursor.fetchone() is not None
+    known = "select 1 from pg_tables where schemaname = %s and tablename = %s"
+    return bool(await connection.fetch(known, (collection, name)))
 
 
-async def read_embedding(
-    connection: AsyncConnection[TupleRow], collection: str
-) -> tuple[str, int] | None:
+async def read_embedding(connection: Connection) -> tuple[str, int] | None:
     """As `corpus_embedding`, within a transaction."""
-    found = await read_meta(connection, collection)
+    found = await read_meta(connection)
     return None if found is None else found.embedding
 
 
-async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> CorpusMeta | None:
+async def read_meta(connection: Connection) -> CorpusMeta | None:
     """What the collection records of itself, within a transaction; None when it does not exist.
 
     Raises:
         ConfigurationError: The collection was made by a newer WebRAG.
     """
+    collection = connection.collection
     if not await _exists(connection, collection):
         return None
-    rows = await fetch(connection, compose(collection, "select key, value from {corpus_meta}"))
+    rows = await connection.fetch("select key, value from {corpus_meta}")
     meta: dict[str, Any] = dict(rows)
     version = meta.get("schema_version")
     if not isinstance(version, int) or version > SCHEMA_VERSION:
@@ -358,8 +305,8 @@ async def read_meta(connection: AsyncConnection[TupleRow], collection: str) -> C
     return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks, has_past)
 
 
-def _announce(connection: AsyncConnection[TupleRow], collection: str) -> None:
-    info = connection.info
+def _announce(connection: Connection) -> None:
+    info, collection = connection.info, connection.collection
     logger.warning(
         "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
     )
@@ -380,14 +327,14 @@ async def collection_sizes(database: Database, only: str | None = None) -> list[
     """Every collection, or one, with its number of pages, in alphabetical order."""
     names = await list_collections(database) if only is None else [only]
 
-    async def work(connection: AsyncConnection[Any]) -> list[CollectionSize]:
+    async def work(connection: Connection) -> list[CollectionSize]:
         sizes = [await _size_unless_gone(connection, name) for name in names]
         return [size for size in sizes if size is not None]
 
     return await database.run(work)
 
 
-async def _size_unless_gone(connection: AsyncConnection[Any], name: str) -> CollectionSize | None:
+async def _size_unless_gone(connection: Connection, name: str) -> CollectionSize | None:
     """None for a collection that another process has dropped since it was listed."""
     try:
         async with connection.transaction():
@@ -396,15 +343,14 @@ async def _size_unless_gone(connection: AsyncConnection[Any], name: str) -> Coll
         return None
 
 
-async def _size(connection: AsyncConnection[Any], name: str) -> CollectionSize:
+async def _size(connection: Connection, name: str) -> CollectionSize:
     documents = table(name, "documents")
-    ((allowed,),) = await fetch(
-        connection,
+    ((allowed,),) = await connection.fetch(
         "select has_schema_privilege(%s, 'usage')"
         " and has_table_privilege(to_regclass(%s), 'select')",
         (name, documents.as_string(connection)),
     )
     if not allowed:
         return CollectionSize(name=name, documents=None)
-    ((count,),) = await fetch(connection, compose(name, "select count(*) from {documents}"))
+    ((count,),) = await connection.fetch(sql.SQL("select count(*) from {}").format(documents))
     return CollectionSize(name=name, documents=count)

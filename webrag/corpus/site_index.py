@@ -9,24 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.schema import compose, select
 from webrag.corpus.writer import copy_links, lock_pages
 from webrag.ingestion.models import MapMark, MappedLink, is_generic_anchor
 from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection
 
 _TITLE_WEIGHT: Final = 4
 _NAME_WEIGHT: Final = 2
@@ -321,8 +319,7 @@ class SiteMapStore:
 
     async def marked(self, urls: Sequence[str]) -> list[MarkedPage]:
         """Give those of some canonical URLs whose stored page names maps, in order."""
-        rows = await select(
-            self._database,
+        rows = await self._database.fetch(
             "select url, id, depth, map_marks from {documents}"
             " where url = any(%(urls)s) and map_marks <> '[]'"
             " order by array_position(%(urls)s, url)",
@@ -335,8 +332,7 @@ class SiteMapStore:
 
     async def read(self, url: str) -> StoredMap | None:
         """Give what came of reading a map, None when it was not asked for yet."""
-        rows = await select(
-            self._database,
+        rows = await self._database.fetch(
             "select fetched_at, coalesce(packed, ''), coalesce(failure, ''), marks"
             " from {site_maps} where url = %s",
             (url,),
@@ -348,8 +344,7 @@ class SiteMapStore:
     async def write(self, found: StoredMap) -> None:
         """Keep what came of reading a map in place of what was kept before."""
         marks = Jsonb(_MARKS.dump_python(found.marks, mode="json"))
-        await select(
-            self._database,
+        await self._database.fetch(
             "insert into {site_maps} (url, fetched_at, packed, failure, marks)"
             " values (%s, %s, %s, %s, %s)"
             " on conflict (url) do update set fetched_at = excluded.fetched_at,"
@@ -369,12 +364,10 @@ class MappedLinks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._collection = database.config.collection
 
     async def unmapped(self, urls: Sequence[str]) -> list[str]:
         """Give those of some canonical URLs whose stored page was not mapped yet, in order."""
-        rows = await select(
-            self._database,
+        rows = await self._database.fetch(
             "select url from {documents}"
             " where url = any(%s) and mapped_at is null and gone_at is null",
             (list(urls),),
@@ -393,24 +386,18 @@ class MappedLinks:
         await self._database.run(lambda connection: self._write(connection, url, links, at))
 
     async def _write(
-        self, connection: AsyncConnection[Any], url: str, links: Sequence[MappedLink], at: datetime
+        self, connection: Connection, url: str, links: Sequence[MappedLink], at: datetime
     ) -> None:
-        collection = self._collection
-        await lock_pages(connection, collection, [url])
+        await lock_pages(connection, [url])
         mark = "update {documents} set mapped_at = %s where url = %s returning id"
-        rows = await fetch(connection, compose(collection, mark), (at, url))
+        rows = await connection.fetch(mark, (at, url))
         if not rows:
             return
         page_id = rows[0][0]
         forget = "delete from {link_candidates} where source_document = %s and origin = 'map'"
-        await connection.execute(compose(collection, forget), (page_id,))
-        last = await fetch(
-            connection,
-            compose(
-                collection,
-                "select coalesce(max(ordinal), -1) from {link_candidates}"
-                " where source_document = %s",
-            ),
+        await connection.change(forget, (page_id,))
+        last = await connection.fetch(
+            "select coalesce(max(ordinal), -1) from {link_candidates} where source_document = %s",
             (page_id,),
         )
         others = {link.url: link for link in links if link.url != url}
@@ -418,7 +405,7 @@ class MappedLinks:
             LinkCandidate(source_url=url, origin="map", **link.model_dump())
             for link in others.values()
         ]
-        await copy_links(connection, collection, [(page_id, listed)], first=last[0][0] + 1)
+        await copy_links(connection, [(page_id, listed)], first=last[0][0] + 1)
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:

@@ -6,17 +6,14 @@ All functions raise StorageError when the database fails.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from webrag.corpus.models import SiteSize
-from webrag.corpus.schema import compose, select, select_as
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import version_order
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch_as
+from webrag.postgres.execution import Connection
 
 
 class StoredVersion(NamedTuple):
@@ -98,8 +95,7 @@ class PageName:
 
 async def site_sizes(database: Database) -> list[SiteSize]:
     """What is stored of each host, those with most pages first."""
-    sites = await select_as(
-        database,
+    sites = await database.fetch_as(
         SiteSize,
         """
         select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
@@ -107,7 +103,7 @@ async def site_sizes(database: Database) -> list[SiteSize]:
         from {documents} where gone_at is null group by site order by documents desc, site
         """,
     )
-    stored = await select_as(database, StoredVersion, _VERSIONS)
+    stored = await database.fetch_as(StoredVersion, _VERSIONS)
     return [
         each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
     ]
@@ -142,9 +138,9 @@ with recursive versions as (
 """
 
 
-async def stored_versions(connection: AsyncConnection[Any], collection: str) -> list[StoredVersion]:
+async def stored_versions(connection: Connection) -> list[StoredVersion]:
     """Read every version that a page can be retrieved of, each once."""
-    return await fetch_as(connection, StoredVersion, compose(collection, _VERSIONS))
+    return await connection.fetch_as(StoredVersion, _VERSIONS)
 
 
 async def year_sizes(database: Database) -> dict[int, int]:
@@ -152,14 +148,11 @@ async def year_sizes(database: Database) -> dict[int, int]:
 
     Pages that do not say when they were published are in none.
     """
-    rows = await select(
-        database,
-        """
+    rows = await database.fetch("""
         select publication_year, count(*) from {documents}
         where gone_at is null and publication_year is not null
         group by publication_year order by publication_year desc
-        """,
-    )
+        """)
     return dict(rows)
 
 
@@ -171,8 +164,7 @@ async def name_pages(database: Database, contains: str, limit: int) -> list[Page
         contains: Words that stand there together; empty for every page.
         limit: Pages at most.
     """
-    return await select_as(
-        database,
+    return await database.fetch_as(
         PageName,
         """
         select document_id, url, title from {documents}
@@ -188,8 +180,7 @@ async def name_pages(database: Database, contains: str, limit: int) -> list[Page
 
 async def read_page(database: Database, document_id: UUID) -> PageText | None:
     """The page with this id; None when it is not stored."""
-    found = await select_as(
-        database,
+    found = await database.fetch_as(
         PageText,
         "select document_id, url, title, markdown, fetched_at, gone_at, with_login"
         " from {documents} where document_id = %s",
@@ -200,8 +191,7 @@ async def read_page(database: Database, document_id: UUID) -> PageText | None:
 
 async def read_images(database: Database, document_id: UUID) -> list[PageImage]:
     """The images of a page in their order; none where the page is not stored."""
-    return await select_as(
-        database,
+    return await database.fetch_as(
         PageImage,
         """
         select distinct (image ->> 'position')::int as position,
@@ -216,8 +206,7 @@ async def read_images(database: Database, document_id: UUID) -> list[PageImage]:
 
 async def read_passage(database: Database, passage_id: UUID) -> PassageText | None:
     """The passage with this id; None when it is not stored."""
-    found = await select_as(
-        database,
+    found = await database.fetch_as(
         PassageText,
         """
         select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,

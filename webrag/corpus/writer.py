@@ -11,21 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 from psycopg.types.json import Jsonb
 from pydantic_core import to_jsonable_python
 
 from webrag.corpus.models import LastOutcome, LinkCandidate
 from webrag.corpus.past_pages import keep_past
 from webrag.corpus.rows import ChildRow, PageRows, ParentRow
-from webrag.corpus.schema import compose, table
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
-from webrag.postgres.execution import copy_rows, fetch
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.execution import Connection
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
 
@@ -38,27 +35,24 @@ _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-async def copy_documents(
-    connection: _Connection, collection: str, rows: Iterable[Mapping[str, Any]]
-) -> None:
+async def copy_documents(connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
     """Load pages; a column that a row does not name stays empty."""
     columns = DOCUMENTS.loaded
     written = _writer(columns)
     values = (written(map(row.get, columns)) for row in rows)
-    await copy_rows(connection, table(collection, DOCUMENTS.name), columns, values)
+    await connection.copy_rows(DOCUMENTS.name, columns, values)
 
 
 async def copy_parents(
-    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[ParentRow]]]
+    connection: Connection, pages: Iterable[tuple[int, Sequence[ParentRow]]]
 ) -> None:
     """Load parents, by the numbers of their pages."""
     rows = ((page_id, row) for page_id, own in pages for row in own)
-    await _copy(connection, collection, PARENTS, ("document",), rows)
+    await _copy(connection, PARENTS, ("document",), rows)
 
 
 async def copy_children(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]],
 ) -> None:
     """Load searched chunks and their vectors, by the numbers of their pages."""
@@ -67,12 +61,11 @@ async def copy_children(
         for page_id, children, embeddings in pages
         for row, embedding in zip(children, embeddings, strict=True)
     )
-    await _copy(connection, collection, CHILDREN, ("document", "embedding"), rows)
+    await _copy(connection, CHILDREN, ("document", "embedding"), rows)
 
 
 async def copy_links(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     pages: Iterable[tuple[int, Sequence[LinkCandidate]]],
     *,
     first: int = 0,
@@ -83,11 +76,11 @@ async def copy_links(
         for page_id, own in pages
         for ordinal, link in enumerate(own, first)
     )
-    await _copy(connection, collection, LINKS, ("source_document", "ordinal"), rows)
+    await _copy(connection, LINKS, ("source_document", "ordinal"), rows)
 
 
 async def copy_postings(
-    connection: _Connection, collection: str, pages: Iterable[tuple[int, Sequence[PostingRow]]]
+    connection: Connection, pages: Iterable[tuple[int, Sequence[PostingRow]]]
 ) -> None:
     """Load packed postings, by the numbers of their pages, which ascend.
 
@@ -100,12 +93,11 @@ async def copy_postings(
             # A page's rows come by term: a fifth cheaper than sorting the rows of all.
             by_term.setdefault(row.term, []).append(loaded)
     rows = (row for term in sorted(by_term) for row in by_term[term])
-    await copy_rows(connection, table(collection, POSTINGS.name), POSTINGS.loaded, rows)
+    await connection.copy_rows(POSTINGS.name, POSTINGS.loaded, rows)
 
 
 async def _copy(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     target: Table,
     first: tuple[str, ...],
     rows: Iterable[tuple[Any, ...]],
@@ -117,7 +109,7 @@ async def _copy(
     written = _writer(own)
     columns = {name: loaded[name] for name in first} | own
     values = ((*given, *written(read(row))) for *given, row in rows)
-    await copy_rows(connection, table(collection, target.name), columns, values)
+    await connection.copy_rows(target.name, columns, values)
 
 
 def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
@@ -152,36 +144,29 @@ class Attempt:
     status: int | None = None
 
 
-async def note_attempts(
-    connection: _Connection, collection: str, attempts: Mapping[str, Attempt]
-) -> None:
+async def note_attempts(connection: Connection, attempts: Mapping[str, Attempt]) -> None:
     """Remember the attempts at several pages, by URL, each in place of the one before."""
     rows = [
         (url, each.outcome, each.at, each.reason and each.reason[:_MAX_REASON_CHARS], each.status)
         for url, each in sorted(attempts.items())  # in one order, so that nobody deadlocks
     ]
-    await connection.execute(
-        compose(
-            collection,
-            """
+    await connection.change(
+        """
             insert into {page_outcomes} (url, outcome, at, reason, status)
             select * from unnest(%s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::int[])
             on conflict (url) do update
             set outcome = excluded.outcome, at = excluded.at, reason = excluded.reason,
                 status = excluded.status
             """,
-        ),
         [list(column) for column in zip(*rows, strict=True)],
     )
 
 
-async def clear_attempts(connection: _Connection, collection: str, urls: Iterable[str]) -> None:
+async def clear_attempts(connection: Connection, urls: Iterable[str]) -> None:
     """Forget what came of these URLs: they are known as another page now, or not at all."""
     wanted = sorted(set(urls))
     if wanted:
-        await connection.execute(
-            compose(collection, "delete from {page_outcomes} where url = any(%s)"), (wanted,)
-        )
+        await connection.change("delete from {page_outcomes} where url = any(%s)", (wanted,))
 
 
 EmbeddedPage = tuple[PageRows, Embeddings]
@@ -222,9 +207,9 @@ class _Previous(NamedTuple):
     stored: dict[str, datetime]
 
 
-async def lock_pages(connection: _Connection, collection: str, urls: Iterable[str]) -> None:
+async def lock_pages(connection: Connection, urls: Iterable[str]) -> None:
     """Wait until no other transaction writes these pages; in one order, so nobody deadlocks."""
-    keys = [f"{collection}\n{url}" for url in sorted(set(urls))]
+    keys = [f"{connection.collection}\n{url}" for url in sorted(set(urls))]
     await connection.execute(
         sql.SQL(
             "select pg_advisory_xact_lock(hashtextextended(key, %s)) from unnest(%s::text[]) key"
@@ -234,8 +219,7 @@ async def lock_pages(connection: _Connection, collection: str, urls: Iterable[st
 
 
 async def write_pages(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     pages: Sequence[EmbeddedPage],
     *,
     keep_versions: int = 0,
@@ -247,36 +231,31 @@ async def write_pages(
     change, `keep_versions` earlier ones are kept at most.
     """
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
-    await lock_pages(connection, collection, set().union(*urls))
+    await lock_pages(connection, set().union(*urls))
     changing = {
         url: (rows.document.content_hash, rows.document.fetched_at)
         for (rows, _), own in zip(pages, urls, strict=True)
         for url in own
     }
-    await keep_past(connection, collection, changing, most=keep_versions)
-    previous = await _delete_previous(connection, collection, urls)
-    ids = await next_page_ids(connection, collection, len(pages))
+    await keep_past(connection, changing, most=keep_versions)
+    previous = await _delete_previous(connection, urls)
+    ids = await next_page_ids(connection, len(pages))
     numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
     await copy_documents(
         connection,
-        collection,
         (
             _document_row(page_id, rows, known)
             for (page_id, rows, _), known in zip(numbered, previous, strict=True)
         ),
     )
-    await copy_parents(connection, collection, ((each, rows.parents) for each, rows, _ in numbered))
+    await copy_parents(connection, ((each, rows.parents) for each, rows, _ in numbered))
     await copy_children(
-        connection, collection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
+        connection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
     )
-    await copy_postings(
-        connection, collection, ((each, rows.postings) for each, rows, _ in numbered)
-    )
-    await copy_links(connection, collection, ((each, rows.links) for each, rows, _ in numbered))
+    await copy_postings(connection, ((each, rows.postings) for each, rows, _ in numbered))
+    await copy_links(connection, ((each, rows.links) for each, rows, _ in numbered))
     documents = [rows.document for rows, _ in pages]
-    await clear_attempts(
-        connection, collection, set().union(*urls) - {document.url for document in documents}
-    )
+    await clear_attempts(connection, set().union(*urls) - {document.url for document in documents})
     attempts = {
         document.url: Attempt(
             "updated" if document.url in known.urls else "indexed",
@@ -285,20 +264,19 @@ async def write_pages(
         )
         for document, known in zip(documents, previous, strict=True)
     }
-    await note_attempts(connection, collection, attempts)
+    await note_attempts(connection, attempts)
     return ids
 
 
-async def next_page_ids(connection: _Connection, collection: str, count: int) -> list[int]:
+async def next_page_ids(connection: Connection, count: int) -> list[int]:
     """Give row numbers for pages that are about to be loaded, in ascending order.
 
     From here on the transaction holds the table, so that others can wait for these pages.
     """
-    await connection.execute(compose(collection, "lock table {documents} in row exclusive mode"))
-    rows = await fetch(
-        connection,
-        sql.SQL("select nextval(pg_get_serial_sequence(%s, 'id')) from generate_series(1, %s)"),
-        (table(collection, "documents").as_string(), count),
+    await connection.change("lock table {documents} in row exclusive mode")
+    rows = await connection.fetch(
+        "select nextval(pg_get_serial_sequence('{documents}', 'id')) from generate_series(1, %s)",
+        (count,),
     )
     return [int(page_id) for (page_id,) in rows]
 
@@ -335,17 +313,11 @@ def edition_row(edition: Edition | None) -> dict[str, Any]:
     }
 
 
-async def _delete_previous(
-    connection: _Connection, collection: str, urls: Sequence[set[str]]
-) -> list[_Previous]:
+async def _delete_previous(connection: Connection, urls: Sequence[set[str]]) -> list[_Previous]:
     """What was stored under the URLs of each page, and is not any more."""
-    old = await fetch(
-        connection,
-        compose(
-            collection,
-            "delete from {documents} where url = any(%s) returning url, depth, aliases,"
-            " content_hash, coalesce(stored_at, fetched_at)",
-        ),
+    old = await connection.fetch(
+        "delete from {documents} where url = any(%s) returning url, depth, aliases,"
+        " content_hash, coalesce(stored_at, fetched_at)",
         (sorted(set().union(*urls)),),
     )
     found = []

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
-from webrag.corpus.schema import table
 from webrag.errors import WebRAGError
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Rows, fetch
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.execution import Connection, Rows, table
 
 # OBTAINED came in under another address, which was counted.
 _QUEUED, _VISITED, _SKIPPED, _OBTAINED = range(4)
@@ -102,7 +99,7 @@ class CrawlState:
             " from {crawls} c where c.key = %s"
         )
 
-        async def work(connection: _Connection) -> CrawlRecord:
+        async def work(connection: Connection) -> CrawlRecord:
             await connection.execute(forget, (now - _KEPT,))
             await connection.execute(insert, (key, now))
             if self._turn is not None:
@@ -195,7 +192,7 @@ class CrawlState:
         )
         text = self._sql("select left(markdown, %s) from {documents} where id = %s")
 
-        async def work(connection: _Connection) -> tuple[tuple[str, ...], str]:
+        async def work(connection: Connection) -> tuple[tuple[str, ...], str]:
             found = await (await connection.execute(links, (page_id, crawl))).fetchall()
             row = await (await connection.execute(text, (text_chars, page_id))).fetchone()
             return tuple(url for (url,) in found), row[0] if row is not None else ""
@@ -215,7 +212,7 @@ class CrawlState:
     async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
         """Put pages into the queue, and give those that are new; none when the crawl was ended."""
 
-        async def work(connection: _Connection) -> set[str]:
+        async def work(connection: Connection) -> set[str]:
             return await self._add(connection, crawl, pages) if pages else set()
 
         return await self._database.run(work)
@@ -231,7 +228,7 @@ class CrawlState:
         """
         alias = stored_as if stored_as != url else None
 
-        async def work(connection: _Connection) -> tuple[bool, set[str]]:
+        async def work(connection: Connection) -> tuple[bool, set[str]]:
             added = await self._add(connection, crawl, links)
             known = alias is not None and await self._visit(connection, crawl, alias)
             await connection.execute(self._sql(_SET_STATE), (_VISITED, crawl, [url]))
@@ -262,13 +259,13 @@ class CrawlState:
     async def _in_order(self, crawl: int, statement: str, values: tuple[Any, ...]) -> None:
         """Run a statement that no other writer of the crawl comes between."""
 
-        async def work(connection: _Connection) -> None:
+        async def work(connection: Connection) -> None:
             await self._lock(connection, crawl)
             await connection.execute(self._sql(statement), values)
 
         await self._database.run(work)
 
-    async def _lock(self, connection: _Connection, crawl: int) -> bool:
+    async def _lock(self, connection: Connection, crawl: int) -> bool:
         """Writers of one crawl take turns, so that they cannot wait for each other's rows.
 
         A lost queue entry costs one cheap question, so the commit need not wait for the disk.
@@ -283,7 +280,7 @@ class CrawlState:
         return row is not None
 
     async def _add(
-        self, connection: _Connection, crawl: int, pages: Sequence[QueuedPage]
+        self, connection: Connection, crawl: int, pages: Sequence[QueuedPage]
     ) -> set[str]:
         if not await self._lock(connection, crawl) or not pages:
             return set()
@@ -306,7 +303,7 @@ class CrawlState:
         cursor = await connection.execute(statement, (crawl, *columns))
         return {url for (url,) in await cursor.fetchall()}
 
-    async def _visit(self, connection: _Connection, crawl: int, url: str) -> bool:
+    async def _visit(self, connection: Connection, crawl: int, url: str) -> bool:
         """Mark a page that came in under another address, and tell whether it was here before."""
         select = self._sql("select state from {crawl_urls} where crawl = %s and url = %s")
         row = await (await connection.execute(select, (crawl, url))).fetchone()
@@ -323,7 +320,7 @@ class CrawlState:
     async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
         """The rows of a statement on its own; none if it gives none."""
         text = self._sql(statement)
-        return await self._database.run(lambda connection: fetch(connection, text, values))
+        return await self._database.run(lambda connection: connection.fetch(text, values))
 
     def _sql(self, text: str) -> sql.Composed:
         names = ("crawls", "crawl_urls", "documents", "jobs", "link_candidates")

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import procrastinate
 from procrastinate.schema import SchemaManager
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from webrag.corpus.schema import compose, lock_tables, queue_schema, select
+from webrag.corpus.schema import lock_tables, queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.errors import ConfigurationError, InputError
@@ -33,13 +33,12 @@ from webrag.jobs.models import (
     merged_report,
 )
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch, fetch_as
+from webrag.postgres.execution import Connection
 from webrag.retrieval.citation_checks import Citation, check_citation
 
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
 
-_Connection = AsyncConnection[Any]
 
 _VERSION_KEY: Final = "queue_version"
 
@@ -50,6 +49,8 @@ _EPOCH: Final = 1_700_000_000
 _MOST_DEATHS: Final = 20
 
 _REMOVED_AT_ONCE: Final = 1_000
+
+_ALONE_SEED: Final = 44
 
 _LONGEST_EVERY: Final = timedelta(days=3650)
 
@@ -71,11 +72,12 @@ class Turn(NamedTuple):
     report: JobReport
 
 
-async def use_queue_schema(connection: _Connection, collection: str, *, is_local: bool) -> None:
+async def use_queue_schema(connection: Connection, *, is_local: bool) -> None:
     """Let the names of procrastinate's tables and functions mean those of a collection."""
     path = "concat_ws(', ', quote_ident(%s), nullif(current_setting('search_path'), ''))"
     await connection.execute(
-        f"select set_config('search_path', {path}, %s)", (queue_schema(collection), is_local)
+        f"select set_config('search_path', {path}, %s)",
+        (queue_schema(connection.collection), is_local),
     )
 
 
@@ -102,6 +104,7 @@ class JobQueue:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.collection = database.config.collection
+        self._place = sql.Identifier(queue_schema(self.collection))
         self._app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self._is_ready = False
 
@@ -114,7 +117,7 @@ class JobQueue:
         if self._is_ready:
             return
 
-        async def work(connection: _Connection) -> None:
+        async def work(connection: Connection) -> None:
             if not is_behind(await self._version(connection), procrastinate.__version__):
                 return
             await lock_tables(connection, self.collection)
@@ -256,16 +259,14 @@ class JobQueue:
     async def _cancel(self, job: Job) -> None:
         number = job.id
 
-        async def work(connection: _Connection) -> bool:
-            await use_queue_schema(connection, self.collection, is_local=True)
-            ended = await connection.execute(
-                self._sql(
-                    "update {jobs} set outcome = 'cancelled', ended_at = now()"
-                    " where id = %s and ended_at is null"
-                ),
+        async def work(connection: Connection) -> bool:
+            await use_queue_schema(connection, is_local=True)
+            ended = await connection.change(
+                "update {jobs} set outcome = 'cancelled', ended_at = now()"
+                " where id = %s and ended_at is null",
                 (number,),
             )
-            if not ended.rowcount:
+            if not ended:
                 return False
             await self._app.job_manager.cancel_job_by_id_async(
                 number, abort=True, connection=connection
@@ -295,23 +296,20 @@ class JobQueue:
             None when there is nothing left to do: the job has ended, now at the latest.
         """
 
-        async def work(connection: _Connection) -> Turn | None:
+        async def work(connection: Connection) -> Turn | None:
             visited = await self._visited(connection, number)
-            rows = await fetch(
-                connection,
-                self._sql(
-                    """
-                    update {jobs} set
-                      turn = greatest(turn, (extract(epoch from clock_timestamp()) * 1000
-                                            )::bigint) + 1,
-                      started_at = coalesce(started_at, now()), is_running = true,
-                      deaths = case when is_running and progress >= %(visited)s
-                                    then deaths + 1 else 0 end,
-                      progress = %(visited)s
-                    where id = %(job)s and ended_at is null
-                    returning turn, request, failures, report, deaths
-                    """
-                ),
+            rows = await connection.fetch(
+                """
+                update {jobs} set
+                  turn = greatest(turn, (extract(epoch from clock_timestamp()) * 1000
+                                        )::bigint) + 1,
+                  started_at = coalesce(started_at, now()), is_running = true,
+                  deaths = case when is_running and progress >= %(visited)s
+                                then deaths + 1 else 0 end,
+                  progress = %(visited)s
+                where id = %(job)s and ended_at is null
+                returning turn, request, failures, report, deaths
+                """,
                 {"job": number, "visited": visited},
             )
             if not rows:
@@ -357,7 +355,7 @@ class JobQueue:
             False when the turn was not the last one any more: nothing was written.
         """
 
-        async def work(connection: _Connection) -> bool:
+        async def work(connection: Connection) -> bool:
             visited = await self._visited(connection, turn.job)
             changes = dict(found or {})
             if site:
@@ -366,32 +364,26 @@ class JobQueue:
             if outcome is not None:
                 return await self._end(connection, turn, outcome, reason, report)
             # The worker lives, so it has not died of the pages it leaves behind.
-            await connection.execute(
-                self._sql(
-                    "update {crawl_urls} u set attempts = 1 from {crawls} c, {jobs} j"
-                    " where u.crawl = c.id and c.key = j.key and c.turn = %s and j.id = %s"
-                    " and u.state = 0 and u.attempts > 1"
-                ),
+            await connection.change(
+                "update {crawl_urls} u set attempts = 1 from {crawls} c, {jobs} j"
+                " where u.crawl = c.id and c.key = j.key and c.turn = %s and j.id = %s"
+                " and u.state = 0 and u.attempts > 1",
                 (turn.number, turn.job),
             )
-            cursor = await connection.execute(
-                self._sql(
-                    "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
-                    " failures = %s where id = %s and turn = %s and ended_at is null"
-                ),
+            changed = await connection.change(
+                "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
+                " failures = %s where id = %s and turn = %s and ended_at is null",
                 (_json(report), reason, failures, turn.job, turn.number),
             )
-            return cursor.rowcount > 0
+            return changed > 0
 
         return await self.database.run(work)
 
     async def note_progress(self, turn: Turn, report: JobReport) -> None:
         """Let those who look at the job see how far it is."""
-        statement = self._sql(
-            "update {jobs} set report = %s where id = %s and turn = %s and ended_at is null"
-        )
+        statement = "update {jobs} set report = %s where id = %s and turn = %s and ended_at is null"
         values = (_json(report), turn.job, turn.number)
-        await self.database.run(lambda connection: connection.execute(statement, values))
+        await self.database.run(lambda connection: connection.change(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
         """Whether a job waits for a worker now.
@@ -399,46 +391,40 @@ class JobQueue:
         Args:
             kinds: Those that the worker does; None for all.
         """
-        statement = self._sql(
+        statement = (
             "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
             " and (scheduled_at is null or scheduled_at <= now())"
             " and queue_name = any(coalesce(%s, array[queue_name])))"
         )
         names = None if kinds is None else list(kinds)
-        rows = await self.database.run(lambda each: fetch(each, statement, (names,)))
+        rows = await self.database.run(
+            lambda each: each.fetch(statement, (names,), queue=self._place)
+        )
         return bool(rows[0][0])
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
         """Whether no other worker is in such a block; it is kept so until the end of this one."""
         async with self.database.session() as connection:
-            ((is_alone,),) = await fetch(
-                connection,
-                "select pg_try_advisory_xact_lock(hashtextextended(%s, 44))",
-                (self.collection,),
-            )
-            yield is_alone
+            yield await connection.try_lock(self.collection, _ALONE_SEED)
 
     async def repair(self) -> None:
         """End jobs whose place in the queue has ended, or is gone, without their knowing."""
-        statement = self._sql(
-            """
+        statement = """
             update {jobs} j set outcome = 'failed', ended_at = now(),
               reason = coalesce(j.reason, 'Its place in the queue was lost.')
             where j.ended_at is null and not exists (
               select from {queue}.procrastinate_jobs p
               where p.id = j.id and p.status in ('todo', 'doing'))
             """
-        )
-        await self.database.run(lambda connection: connection.execute(statement))
+        await self.database.run(lambda connection: connection.change(statement, queue=self._place))
 
     async def remove_ended(self, kept: timedelta) -> int:
         """Delete jobs that ended longer ago than this, but the latest of each schedule; how many.
 
         What they stored stays.
         """
-        ended = self._sql(
-            """
+        ended = """
             delete from {jobs} where id in (
               select j.id from {jobs} j
               where j.ended_at < now() - %s and (j.schedule is null or exists (
@@ -446,14 +432,13 @@ class JobQueue:
               order by j.id limit %s)
             returning id
             """
-        )
-        places = self._sql("delete from {queue}.procrastinate_jobs where id = any(%s)")
+        places = "delete from {queue}.procrastinate_jobs where id = any(%s)"
 
-        async def work(connection: _Connection) -> int:
-            rows = await fetch(connection, ended, (kept, _REMOVED_AT_ONCE))
+        async def work(connection: Connection) -> int:
+            rows = await connection.fetch(ended, (kept, _REMOVED_AT_ONCE))
             # A trigger of procrastinate's names its tables without a schema.
-            await use_queue_schema(connection, self.collection, is_local=True)
-            await connection.execute(places, ([number for (number,) in rows],))
+            await use_queue_schema(connection, is_local=True)
+            await connection.change(places, ([number for (number,) in rows],), queue=self._place)
             return len(rows)
 
         removed = last = await self.database.run(work)
@@ -476,7 +461,7 @@ class JobQueue:
             )
         request = site_request(url, options)
         await self.prepare()
-        statement = self._sql(
+        statement = (
             "insert into {schedules} as s (key, request, every_s, next_at)"
             " values (%s, %s, %s, now())"
             " on conflict (key) do update set request = excluded.request,"
@@ -486,8 +471,8 @@ class JobQueue:
         )
         values = (request.key, _json(request), round(every.total_seconds()))
 
-        async def work(connection: _Connection) -> Schedule:
-            ((number,),) = await fetch(connection, statement, values)
+        async def work(connection: Connection) -> Schedule:
+            ((number,),) = await connection.fetch(statement, values)
             return (await self._schedules(connection, number))[0]
 
         return await self.database.run(work)
@@ -499,7 +484,7 @@ class JobQueue:
             InputError: There is no schedule with this number.
         """
         statement = "delete from {schedules} where id = %s returning id"
-        if not await select(self.database, statement, (number,)):
+        if not await self.database.fetch(statement, (number,)):
             raise InputError(f"There is no schedule {number}; `webrag jobs schedule` lists them.")
 
     async def schedules(self) -> list[Schedule]:
@@ -509,20 +494,18 @@ class JobQueue:
     async def enqueue_due(self) -> int:
         """Enqueue the visits that are due, each once however many workers ask; their number."""
 
-        async def work(connection: _Connection) -> int:
-            due = self._sql(
+        async def work(connection: Connection) -> int:
+            due = (
                 "select id, request from {schedules} where next_at <= now()"
                 " order by next_at for update skip locked"
             )
-            rows = await fetch(connection, due)
+            rows = await connection.fetch(due)
             for schedule, request in rows:
                 await self._enqueue_one(connection, JobRequest.model_validate(request), schedule)
-                await connection.execute(
-                    self._sql(
-                        # Visits that were missed are made up for once.
-                        "update {schedules} set next_at = greatest(next_at, now()"
-                        " - every_s * interval '1 s') + every_s * interval '1 s' where id = %s"
-                    ),
+                await connection.change(
+                    # Visits that were missed are made up for once.
+                    "update {schedules} set next_at = greatest(next_at, now()"
+                    " - every_s * interval '1 s') + every_s * interval '1 s' where id = %s",
                     (schedule,),
                 )
             return len(rows)
@@ -532,7 +515,7 @@ class JobQueue:
     async def _enqueue(self, requests: Sequence[JobRequest]) -> list[Job]:
         await self.prepare()
 
-        async def work(connection: _Connection) -> list[int]:
+        async def work(connection: Connection) -> list[int]:
             # In one order, so that nobody deadlocks.
             ordered = sorted(requests, key=lambda request: request.key)
             numbers = {
@@ -545,17 +528,17 @@ class JobQueue:
         return [jobs[number] for number in numbers]
 
     async def _enqueue_one(
-        self, connection: _Connection, request: JobRequest, schedule: int | None = None
+        self, connection: Connection, request: JobRequest, schedule: int | None = None
     ) -> int:
         """Number of the job, in the caller's transaction."""
         await connection.execute(
             "select pg_advisory_xact_lock(hashtextextended(%s, 43))",
             (f"{self.collection}\n{request.key}",),
         )
-        waiting = self._sql("select id from {jobs} where key = %s and ended_at is null")
-        for (number,) in await fetch(connection, waiting, (request.key,)):
+        waiting = "select id from {jobs} where key = %s and ended_at is null"
+        for (number,) in await connection.fetch(waiting, (request.key,)):
             return int(number)
-        await use_queue_schema(connection, self.collection, is_local=True)
+        await use_queue_schema(connection, is_local=True)
         number = await self._app.configure_task(
             TASK,
             queue=request.kind,
@@ -563,55 +546,48 @@ class JobQueue:
             priority=priority_of(request),
             connection=connection,
         ).defer_async()
-        await connection.execute(
-            self._sql(
-                "insert into {jobs} (id, kind, key, request, schedule) values (%s, %s, %s, %s, %s)"
-            ),
+        await connection.change(
+            "insert into {jobs} (id, kind, key, request, schedule) values (%s, %s, %s, %s, %s)",
             (number, request.kind, request.key, _json(request), schedule),
         )
         return number
 
     async def _end(
         self,
-        connection: _Connection,
+        connection: Connection,
         turn: Turn,
         outcome: str,
         reason: str | None,
         report: JobReport,
     ) -> bool:
-        rows = await fetch(
-            connection,
-            self._sql(
-                "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
-                " ended_at = now() where id = %s and turn = %s and ended_at is null"
-                " returning key, schedule"
-            ),
+        rows = await connection.fetch(
+            "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
+            " ended_at = now() where id = %s and turn = %s and ended_at is null"
+            " returning key, schedule",
             (outcome, reason, _json(report), turn.job, turn.number),
         )
         if not rows:
             return False
         ((key, schedule),) = rows
         if outcome == "done":
-            await connection.execute(self._sql("delete from {crawls} where key = %s"), (key,))
-        await connection.execute(
-            self._sql(
-                "update {schedules} set failures = case when %s = 'done' then 0"
-                " else failures + 1 end where id = %s"
-            ),
+            await connection.change("delete from {crawls} where key = %s", (key,))
+        await connection.change(
+            "update {schedules} set failures = case when %s = 'done' then 0"
+            " else failures + 1 end where id = %s",
             (outcome, schedule),
         )
         return True
 
-    async def _visited(self, connection: _Connection, number: int) -> int:
-        statement = self._sql(
+    async def _visited(self, connection: Connection, number: int) -> int:
+        statement = (
             "select count(*) from {crawl_urls} u join {crawls} c on c.id = u.crawl"
             " join {jobs} j on j.key = c.key where j.id = %s and u.state in (1, 2)"
         )
-        ((visited,),) = await fetch(connection, statement, (number,))
+        ((visited,),) = await connection.fetch(statement, (number,))
         return int(visited)
 
     async def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
-        statement = self._sql(
+        statement = (
             """
             select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
               j.deaths, j.schedule, j.report, p.status::text as status, p.scheduled_at,
@@ -624,45 +600,39 @@ class JobQueue:
             + condition
             + ") group by j.id, p.id order by j.id desc"
         )
-        rows = await self.database.run(lambda each: fetch_as(each, dict, statement, values))
+        rows = await self.database.run(
+            lambda each: each.fetch_as(dict, statement, values, queue=self._place)
+        )
         return [_job(row) for row in rows]
 
-    async def _schedules(
-        self, connection: _Connection, number: int | None = None
-    ) -> list[Schedule]:
-        statement = self._sql(
+    async def _schedules(self, connection: Connection, number: int | None = None) -> list[Schedule]:
+        statement = (
             "select s.id, s.request, s.every_s * interval '1 s' as every, s.next_at, s.failures,"
             " greatest(clock_timestamp() - s.next_at, interval '0') as overdue,"
             " (select max(j.id) from {jobs} j where j.schedule = s.id) as last_job"
             " from {schedules} s where s.id = coalesce(%s, s.id) order by s.next_at, s.id"
         )
-        return await fetch_as(connection, Schedule, statement, (number,))
+        return await connection.fetch_as(Schedule, statement, (number,))
 
-    async def _version(self, connection: _Connection) -> str | None:
-        statement = self._sql(
+    async def _version(self, connection: Connection) -> str | None:
+        statement = (
             "select value #>> '{{}}' from {corpus_meta} where key = %s and exists"
             " (select from pg_namespace where nspname = %s)"
         )
-        rows = await fetch(connection, statement, (_VERSION_KEY, queue_schema(self.collection)))
+        rows = await connection.fetch(statement, (_VERSION_KEY, queue_schema(self.collection)))
         return str(rows[0][0]) if rows else None
 
-    async def _install(self, connection: _Connection, version: str | None) -> None:
+    async def _install(self, connection: Connection, version: str | None) -> None:
         if version is None:
-            await connection.execute(self._sql("create schema {queue}"))
-        await use_queue_schema(connection, self.collection, is_local=True)
+            await connection.change("create schema {queue}", queue=self._place)
+        await use_queue_schema(connection, is_local=True)
         for script in _scripts(version):
             await connection.execute(script.encode())
-        await connection.execute(
-            self._sql(
-                "insert into {corpus_meta} (key, value) values (%s, %s)"
-                " on conflict (key) do update set value = excluded.value"
-            ),
+        await connection.change(
+            "insert into {corpus_meta} (key, value) values (%s, %s)"
+            " on conflict (key) do update set value = excluded.value",
             (_VERSION_KEY, Jsonb(procrastinate.__version__)),
         )
-
-    def _sql(self, text: str) -> sql.Composed:
-        queue = sql.Identifier(queue_schema(self.collection))
-        return compose(self.collection, text, queue=queue)
 
 
 def site_request(url: str, options: CrawlOptions) -> JobRequest:

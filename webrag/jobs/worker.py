@@ -14,7 +14,6 @@ from procrastinate.jobs import Job as QueuedJob
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
-from psycopg import AsyncConnection
 
 from webrag.concurrency import ended, settled
 from webrag.corpus.acquirer import PageAcquirer
@@ -26,6 +25,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
+from webrag.postgres.execution import Connection
 from webrag.redaction import redacted_failure
 from webrag.retrieval.citation_checks import CitationCheck
 from webrag.retrieval.verification import Verifier
@@ -278,10 +278,9 @@ class JobWorker:
 
     @asynccontextmanager
     async def _engine(self) -> AsyncIterator[procrastinate.App]:
-        collection = self._queue.collection
 
-        async def configure(connection: AsyncConnection[Any]) -> None:
-            await use_queue_schema(connection, collection, is_local=False)
+        async def configure(connection: Connection) -> None:
+            await use_queue_schema(connection, is_local=False)
             await connection.commit()
 
         pool = self._queue.database.make_pool(configure, max_size=_CONNECTIONS)

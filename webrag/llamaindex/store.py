@@ -14,7 +14,6 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from llama_index.vector_stores.postgres import PGVectorStore
-from psycopg import AsyncConnection
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
@@ -27,7 +26,7 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable
 from webrag.llamaindex.store_rows import (
     add_nodes,
-    clear,
+    clear_pages,
     delete_document,
     delete_matching,
     pages_of_nodes,
@@ -37,56 +36,9 @@ from webrag.llamaindex.store_rows import (
 from webrag.llamaindex.store_search import LEXICAL_MODES, SearchOptions, search
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection
 
 T = TypeVar("T")
-
-_Connection = AsyncConnection[Any]
-
-
-class StoreCollection:
-    """A collection that is made when it is first used.
-
-    Args:
-        database: Where it is.
-        embedding: Model and dimensions; the model is recorded when the collection does not exist
-            yet, the dimensions must be those of an existing one.
-    """
-
-    def __init__(self, database: Database, embedding: tuple[str, int]) -> None:
-        self.database = database
-        self.name = database.config.collection
-        self._embedding = embedding
-        self._is_ready = False
-
-    async def run(
-        self, work: Callable[[_Connection], Awaitable[T]], *, autocommit: bool = False
-    ) -> T:
-        """Do the work in a transaction, a second time if the connection is lost."""
-        await self.prepare()
-        return await self.database.run(work, autocommit=autocommit)
-
-    async def prepare(self) -> None:
-        """Make the collection if it is missing; repeating it is free.
-
-        Raises:
-            ConfigurationError: It has vectors of another size.
-        """
-        if self._is_ready:
-            return
-        model, dimensions = self._embedding
-        existing = await update_schema(self.database)
-        if existing is None:
-            await ensure_schema(
-                self.database, embedding_model=model, embedding_dimensions=dimensions
-            )
-        elif existing[1] != dimensions:
-            raise ConfigurationError(
-                f"The collection {self.name!r} has vectors of {existing[1]} dimensions, "
-                f"made with {existing[0]}; embed_dim is {dimensions}."
-            )
-        await finish_interrupted_load(self.database)
-        await compact_postings(self.database)
-        self._is_ready = True
 
 
 QUERY_MODES = (
@@ -216,8 +168,10 @@ class CorpusVectorStore(PGVectorStore):
     modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = QUERY_MODES
     """Query modes this store answers."""
 
-    _collection: StoreCollection = PrivateAttr()
+    _database: Database = PrivateAttr()
     _owns_database: bool = PrivateAttr()
+    _embedding_model: str = PrivateAttr()
+    _is_ready: bool = PrivateAttr(default=False)
 
     def __init__(
         self,
@@ -251,8 +205,9 @@ class CorpusVectorStore(PGVectorStore):
             embed_dim=embed_dim,
             **{**kwargs, **_FIXED},
         )
-        self._collection = StoreCollection(given, (embedding_model, embed_dim))
+        self._database = given
         self._owns_database = database is None
+        self._embedding_model = embedding_model
 
     @classmethod
     @override
@@ -316,7 +271,7 @@ class CorpusVectorStore(PGVectorStore):
     @override
     def client(self) -> Database:
         """The database behind the store."""
-        return self._collection.database
+        return self._database
 
     @override
     async def close(self) -> None:
@@ -325,7 +280,7 @@ class CorpusVectorStore(PGVectorStore):
             await self.client.close()
 
     @override
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Give the best chunks of retrievable pages, best first.
 
         `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
@@ -341,20 +296,19 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: The mode, the embedding, the words or a filter cannot be used.
         """
-        return run_blocking(self.aquery(query, **kwargs))
-
-    @override
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """As `query`."""
         check_query(query, self.embed_dim)
         options = search_options(query, kwargs, self.hnsw_kwargs)
-        return await self._collection.run(
-            lambda connection: search(connection, self.schema_name, query, options),
-            autocommit=True,
+        return await self._run(
+            lambda connection: search(connection, query, options), autocommit=True
         )
 
     @override
-    def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """As `aquery`."""
+        return run_blocking(self.aquery(query, **kwargs))
+
+    @override
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store nodes, all or none; one whose id is stored already is replaced.
 
         Thousands at once, and more than there are, are loaded first and indexed afterwards.
@@ -368,41 +322,27 @@ class CorpusVectorStore(PGVectorStore):
         Raises:
             InputError: A searched node has no embedding, or one of another size.
         """
-        return run_blocking(self.async_add(nodes))
-
-    @override
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """As `add`."""
         check_embeddings(nodes, self.embed_dim)
         pages = await in_background(pages_of_nodes, nodes)
-        await self._collection.prepare()
+        await self._prepare()
         async with index_deferred(self.client, len(nodes)):
-            await self._collection.run(
-                lambda connection: add_nodes(connection, self.schema_name, pages)
-            )
+            await self._run(lambda connection: add_nodes(connection, pages))
         return [storable(node.node_id) for node in nodes]
 
     @override
-    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete what was made from a document."""
-        run_blocking(self.adelete(ref_doc_id))
+    def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
+        """As `async_add`."""
+        return run_blocking(self.async_add(nodes))
 
     @override
     async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """As `delete`."""
-        await self._collection.run(
-            lambda connection: delete_document(connection, self.schema_name, ref_doc_id)
-        )
+        """Delete what was made from a document."""
+        await self._run(lambda connection: delete_document(connection, ref_doc_id))
 
     @override
-    def delete_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **delete_kwargs: Any,
-    ) -> None:
-        """Delete chunks by id, by filters or by both together; nothing when neither is given."""
-        run_blocking(self.adelete_nodes(node_ids, filters))
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """As `adelete`."""
+        run_blocking(self.adelete(ref_doc_id))
 
     @override
     async def adelete_nodes(
@@ -411,13 +351,21 @@ class CorpusVectorStore(PGVectorStore):
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
     ) -> None:
-        """As `delete_nodes`."""
-        await self._collection.run(
-            lambda connection: delete_matching(connection, self.schema_name, node_ids, filters)
-        )
+        """Delete chunks by id, by filters or by both together; nothing when neither is given."""
+        await self._run(lambda connection: delete_matching(connection, node_ids, filters))
 
     @override
-    def get_nodes(
+    def delete_nodes(
+        self,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **delete_kwargs: Any,
+    ) -> None:
+        """As `adelete_nodes`."""
+        run_blocking(self.adelete_nodes(node_ids, filters))
+
+    @override
+    async def aget_nodes(
         self,
         node_ids: list[str] | None = None,
         filters: MetadataFilters | None = None,
@@ -427,34 +375,65 @@ class CorpusVectorStore(PGVectorStore):
 
         Ids without filters may be those of parents, too, which follow the chunks.
         """
-        return run_blocking(self.aget_nodes(node_ids, filters))
+
+        async def work(connection: Connection) -> list[TextNode]:
+            if node_ids and filters is None:
+                return await select_by_id(connection, node_ids)
+            return await select_nodes(connection, node_ids, filters)
+
+        return list(await self._run(work, autocommit=True))
 
     @override
-    async def aget_nodes(
+    def get_nodes(
         self,
         node_ids: list[str] | None = None,
         filters: MetadataFilters | None = None,
         **kwargs: Any,
     ) -> list[BaseNode]:
-        """As `get_nodes`."""
-        name = self.schema_name
-
-        async def work(connection: _Connection) -> list[TextNode]:
-            if node_ids and filters is None:
-                return await select_by_id(connection, name, node_ids)
-            return await select_nodes(connection, name, node_ids, filters)
-
-        return list(await self._collection.run(work, autocommit=True))
-
-    @override
-    def clear(self) -> None:
-        """Delete everything the collection holds, pages of WebRAG's own included."""
-        run_blocking(self.aclear())
+        """As `aget_nodes`."""
+        return run_blocking(self.aget_nodes(node_ids, filters))
 
     @override
     async def aclear(self) -> None:
-        """As `clear`."""
-        await self._collection.run(lambda connection: clear(connection, self.schema_name))
+        """Delete everything the collection holds, pages of WebRAG's own included."""
+        await self._run(clear_pages)
+
+    @override
+    def clear(self) -> None:
+        """As `aclear`."""
+        run_blocking(self.aclear())
+
+    async def _run(
+        self, work: Callable[[Connection], Awaitable[T]], *, autocommit: bool = False
+    ) -> T:
+        """Do the work in a transaction, a second time if the connection is lost."""
+        await self._prepare()
+        return await self.client.run(work, autocommit=autocommit)
+
+    async def _prepare(self) -> None:
+        """Make the collection if it is missing; repeating it is free.
+
+        Raises:
+            ConfigurationError: It has vectors of another size.
+        """
+        if self._is_ready:
+            return
+        database = self.client
+        existing = await update_schema(database)
+        if existing is None:
+            await ensure_schema(
+                database,
+                embedding_model=self._embedding_model,
+                embedding_dimensions=self.embed_dim,
+            )
+        elif existing[1] != self.embed_dim:
+            raise ConfigurationError(
+                f"The collection {database.config.collection!r} has vectors of {existing[1]} "
+                f"dimensions, made with {existing[0]}; embed_dim is {self.embed_dim}."
+            )
+        await finish_interrupted_load(database)
+        await compact_postings(database)
+        self._is_ready = True
 
 
 def _check_names(called: str, given: Iterable[str], *known: Callable[..., Any]) -> None:

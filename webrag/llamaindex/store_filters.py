@@ -12,16 +12,14 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
     VectorStoreQuery,
 )
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from webrag.argument_checks import shown_value
 from webrag.corpus.rows import STORE_KEYS
-from webrag.corpus.schema import compose
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
 from webrag.llamaindex.stored_nodes import PAGE_DATES, PAGE_KEYS
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,
@@ -78,9 +76,7 @@ def query_scope(query: VectorStoreQuery) -> Scope:
     return Scope(chunks=all_of(parts))
 
 
-async def refuse_unknown_keys(
-    connection: AsyncConnection[Any], collection: str, filters: MetadataFilters | None
-) -> None:
+async def refuse_unknown_keys(connection: Connection, filters: MetadataFilters | None) -> None:
     """Check that some stored node has each metadata key that the filters name.
 
     A key that is asked to be empty may be missing everywhere, and in an empty collection all are.
@@ -91,9 +87,9 @@ async def refuse_unknown_keys(
     keys = sorted(_metadata_keys(filters)) if filters is not None else []
     if not keys:
         return
-    unknown = await fetch(connection, compose(collection, _UNKNOWN_KEYS), (keys,))
+    unknown = await connection.fetch(_UNKNOWN_KEYS, (keys,))
     if unknown:
-        known = await fetch(connection, compose(collection, _KNOWN_KEYS), (list(STORE_KEYS),))
+        known = await connection.fetch(_KNOWN_KEYS, (list(STORE_KEYS),))
         names = ", ".join(
             repr(key) for key in sorted({*_COLUMNS, *PAGE_KEYS, *(key for (key,) in known)})
         )

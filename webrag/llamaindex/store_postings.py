@@ -7,14 +7,11 @@ as it is, so that a page that is stored node by node is indexed as one that is s
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import compress, groupby
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-from psycopg import AsyncConnection
 
 from webrag.concurrency import in_background
 from webrag.corpus.posting_blocks import mark_dirty
-from webrag.corpus.schema import compose
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.postings import (
     MAX_TERMS,
@@ -25,9 +22,7 @@ from webrag.lexical.postings import (
     segments,
     unpack_postings,
 )
-from webrag.postgres.execution import fetch
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.execution import Connection
 
 
 def appended(
@@ -99,8 +94,7 @@ returning p.term, p.segment, p.packed
 
 
 async def add_postings(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     page_id: int,
     rows: Sequence[PostingRow],
     first: int,
@@ -112,75 +106,60 @@ async def add_postings(
         TooManyPostingsError: The page would have more chunks than can be indexed.
     """
     check_chunk_count(first + chunks)
-    last = await fetch(
-        connection,
-        compose(collection, _TAKE_LAST),
+    last = await connection.fetch(
+        _TAKE_LAST,
         {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
         binary=True,
     )
     new = await in_background(appended, [*map(PostingRow._make, last)], rows, first)
-    await copy_postings(connection, collection, [(page_id, new)])
+    await copy_postings(connection, [(page_id, new)])
 
 
-async def remove_postings(
-    connection: _Connection, collection: str, page_id: int, ordinals: Collection[int]
-) -> int:
+async def remove_postings(connection: Connection, page_id: int, ordinals: Collection[int]) -> int:
     """Take chunks of a page out of the index, and give how many terms they had.
 
     All rows of the page are read: which terms a chunk has, is known for certain only from them.
     """
-    rows = await fetch(
-        connection,
-        compose(
-            collection,
-            "select term, segment, packed from {postings} where document = %s"
-            " order by term, segment",
-        ),
+    rows = await connection.fetch(
+        "select term, segment, packed from {postings} where document = %s order by term, segment",
         (page_id,),
         binary=True,
     )
     left, terms = await in_background(remaining, [*map(PostingRow._make, rows)], ordinals)
     if not left:
         return 0
-    await connection.execute(
-        compose(collection, "delete from {postings} where document = %s and term = any(%s)"),
-        (page_id, list(left)),
+    await connection.change(
+        "delete from {postings} where document = %s and term = any(%s)", (page_id, list(left))
     )
     new = [row for of_term in left.values() for row in of_term]
-    await copy_postings(connection, collection, [(page_id, new)])
+    await copy_postings(connection, [(page_id, new)])
     return terms
 
 
-async def recount(connection: _Connection, collection: str, page_id: int, more_terms: int) -> None:
+async def recount(connection: Connection, page_id: int, more_terms: int) -> None:
     """Bring a page's counts up to date, after its chunks and its postings have changed.
 
     Raises:
         TooManyPostingsError: The page has more words than can be indexed.
     """
-    counts = await fetch(
-        connection,
-        compose(
-            collection,
-            """
+    counts = await connection.fetch(
+        """
             update {documents} set term_count = term_count + %(more)s,
                 child_count = (select count(*) from {data_children} where document = %(page)s),
                 token_count = (select coalesce(max(token_end), 0) from {parents}
                                where document = %(page)s)
             where id = %(page)s returning term_count
             """,
-        ),
         {"page": page_id, "more": more_terms},
     )
     # As many different words only a page of as many words can have.
     if counts and counts[0][0] > MAX_TERMS:
-        await _check_words(connection, collection, page_id)
-    await mark_dirty(connection, collection, page_id)
+        await _check_words(connection, page_id)
+    await mark_dirty(connection, page_id)
 
 
-async def _check_words(connection: _Connection, collection: str, page_id: int) -> None:
-    ((words,),) = await fetch(
-        connection,
-        compose(collection, "select count(*) from {postings} where document = %s and segment = 0"),
-        (page_id,),
+async def _check_words(connection: Connection, page_id: int) -> None:
+    ((words,),) = await connection.fetch(
+        "select count(*) from {postings} where document = %s and segment = 0", (page_id,)
     )
     check_term_count(words)

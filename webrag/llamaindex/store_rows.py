@@ -12,7 +12,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index.node_parser.webrag import LINE
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.concurrency import in_background
@@ -27,7 +27,6 @@ from webrag.corpus.rows import (
     row_id,
     storable_node,
 )
-from webrag.corpus.schema import compose
 from webrag.corpus.writer import (
     copy_children,
     copy_documents,
@@ -46,10 +45,8 @@ from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.store_postings import add_postings, recount, remove_postings
 from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection
 from webrag.retrieval.conditions import all_of
-
-_Connection = AsyncConnection[Any]
 
 
 class PageEnd(NamedTuple):
@@ -262,54 +259,43 @@ def _title(metadata: Mapping[str, Any]) -> str | None:
     return metadata.get("title") or metadata.get("file_name")
 
 
-async def add_nodes(connection: _Connection, collection: str, pages: Sequence[AddedPage]) -> None:
+async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     """Store nodes with embeddings; a node whose id is stored already replaces it.
 
     A page is made for a document that is not stored: its address is the metadata's `source_url`,
     its text is made of the nodes' texts. However many pages there are, each table is loaded once.
     """
     node_ids = [child.node_id for page in pages for child in page.children]
-    await _lock_holding(connection, collection, node_ids, [page.url for page in pages])
-    taken = await _remove(connection, collection, node_ids)
+    await _lock_holding(connection, node_ids, [page.url for page in pages])
+    taken = await _remove(connection, node_ids)
     more_terms: dict[int, int] = {}
     for page_id, ordinals in taken.items():
-        more_terms[page_id] = -await remove_postings(connection, collection, page_id, ordinals)
-    stored = await _stored_pages(connection, collection, [page.url for page in pages])
-    known = await _known_parents(connection, collection, pages)
+        more_terms[page_id] = -await remove_postings(connection, page_id, ordinals)
+    stored = await _stored_pages(connection, [page.url for page in pages])
+    known = await _known_parents(connection, pages)
     placed = await in_background(_placed, pages, stored, known)
-    await _delete_parents(connection, collection, placed)
+    await _delete_parents(connection, placed)
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
-    new_ids = await next_page_ids(connection, collection, len(new))
+    new_ids = await next_page_ids(connection, len(new))
     ids = {page.url: page_id for (page, _), page_id in zip(new, new_ids, strict=True)}
-    await copy_documents(
-        connection, collection, (_new_page(ids[each.url], each, nodes) for each, nodes in new)
-    )
+    await copy_documents(connection, (_new_page(ids[each.url], each, nodes) for each, nodes in new))
     ids |= {url: page_id for url, (page_id, _) in stored.items()}
-    await copy_parents(
-        connection, collection, ((ids[page.url], nodes.parents) for page, nodes in placed)
-    )
+    await copy_parents(connection, ((ids[page.url], nodes.parents) for page, nodes in placed))
     await copy_children(
-        connection,
-        collection,
-        ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed),
+        connection, ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed)
     )
-    await copy_postings(connection, collection, ((ids[page.url], page.postings) for page, _ in new))
+    await copy_postings(connection, ((ids[page.url], page.postings) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
             page_id, end = stored[page.url]
-            await _write_markdown(connection, collection, page_id, nodes)
+            await _write_markdown(connection, page_id, nodes)
             await add_postings(
-                connection,
-                collection,
-                page_id,
-                page.postings,
-                end.next_ordinal,
-                len(nodes.children),
+                connection, page_id, page.postings, end.next_ordinal, len(nodes.children)
             )
             more_terms[page_id] = more_terms.get(page_id, 0) + page.term_count
-    await _delete_empty(connection, collection, taken)
+    await _delete_empty(connection, taken)
     for page_id in sorted(more_terms):
-        await recount(connection, collection, page_id, more_terms[page_id])
+        await recount(connection, page_id, more_terms[page_id])
 
 
 def _placed(
@@ -319,56 +305,42 @@ def _placed(
     return [(page, place_nodes(page, ends.get(page.url, PageEnd()), parents)) for page in pages]
 
 
-async def delete_children(
-    connection: _Connection, collection: str, node_ids: Sequence[str]
-) -> None:
+async def delete_children(connection: Connection, node_ids: Sequence[str]) -> None:
     """Delete searched nodes, and parents and pages that are left without any."""
-    await _lock_holding(connection, collection, node_ids)
-    taken = await _remove(connection, collection, node_ids)
-    await _delete_empty(connection, collection, taken)
+    await _lock_holding(connection, node_ids)
+    taken = await _remove(connection, node_ids)
+    await _delete_empty(connection, taken)
     for page_id, ordinals in taken.items():
-        terms = await remove_postings(connection, collection, page_id, ordinals)
-        await recount(connection, collection, page_id, -terms)
+        terms = await remove_postings(connection, page_id, ordinals)
+        await recount(connection, page_id, -terms)
 
 
 async def _lock_holding(
-    connection: _Connection, collection: str, node_ids: Sequence[str], urls: Iterable[str] = ()
+    connection: Connection, node_ids: Sequence[str], urls: Iterable[str] = ()
 ) -> None:
     """Lock pages, and those that hold the nodes: a node may be moved while this waits."""
     locked: set[str] = set()
-    wanted = {*urls, *await _pages_holding(connection, collection, node_ids)}
+    wanted = {*urls, *await _pages_holding(connection, node_ids)}
     while not wanted <= locked:
-        await lock_pages(connection, collection, wanted - locked)
+        await lock_pages(connection, wanted - locked)
         locked |= wanted
-        wanted = set(await _pages_holding(connection, collection, node_ids))
+        wanted = set(await _pages_holding(connection, node_ids))
 
 
-async def _pages_holding(
-    connection: _Connection, collection: str, node_ids: Sequence[str]
-) -> list[str]:
+async def _pages_holding(connection: Connection, node_ids: Sequence[str]) -> list[str]:
     """The addresses of the pages that stored nodes belong to."""
-    rows = await fetch(
-        connection,
-        compose(
-            collection,
-            "select distinct d.url from {data_children} c join {documents} d on d.id = c.document"
-            " where c.node_id = any(%s)",
-        ),
+    rows = await connection.fetch(
+        "select distinct d.url from {data_children} c join {documents} d on d.id = c.document"
+        " where c.node_id = any(%s)",
         (list(node_ids),),
     )
     return [url for (url,) in rows]
 
 
-async def _remove(
-    connection: _Connection, collection: str, node_ids: Sequence[str]
-) -> dict[int, list[int]]:
+async def _remove(connection: Connection, node_ids: Sequence[str]) -> dict[int, list[int]]:
     """Delete searched nodes, and give the numbers they had on each page, in order of the pages."""
-    deleted = await fetch(
-        connection,
-        compose(
-            collection,
-            "delete from {data_children} where node_id = any(%s) returning document, ordinal",
-        ),
+    deleted = await connection.fetch(
+        "delete from {data_children} where node_id = any(%s) returning document, ordinal",
         (list(node_ids),),
     )
     taken: dict[int, list[int]] = {}
@@ -377,7 +349,7 @@ async def _remove(
     return taken
 
 
-async def _delete_empty(connection: _Connection, collection: str, page_ids: Iterable[int]) -> None:
+async def _delete_empty(connection: Connection, page_ids: Iterable[int]) -> None:
     """Delete the parents, and the pages, that are left without searched nodes."""
     for statement in (
         "delete from {parents} p where p.document = any(%s)"
@@ -385,42 +357,33 @@ async def _delete_empty(connection: _Connection, collection: str, page_ids: Iter
         "delete from {documents} d where d.id = any(%s)"
         " and not exists (select from {data_children} c where c.document = d.id)",
     ):
-        await connection.execute(compose(collection, statement), (list(page_ids),))
+        await connection.change(statement, (list(page_ids),))
 
 
 async def _delete_parents(
-    connection: _Connection, collection: str, placed: Iterable[tuple[AddedPage, PlacedNodes]]
+    connection: Connection, placed: Iterable[tuple[AddedPage, PlacedNodes]]
 ) -> None:
     """Make way for parents that are stored already."""
-    await connection.execute(
-        compose(collection, "delete from {parents} where id = any(%s)"),
+    await connection.change(
+        "delete from {parents} where id = any(%s)",
         ([parent.chunk_id for _, nodes in placed for parent in nodes.parents],),
     )
 
 
-async def _known_parents(
-    connection: _Connection, collection: str, pages: Iterable[AddedPage]
-) -> set[UUID]:
+async def _known_parents(connection: Connection, pages: Iterable[AddedPage]) -> set[UUID]:
     """Stored parents of new nodes, other than those that are made of the nodes themselves."""
     children = [child for page in pages for child in page.children]
     wanted = {each.parent_id for each in children if each.parent_id != row_id(each.node_id)}
-    rows = await fetch(
-        connection,
-        compose(collection, "select id from {parents} where id = any(%s)"),
-        (list(wanted),),
-    )
+    rows = await connection.fetch("select id from {parents} where id = any(%s)", (list(wanted),))
     return {found for (found,) in rows}
 
 
 async def _stored_pages(
-    connection: _Connection, collection: str, urls: Sequence[str]
+    connection: Connection, urls: Sequence[str]
 ) -> dict[str, tuple[int, PageEnd]]:
     """The number and the end of each page that is stored."""
-    rows = await fetch(
-        connection,
-        compose(
-            collection,
-            """
+    rows = await connection.fetch(
+        """
             select d.url, d.id, d.markdown,
                    coalesce((select max(ordinal) + 1 from {data_children}
                              where document = d.id), 0),
@@ -428,7 +391,6 @@ async def _stored_pages(
                    coalesce((select max(token_end) from {parents} where document = d.id), 0)
             from {documents} d where d.url = any(%s)
             """,
-        ),
         (list(urls),),
     )
     return {url: (page_id, PageEnd(*end)) for url, page_id, *end in rows}
@@ -462,16 +424,11 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
     }
 
 
-async def _write_markdown(
-    connection: _Connection, collection: str, page_id: int, nodes: PlacedNodes
-) -> None:
-    await connection.execute(
-        compose(
-            collection,
-            "update {documents} set gone_at = null, markdown = %s, content_hash = %s,"
-            " anchors = coalesce((select jsonb_agg(a order by (a ->> 'char_start')::int)"
-            " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s",
-        ),
+async def _write_markdown(connection: Connection, page_id: int, nodes: PlacedNodes) -> None:
+    await connection.change(
+        "update {documents} set gone_at = null, markdown = %s, content_hash = %s,"
+        " anchors = coalesce((select jsonb_agg(a order by (a ->> 'char_start')::int)"
+        " from jsonb_array_elements(anchors || %s) a), '[]') where id = %s",
         (nodes.markdown, content_hash(nodes.markdown), Jsonb(nodes.anchors), page_id),
     )
 
@@ -483,8 +440,7 @@ where {{condition}} order by c.document, c.ordinal
 
 
 async def select_nodes(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     node_ids: Sequence[str] | None,
     filters: MetadataFilters | None,
 ) -> list[TextNode]:
@@ -492,52 +448,41 @@ async def select_nodes(
     parts = [] if node_ids is None else [ids_condition(node_ids)]
     parts += [] if filters is None else [filter_condition(filters)]
     condition = all_of(parts)
-    await refuse_unknown_keys(connection, collection, filters)
-    statement = compose(collection, _SELECT, condition=sql.SQL(condition.text))
-    rows = await fetch(connection, statement, condition.values)
+    await refuse_unknown_keys(connection, filters)
+    rows = await connection.fetch(_SELECT, condition.values, condition=sql.SQL(condition.text))
     return [stored_node(*row) for row in rows]
 
 
-async def select_by_id(
-    connection: _Connection, collection: str, node_ids: Sequence[str]
-) -> list[TextNode]:
+async def select_by_id(connection: Connection, node_ids: Sequence[str]) -> list[TextNode]:
     """Give searched nodes by id, in page order, then the parents among the ids."""
-    children = await select_nodes(connection, collection, node_ids, None)
+    children = await select_nodes(connection, node_ids, None)
     found = {node.node_id for node in children}
     others = [node_id for node_id in node_ids if storable(node_id) not in found]
-    return children + (await select_parents(connection, collection, others) if others else [])
+    return children + (await select_parents(connection, others) if others else [])
 
 
 async def delete_matching(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     node_ids: Sequence[str] | None,
     filters: MetadataFilters | None,
 ) -> None:
     """Delete the nodes that match; none when nothing is asked for."""
     if node_ids is None and filters is None:
         return
-    found = await select_nodes(connection, collection, node_ids, filters)
-    await delete_children(connection, collection, [node.node_id for node in found])
+    found = await select_nodes(connection, node_ids, filters)
+    await delete_children(connection, [node.node_id for node in found])
 
 
-async def delete_document(connection: _Connection, collection: str, ref_doc_id: str) -> None:
+async def delete_document(connection: Connection, ref_doc_id: str) -> None:
     """Delete what was made from a document, and its page when nothing else belongs to it."""
     ref_doc_id = storable(ref_doc_id)
-    rows = await fetch(
-        connection,
-        compose(
-            collection, "select node_id from {data_children} where metadata_->>'ref_doc_id' = %s"
-        ),
-        (ref_doc_id,),
+    rows = await connection.fetch(
+        "select node_id from {data_children} where metadata_->>'ref_doc_id' = %s", (ref_doc_id,)
     )
-    await delete_children(connection, collection, [node_id for (node_id,) in rows])
-    await connection.execute(
-        compose(collection, "delete from {documents} where document_id::text = %s"),
-        (ref_doc_id,),
-    )
+    await delete_children(connection, [node_id for (node_id,) in rows])
+    await connection.change("delete from {documents} where document_id::text = %s", (ref_doc_id,))
 
 
-async def clear(connection: _Connection, collection: str) -> None:
+async def clear_pages(connection: Connection) -> None:
     """Delete all pages with everything made from them."""
-    await connection.execute(compose(collection, "delete from {documents}"))
+    await connection.change("delete from {documents}")

@@ -12,7 +12,6 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
@@ -25,12 +24,10 @@ from webrag.lexical.bm25 import (
 from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import STORED_NODE, STORED_NODE_WIDTH, stored_node
-from webrag.postgres.execution import Rows, begin_snapshot
+from webrag.postgres.execution import Connection, Rows
 from webrag.retrieval.chunk_search import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries
-
-_Connection = AsyncConnection[Any]
 
 
 def select_varied(
@@ -106,15 +103,15 @@ class SearchOptions:
 
 
 async def search(
-    connection: _Connection, collection: str, query: VectorStoreQuery, options: SearchOptions
+    connection: Connection, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     """Give the best chunks of retrievable pages, best first, on a connection in no transaction.
 
     Similarities are cosines (`default`), BM25 (`sparse`, `text_search`), the fused score within
     0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
     """
-    queries = Queries(collection, query_scope(query))
-    await refuse_unknown_keys(connection, collection, query.filters)
+    queries = Queries(connection.collection, query_scope(query))
+    await refuse_unknown_keys(connection, query.filters)
     if query.mode == VectorStoreQueryMode.MMR:
         return await _varied(connection, queries, query, options)
     if query.mode == VectorStoreQueryMode.HYBRID:
@@ -125,7 +122,7 @@ async def search(
 
 
 async def _default(
-    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
     rows = await _nearest(connection, queries, query, options, limit, STORED_NODE)
@@ -135,7 +132,7 @@ async def _default(
 
 
 async def _varied(
-    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
     columns = f"{STORED_NODE}, c.embedding::halfvec"
@@ -152,9 +149,9 @@ async def _varied(
 
 
 async def _sparse(
-    connection: _Connection, queries: Queries, query: VectorStoreQuery
+    connection: Connection, queries: Queries, query: VectorStoreQuery
 ) -> VectorStoreQueryResult:
-    await begin_snapshot(connection)
+    await connection.begin_snapshot()
     limit = query.sparse_top_k or query.similarity_top_k
     scores, keys = await _lexical(connection, queries, query, limit)
     if not keys:
@@ -165,12 +162,12 @@ async def _sparse(
 
 
 async def _hybrid(
-    connection: _Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
+    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     """Every candidate of either leg is scored by both, so that the legs need not agree."""
     limit = query.similarity_top_k
     vector = query.query_embedding or []
-    await begin_snapshot(connection, _graph_settings(options, limit))
+    await connection.begin_snapshot(_graph_settings(options, limit))
     scores, found = await _lexical(connection, queries, query, query.sparse_top_k or limit)
     nearest = await find_nearest(
         connection, queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY
@@ -200,7 +197,7 @@ def _fused(
 
 
 async def _nearest(
-    connection: _Connection,
+    connection: Connection,
     queries: Queries,
     query: VectorStoreQuery,
     options: SearchOptions,
@@ -224,7 +221,7 @@ def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
 
 
 async def _lexical(
-    connection: _Connection, queries: Queries, query: VectorStoreQuery, limit: int
+    connection: Connection, queries: Queries, query: VectorStoreQuery, limit: int
 ) -> tuple[ChildScores, list[int]]:
     """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
 

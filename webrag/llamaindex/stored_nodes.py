@@ -12,16 +12,12 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.node_parser.webrag import FLAG_KEYS
-from psycopg import AsyncConnection
 
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.rows import NODE_COLUMNS, node_from_columns, row_id
-from webrag.corpus.schema import compose
 from webrag.ingestion.characters import storable
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection
 from webrag.retrieval.models import RetrievedChunk
-
-_Connection = AsyncConnection[Any]
 
 ADDED: Final = "llamaindex"
 """The source of pages that are made of added nodes."""
@@ -149,15 +145,13 @@ where own.is_parent and p.id = any(%s)
 """
 
 
-async def select_parents(
-    connection: _Connection, collection: str, node_ids: Iterable[str]
-) -> list[TextNode]:
+async def select_parents(connection: Connection, node_ids: Iterable[str]) -> list[TextNode]:
     """Give the parents with these ids in their order, each with its children and neighbours.
 
     Ids that no stored parent has are left out. Other parsers' ids need not be those of the rows.
     """
     wanted = {row_id(storable(node_id)): node_id for node_id in node_ids}
-    rows = await fetch(connection, compose(collection, _PARENTS), (list(wanted),))
+    rows = await connection.fetch(_PARENTS, (list(wanted),))
     found = {row[0]: _stored_parent(wanted[row[0]], *row) for row in rows}
     return [found[each] for each in wanted if each in found]
 

@@ -13,9 +13,8 @@ from weakref import WeakSet
 
 import psycopg
 from pgvector.psycopg import register_vector_async
-from psycopg import AsyncConnection, IsolationLevel, sql
+from psycopg import IsolationLevel, sql
 from psycopg.pq import PipelineStatus
-from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from pydantic_core import from_json
@@ -23,6 +22,7 @@ from pydantic_core import from_json
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.config import DatabaseConfig, check_collection_name
 from webrag.postgres.errors import closed_error, is_lost, storage_error, unreachable_error
+from webrag.postgres.execution import Connection, Rows, Values
 from webrag.postgres.server import Server
 
 # What the user's own role, database or DSN sets is kept.
@@ -36,17 +36,6 @@ where current_setting(name) = '0'
 def session_limits(statement_timeout_s: float) -> tuple[str, str]:
     """Values of `LIMIT_SESSION`; a lock is waited for half as long as a statement may take."""
     return f"{statement_timeout_s * 1000:.0f}ms", f"{statement_timeout_s * 500:.0f}ms"
-
-
-async def lift_timeouts(connection: AsyncConnection[Any]) -> None:
-    """Let the rest of this transaction take its time.
-
-    For what is as long as the corpus is large, and is asked for by a person: migrations, index
-    builds, checks, and waiting for another process that does one of them.
-    """
-    await connection.execute(
-        "select set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
-    )
 
 
 logger = logging.getLogger(__name__)
@@ -64,8 +53,9 @@ where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
 """)
 
 
-async def configure(connection: AsyncConnection[TupleRow], config: DatabaseConfig) -> None:
+async def configure(connection: Connection, config: DatabaseConfig) -> None:
     """Make pgvector's types and operators known to a new connection, and limit its statements."""
+    connection.collection = config.collection
     await connection.execute(_EXTEND_PATH)
     await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
     await register_vector_async(connection)
@@ -74,7 +64,7 @@ async def configure(connection: AsyncConnection[TupleRow], config: DatabaseConfi
     await connection.commit()
 
 
-def may_be_lost(connection: AsyncConnection[TupleRow]) -> bool:
+def may_be_lost(connection: Connection) -> bool:
     """Whether the server has said something unasked, as it does when it ends a connection.
 
     Asking it costs a round trip for each use, a third of a short search; a look at the socket
@@ -87,7 +77,7 @@ def may_be_lost(connection: AsyncConnection[TupleRow]) -> bool:
         return bool(selector.select(0))
 
 
-class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
+class _Pool(AsyncConnectionPool[Connection]):
     """A pool that lets its event loop end without being closed first.
 
     The library's workers swallow a cancellation that meets them while they connect, and then
@@ -96,18 +86,18 @@ class _Pool(AsyncConnectionPool[AsyncConnection[TupleRow]]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         # A server ends all of its connections, though not at once.
-        self._same_age: WeakSet[AsyncConnection[TupleRow]] = WeakSet()
+        self._same_age: WeakSet[Connection] = WeakSet()
         super().__init__(*args, **options)
 
     @classmethod
     async def worker(cls, q: Any) -> None:
         await super().worker(cast(Any, _EndingQueue(q)))
 
-    def note(self, opened: AsyncConnection[TupleRow]) -> None:
+    def note(self, opened: Connection) -> None:
         """Remember a connection that was opened now."""
         self._same_age.add(opened)
 
-    async def renew(self, lost: AsyncConnection[TupleRow]) -> None:
+    async def renew(self, lost: Connection) -> None:
         """Replace the connections of the same age as one that was lost, if none did since."""
         if lost in self._same_age:
             self._same_age = WeakSet()
@@ -161,7 +151,7 @@ class AsyncPools:
         await pool.open()
         return pool
 
-    async def renew(self, lost: AsyncConnection[TupleRow]) -> None:
+    async def renew(self, lost: Connection) -> None:
         """Replace the connections that were opened before one was lost."""
         await (await self.current()).renew(lost)
 
@@ -180,7 +170,7 @@ class AsyncPools:
                 await asyncio.to_thread(_close_idle, loop, pool)
 
     def _make(self) -> _Pool:
-        async def check(connection: AsyncConnection[TupleRow]) -> None:
+        async def check(connection: Connection) -> None:
             if not may_be_lost(connection):
                 return
             try:
@@ -191,12 +181,13 @@ class AsyncPools:
                 await pool.renew(connection)
                 raise
 
-        async def prepare(connection: AsyncConnection[TupleRow]) -> None:
+        async def prepare(connection: Connection) -> None:
             await configure(connection, self._config)
             pool.note(connection)
 
         pool = _Pool(
             self._conninfo,
+            connection_class=Connection,
             kwargs=self._kwargs,
             min_size=self._config.pool_min_size,
             max_size=max(self._config.pool_min_size, self._config.pool_max_size),
@@ -289,9 +280,7 @@ class Database:
             await asyncio.to_thread(self._server.open)
 
     @asynccontextmanager
-    async def connection(
-        self, *, autocommit: bool = False
-    ) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def connection(self, *, autocommit: bool = False) -> AsyncIterator[Connection]:
         """A connection in a transaction that commits at the end and rolls back on an error.
 
         Args:
@@ -332,7 +321,7 @@ class Database:
             await asyncio.shield(pool.putconn(connection))
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def session(self) -> AsyncIterator[Connection]:
         """As `connection`, for work that cannot be repeated: failures are told as `run` does.
 
         Raises:
@@ -347,7 +336,7 @@ class Database:
             raise storage_error(error, self._server.embedded_folder) from error
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def snapshot(self) -> AsyncIterator[Connection]:
         """A connection whose statements all see one state of the corpus, and cannot write."""
         async with self.connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
@@ -356,7 +345,7 @@ class Database:
 
     async def run(
         self,
-        work: Callable[[AsyncConnection[TupleRow]], Awaitable[T]],
+        work: Callable[[Connection], Awaitable[T]],
         *,
         snapshot: bool = False,
         autocommit: bool = False,
@@ -376,7 +365,7 @@ class Database:
         """
         for last_attempt in (False, True):
             opened = self.snapshot() if snapshot else self.connection(autocommit=autocommit)
-            connection: AsyncConnection[TupleRow] | None = None
+            connection: Connection | None = None
             try:
                 async with opened as connection:
                     return await work(connection)
@@ -390,9 +379,21 @@ class Database:
                     await self._pools.renew(connection)
         raise AssertionError
 
+    async def fetch(self, text: str, values: Values = ()) -> Rows:
+        """Run one statement, with tables in braces, as a transaction, and give its rows.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        return await self.run(lambda connection: connection.fetch(text, values))
+
+    async def fetch_as(self, kind: type[T], text: str, values: Values = ()) -> list[T]:
+        """As `fetch`, with rows as objects whose fields are the columns."""
+        return await self.run(lambda connection: connection.fetch_as(kind, text, values))
+
     def make_pool(
-        self, configure: Callable[[AsyncConnection[TupleRow]], Awaitable[None]], *, max_size: int
-    ) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
+        self, configure: Callable[[Connection], Awaitable[None]], *, max_size: int
+    ) -> AsyncConnectionPool[Connection]:
         """A pool for a library that wants one of its own; who opens it closes it.
 
         Args:
@@ -401,6 +402,7 @@ class Database:
         """
         return _Pool(
             self._server.conninfo_async,
+            connection_class=Connection,
             kwargs=self._server.connect_kwargs,
             min_size=1,
             max_size=max_size,
@@ -425,11 +427,11 @@ class Database:
             raise InputError("WebRAG was closed: use its parts while it is open.")
 
     @asynccontextmanager
-    async def _single_connection(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def _single_connection(self) -> AsyncIterator[Connection]:
         """Windows: psycopg wants the selector event loop, and its pools are not used there."""
         conninfo = await self._server.conninfo_async()
         try:
-            connection = await AsyncConnection.connect(conninfo, **self._server.connect_kwargs)
+            connection = await Connection.connect(conninfo, **self._server.connect_kwargs)
         except psycopg.InterfaceError as error:
             raise DatabaseUnavailableError(
                 "This event loop cannot serve the PostgreSQL driver on Windows.",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError, StorageError
@@ -73,7 +72,7 @@ def closed_error() -> DatabaseUnavailableError:
     return DatabaseUnavailableError("The database was closed while it was in use.")
 
 
-def is_lost(error: psycopg.Error, connection: AsyncConnection[Any] | None) -> bool:
+def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[Any] | None) -> bool:
     """Whether the transaction is gone for a reason that another attempt may not meet."""
     return isinstance(error, _LOST) or (connection is not None and connection.closed)
 

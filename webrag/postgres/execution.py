@@ -1,19 +1,145 @@
-"""Statements on a connection: one, several in one round trip, and many rows loaded at once."""
+"""A connection to a collection: its statements, one or several in one round trip, and loads."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString, TypeVar
+from string import Formatter
+from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, sql
-from psycopg.rows import class_row
+from psycopg.rows import TupleRow, class_row
+
+from webrag.postgres.config import check_collection_name
 
 T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
 
-Query = LiteralString | bytes | sql.SQL | sql.Composed
+Query = str | bytes | sql.SQL | sql.Composed
 
 Values = Sequence[Any] | Mapping[str, Any]
+
+
+def table(collection: str, name: str) -> sql.Composed:
+    """The quoted `schema.table` of a collection's table.
+
+    Raises:
+        ConfigurationError: The collection name is not allowed.
+    """
+    return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
+
+
+def compose(collection: str, text: str, /, **parts: sql.Composable) -> sql.Composed:
+    """Put parts, and the names of a collection's tables, into a statement that has them in braces.
+
+    What braces name and `parts` lacks is a table.
+    """
+    named = {name for _, name, _, _ in Formatter().parse(text) if name}
+    tables = {name: table(collection, name) for name in named - parts.keys()}
+    return sql.SQL(text).format(**tables, **parts)
+
+
+class Connection(AsyncConnection[TupleRow]):
+    """A connection to a collection, whose tables the statements below have in braces.
+
+    Attributes:
+        collection: Its name, set once the connection is open.
+    """
+
+    collection: str
+
+    async def fetch(
+        self, text: Query, values: Values = (), /, *, binary: bool = False, **parts: sql.Composable
+    ) -> Rows:
+        """Run a statement in the current transaction and give its rows, none where it has none.
+
+        Args:
+            text: With placeholders.
+            values: Of the placeholders.
+            binary: The rows travel in binary form, which is faster for numbers and bytes.
+            parts: As for `compose`.
+        """
+        cursor = await self.execute(self._composed(text, parts), values, binary=binary)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def fetch_as(
+        self, kind: type[T], text: Query, values: Values = (), /, **parts: sql.Composable
+    ) -> list[T]:
+        """As `fetch`, with rows as objects whose fields are the columns."""
+        async with self.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(self._composed(text, parts), values)
+            return await cursor.fetchall()
+
+    async def change(self, text: Query, values: Values = (), /, **parts: sql.Composable) -> int:
+        """Run a statement in the current transaction and give the number of rows it changed."""
+        return (await self.execute(self._composed(text, parts), values)).rowcount
+
+    async def fetch_together(self, *statements: "Statement") -> list[Rows]:
+        """Run statements in one round trip and give the rows of each.
+
+        None may need what another one returns.
+        """
+        async with self.pipeline():
+            sent = [
+                await self.execute(each.text, each.values, binary=each.binary)
+                for each in statements
+            ]
+        return [await each.fetchall() if each.description else [] for each in sent]
+
+    async def copy_rows(
+        self, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Load rows into a table of the collection, in binary form.
+
+        Args:
+            name: Of the table.
+            columns: Column names and their types, in the order of a row's values.
+            rows: Read while they are sent.
+        """
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        statement = sql.SQL("copy {} ({}) from stdin (format binary)")
+        target = table(self.collection, name)
+        async with self.cursor() as cursor, cursor.copy(statement.format(target, names)) as copy:
+            copy.set_types(list(columns.values()))
+            for block in _blocks(copy.formatter, rows):
+                await copy.write(block)
+
+    async def begin_snapshot(self, settings: Mapping[str, str | int] | None = None) -> None:
+        """Let all following statements see one state of the database and write nothing.
+
+        In autocommit mode and in no transaction.
+
+        Args:
+            settings: Server settings for this transaction alone, by name.
+        """
+        begin = sql.SQL("begin isolation level repeatable read read only")
+        local = [
+            sql.SQL("set local {} = {}").format(
+                sql.Identifier(*name.split(".")), sql.Literal(value)
+            )
+            for name, value in (settings or {}).items()
+        ]
+        await self.execute(sql.SQL("; ").join([begin, *local]), prepare=False)
+
+    async def lift_timeouts(self) -> None:
+        """Let the rest of this transaction take its time.
+
+        For what is as long as the corpus is large, and is asked for by a person: migrations, index
+        builds, checks, and waiting for another process that does one of them.
+        """
+        await self.set_locally(statement_timeout="0", lock_timeout="0")
+
+    async def try_lock(self, name: str, seed: int) -> bool:
+        """Take an advisory lock until the transaction ends, unless somebody else has it."""
+        statement = "select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"
+        return bool((await self.fetch(statement, (name, seed)))[0][0])
+
+    async def set_locally(self, **settings: str) -> None:
+        """Change settings of the server until the transaction ends."""
+        for name, value in settings.items():
+            await self.execute("select set_config(%s, %s, true)", (name, value))
+
+    def _composed(self, text: Query, parts: Mapping[str, sql.Composable]) -> Any:
+        return compose(self.collection, text, **parts) if isinstance(text, str) else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,79 +147,16 @@ class Statement:
     """A statement and its values, to be run alone or together with others.
 
     Attributes:
-        binary: The rows travel in binary form, which is faster for numbers and bytes.
+        binary: The rows travel in binary form.
     """
 
     text: bytes | sql.Composed | sql.SQL
     values: Values = ()
     binary: bool = False
 
-    async def fetch(self, connection: AsyncConnection[Any]) -> Rows:
+    async def fetch(self, connection: Connection) -> Rows:
         """Run the statement alone and give its rows, none where it has none."""
-        return await fetch(connection, self.text, self.values, binary=self.binary)
-
-
-async def fetch(
-    connection: AsyncConnection[Any],
-    text: Query,
-    values: Values = (),
-    *,
-    binary: bool = False,
-) -> Rows:
-    """Run a statement and give its rows, none where it has none.
-
-    Args:
-        connection: Within its current transaction.
-        text: With placeholders.
-        values: Of the placeholders.
-        binary: The rows travel in binary form.
-    """
-    cursor = await connection.execute(text, values, binary=binary)
-    return await cursor.fetchall() if cursor.description else []
-
-
-async def fetch_as(
-    connection: AsyncConnection[Any], kind: type[T], text: Query, values: Values = ()
-) -> list[T]:
-    """Run a statement and give its rows as objects whose fields are its columns."""
-    async with connection.cursor(row_factory=class_row(kind)) as cursor:
-        await cursor.execute(text, values)
-        return await cursor.fetchall()
-
-
-async def fetch_together(connection: AsyncConnection[Any], *statements: Statement) -> list[Rows]:
-    """Run statements in one round trip and give the rows of each.
-
-    None may need what another one returns.
-    """
-    async with connection.pipeline():
-        sent = [
-            await connection.execute(each.text, each.values, binary=each.binary)
-            for each in statements
-        ]
-    return [await each.fetchall() if each.description else [] for each in sent]
-
-
-async def copy_rows(
-    connection: AsyncConnection[Any],
-    table: sql.Composed,
-    columns: Mapping[str, str],
-    rows: Iterable[Sequence[Any]],
-) -> None:
-    """Load rows in binary form.
-
-    Args:
-        connection: Within its current transaction.
-        table: Where the rows go.
-        columns: Column names and their types, in the order of a row's values.
-        rows: Read while they are sent.
-    """
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    statement = sql.SQL("copy {} ({}) from stdin (format binary)").format(table, names)
-    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(list(columns.values()))
-        for block in _blocks(copy.formatter, rows):
-            await copy.write(block)
+        return await connection.fetch(self.text, self.values, binary=self.binary)
 
 
 def _blocks(formatter: Any, rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
@@ -101,20 +164,3 @@ def _blocks(formatter: Any, rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     for row in rows:
         if block := formatter.write_row(row):
             yield block
-
-
-async def begin_snapshot(
-    connection: AsyncConnection[Any], settings: Mapping[str, str | int] | None = None
-) -> None:
-    """Let all following statements see one state of the database and write nothing.
-
-    Args:
-        connection: In autocommit mode and in no transaction.
-        settings: Server settings for this transaction alone, by name.
-    """
-    begin = sql.SQL("begin isolation level repeatable read read only")
-    local = [
-        sql.SQL("set local {} = {}").format(sql.Identifier(*name.split(".")), sql.Literal(value))
-        for name, value in (settings or {}).items()
-    ]
-    await connection.execute(sql.SQL("; ").join([begin, *local]), prepare=False)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 from llama_index.postprocessor.webrag.selection import depth_weight
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
@@ -21,7 +20,7 @@ from webrag.lexical.bm25 import (
     split_key,
 )
 from webrag.lexical.fusion import fuse_ranks, fuse_scores
-from webrag.postgres.execution import Rows, Statement, begin_snapshot, fetch_together
+from webrag.postgres.execution import Connection, Rows, Statement
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -50,8 +49,6 @@ _MAX_QUERY_CHARS = 8_000
 _MAX_TERMS = 64
 
 T = TypeVar("T")
-
-_Connection = AsyncConnection[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class SearchRows:
 
 
 async def read_everything(
-    connection: _Connection, queries: Queries, budget: int, *, most: int | None = None
+    connection: Connection, queries: Queries, budget: int, *, most: int | None = None
 ) -> SearchRows | None:
     """Read the parents of as many whole pages as the budget allows, in reading order.
 
@@ -119,7 +116,7 @@ async def read_everything(
 
 
 async def search_chunks(
-    connection: _Connection,
+    connection: Connection,
     queries: Queries,
     config: RetrievalConfig,
     variants: Sequence[SearchText],
@@ -162,10 +159,8 @@ async def search_chunks(
         return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
 
     children = [split_key(match.key) for hit in hits for match in hit.matches]
-    text_rows, parent_rows = await fetch_together(
-        connection,
-        queries.texts(children),
-        queries.parents([hit.parent_id for hit in hits]),
+    text_rows, parent_rows = await connection.fetch_together(
+        queries.texts(children), queries.parents([hit.parent_id for hit in hits])
     )
     return SearchRows(
         totals,
@@ -196,7 +191,7 @@ def _hits(
 
 
 async def _both_legs(
-    connection: _Connection,
+    connection: Connection,
     queries: Queries,
     config: RetrievalConfig,
     *,
@@ -217,13 +212,13 @@ async def _both_legs(
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, block_rows, later_rows, _, *nearest = await fetch_together(connection, *batch)
+    totals_rows, block_rows, later_rows, _, *nearest = await connection.fetch_together(*batch)
     totals = totals_of(totals_rows)
     if not queries.scope.restricts_chunks:
         totals = blocks.with_others(totals)
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
-        nearest = await fetch_together(
-            connection, *(queries.nearest_in_graph(vector, limit) for vector in vectors)
+        nearest = await connection.fetch_together(
+            *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
     postings = blocks.with_rows(block_rows, later_rows)
@@ -238,7 +233,7 @@ async def _both_legs(
 
 
 async def find_nearest(
-    connection: _Connection,
+    connection: Connection,
     queries: Queries,
     vector: Sequence[float],
     limit: int,
@@ -265,7 +260,7 @@ async def find_nearest(
         if not _are_too_many(rows, most):
             return [row[:-1] for row in rows]
     if settings:
-        await begin_snapshot(connection, settings)
+        await connection.begin_snapshot(settings)
     return await queries.nearest_in_graph(vector, limit, columns).fetch(connection)
 
 
@@ -282,7 +277,7 @@ def _are_too_many(rows: Rows, most: int) -> bool:
 
 
 async def best_by_words(
-    connection: _Connection, queries: Queries, scores: ChildScores, limit: int
+    connection: Connection, queries: Queries, scores: ChildScores, limit: int
 ) -> list[int]:
     """Keys of the best chunks by BM25 among those in scope, best first."""
     if not queries.scope.restricts_chunks:

@@ -4,16 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
-from psycopg import AsyncConnection
-
-from webrag.corpus.schema import compose
 from webrag.corpus.texts import StoredVersion, stored_versions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,
@@ -48,31 +45,27 @@ class VersionChoice:
 _PORT: Final = re.compile(r":\d{1,5}\Z")
 
 
-async def read_choice(
-    connection: AsyncConnection[Any], collection: str, filters: SearchFilters
-) -> VersionChoice:
+async def read_choice(connection: Connection, filters: SearchFilters) -> VersionChoice:
     """Decide which of the stored versions a search reads, as `choose_versions` does.
 
     Raises:
         InputError: A version that is asked for is not stored.
     """
     if filters.as_of is not None:
-        versions = Queries(collection, Scope(as_of=filters.as_of)).versions()
+        versions = Queries(connection.collection, Scope(as_of=filters.as_of)).versions()
         stored = [StoredVersion(*row) for row in await versions.fetch(connection)]
         return choose_versions(filters, stored)
-    stored = await stored_versions(connection, collection)
-    near = await _read_near(connection, collection, filters.near) if filters.near else {}
+    stored = await stored_versions(connection)
+    near = await _read_near(connection, filters.near) if filters.near else {}
     return choose_versions(filters, stored, near)
 
 
-async def _read_near(
-    connection: AsyncConnection[Any], collection: str, urls: Sequence[str]
-) -> dict[str, set[str]]:
+async def _read_near(connection: Connection, urls: Sequence[str]) -> dict[str, set[str]]:
     """Read which libraries some pages are about, and the editions they belong to."""
     statement = (
         "select library, edition from {documents} where version is not null and url = any(%s)"
     )
-    rows = await fetch(connection, compose(collection, statement), (list(urls),))
+    rows = await connection.fetch(statement, (list(urls),))
     return {
         library: {edition for _, edition in group}
         for library, group in groupby(sorted(rows), key=lambda row: str(row[0]))

@@ -4,12 +4,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from webrag.lexical.bm25 import CorpusTotals
 from webrag.lexical.postings import (
@@ -19,7 +17,7 @@ from webrag.lexical.postings import (
     unpack_layout,
     unpack_slots,
 )
-from webrag.postgres.execution import Rows, Statement, fetch_together
+from webrag.postgres.execution import Connection, Rows, Statement
 from webrag.retrieval.statements import Queries
 
 _NOTHING = CorpusTotals()
@@ -70,14 +68,14 @@ def _places(wanted: NDArray[np.int64], pages: NDArray[np.int64]) -> NDArray[np.i
     return found
 
 
-async def read_blocks(connection: AsyncConnection[Any], queries: Queries) -> Blocks:
+async def read_blocks(connection: Connection, queries: Queries) -> Blocks:
     """What the blocks hold that the search of a whole collection reads."""
     left_out = queries.scope.left_out
     if queries.scope.restricts_pages and not left_out:
         return Blocks()
     others = [queries.excluded_editions()] if left_out else []
-    rows, left, *editions = await fetch_together(
-        connection, queries.blocks(), queries.excluded_pages(), *others
+    rows, left, *editions = await connection.fetch_together(
+        queries.blocks(), queries.excluded_pages(), *others
     )
     layouts = await _read_layouts(connection, queries, {row[0]: row[1] for row in rows})
     without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
@@ -105,12 +103,12 @@ def postings_of(queries: Queries, terms: Sequence[str], blocks: Blocks) -> list[
 
 
 async def read_postings(
-    connection: AsyncConnection[Any], queries: Queries, terms: Sequence[str]
+    connection: Connection, queries: Queries, terms: Sequence[str]
 ) -> tuple[CorpusTotals, list[PostingBlock]]:
     """Pages of the whole collection, their children and terms, and the postings of some terms."""
     blocks = await read_blocks(connection, queries)
-    sizes, block_rows, later_rows = await fetch_together(
-        connection, queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
+    sizes, block_rows, later_rows = await connection.fetch_together(
+        queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
     )
     return blocks.with_others(totals_of(sizes)), blocks.with_rows(block_rows, later_rows)
 
@@ -155,7 +153,7 @@ _KNOWN = KnownLayouts(most_bytes=64_000_000)  # eight million chunks, 20 on a pa
 
 
 async def _read_layouts(
-    connection: AsyncConnection[Any], queries: Queries, keys: Mapping[int, UUID]
+    connection: Connection, queries: Queries, keys: Mapping[int, UUID]
 ) -> dict[int, SlotLayout]:
     """The layout of each block by its number; those that this process knows are not read."""
     found = {number: _KNOWN.get(key) for number, key in keys.items()}

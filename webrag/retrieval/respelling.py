@@ -4,18 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from webrag.lexical.analysis import analyze, content_words
 from webrag.lexical.spelling import Respelling, doubtful_words, word_pairs
+from webrag.postgres.execution import Connection
 from webrag.retrieval.statements import Queries
 
 IsCommon = Callable[[str], bool]
 """Tells whether a word, in lower case, is a common one of the language; may block."""
 
-_Connection = AsyncConnection[Any]
 
 # The first of a question; each is some five hundred look-ups in an index.
 _MOST_WORDS = 4
@@ -40,7 +37,7 @@ class Doubts:
         return bool(self.words or self.pairs)
 
 
-async def find_doubts(connection: _Connection, queries: Queries, text: str) -> Doubts:
+async def find_doubts(connection: Connection, queries: Queries, text: str) -> Doubts:
     """What of a question the pages in scope lack; one statement, nearly always without a find."""
     words, pairs = doubtful_words(text), word_pairs(text)
     content = content_words(text)
@@ -67,7 +64,7 @@ def likely_spellings(
 
 
 async def find_spellings(
-    connection: _Connection, queries: Queries, words: Sequence[Respelling]
+    connection: Connection, queries: Queries, words: Sequence[Respelling]
 ) -> dict[str, int]:
     """How many chunks hold each term of the spellings; counting ends at some hundreds."""
     terms = sorted(set(chain.from_iterable(each.terms for each in words)))
@@ -75,7 +72,7 @@ async def find_spellings(
 
 
 async def find_compounds(
-    connection: _Connection,
+    connection: Connection,
     queries: Queries,
     words: Sequence[Respelling],
     pairs: Sequence[str],
@@ -99,6 +96,6 @@ async def find_compounds(
     return found
 
 
-async def _is_phrase(connection: _Connection, queries: Queries, first: str, second: str) -> bool:
+async def _is_phrase(connection: Connection, queries: Queries, first: str, second: str) -> bool:
     terms = [*analyze(first), *analyze(second)]
     return bool(await queries.phrase(terms, rf"\m{first}[\s_-]+{second}").fetch(connection))

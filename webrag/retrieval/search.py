@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection
-
 from webrag.argument_checks import check_choice
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
@@ -17,6 +15,7 @@ from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.spelling import respelled
 from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection
 from webrag.retrieval.aggregation import (
     Candidate,
     ParentHit,
@@ -58,8 +57,6 @@ from webrag.retrieval.statements import Queries
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_Connection = AsyncConnection[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +303,7 @@ class Searcher:
         absent = tuple(word for word in doubts.absent if word not in replaced)
         return replace(request, question=question, also_searched=found, absent_words=absent)
 
-    async def _read(self, work: Callable[[_Connection], Awaitable[T]]) -> T:
+    async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._database.run(work, snapshot=True)
 
 
@@ -324,7 +321,7 @@ def _nothing_is_common(word: str) -> bool:
 
 
 async def _prepared(
-    connection: _Connection,
+    connection: Connection,
     request: RetrievalRequest,
     filters: SearchFilters,
     *,
@@ -337,7 +334,7 @@ async def _prepared(
         it wants; words of the question that the searched pages lack.
     """
     collection = request.queries.collection
-    choice = await read_choice(connection, collection, filters)
+    choice = await read_choice(connection, filters)
     scope = Scope.of(filters, choice.pages, choice.left_out)
     request = replace(request, queries=Queries(collection, scope), version_notes=choice.notes)
     nothing = Doubts({}, ())

@@ -9,10 +9,9 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from webrag.corpus.models import ParentChunk
-from webrag.corpus.schema import compose
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
-from webrag.postgres.execution import Statement
+from webrag.postgres.execution import Statement, compose
 from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
 CHUNK_KEY = "c.document, c.ordinal"

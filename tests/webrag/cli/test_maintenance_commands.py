@@ -15,8 +15,8 @@ from click.testing import Result
 from psycopg import sql
 
 from webrag.concurrency import run_blocking
-from webrag.corpus.schema import table
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 Run = Callable[..., Result]
 

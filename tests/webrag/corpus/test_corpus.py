@@ -10,10 +10,10 @@ from psycopg import AsyncConnection, sql
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import table
 from webrag.errors import StorageError
 from webrag.ingestion.models import Anchor, NormalizedDocument
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"

@@ -9,13 +9,14 @@ from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer, PreparedPage
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import ensure_schema, table
+from webrag.corpus.schema import ensure_schema
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.served import ServedEmbedding
 from webrag.errors import ProviderError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import unpack_postings
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 MakeDocument = Callable[..., NormalizedDocument]
 

@@ -1,17 +1,15 @@
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import table
 from webrag.corpus.writer import copy_postings, lock_pages
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings, unpack_postings
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Rows, fetch
+from webrag.postgres.execution import Connection, Rows, table
 
 MakeDocument = Callable[..., NormalizedDocument]
 
@@ -23,11 +21,11 @@ async def test_longest_term_fits_into_the_index_beside_full_postings(
     collection = database.config.collection
     postings = pack_postings([["\U0001e900" * 65]] * SEGMENT_POSTINGS)
 
-    async def work(connection: AsyncConnection[Any]) -> Rows:
-        await copy_postings(connection, collection, [(page.page_id, postings)])
+    async def work(connection: Connection) -> Rows:
+        await copy_postings(connection, [(page.page_id, postings)])
         statement = sql.SQL("select packed from {} where term = %s")
-        return await fetch(
-            connection, statement.format(table(collection, "postings")), ("\U0001e900" * 65,)
+        return await connection.fetch(
+            statement.format(table(collection, "postings")), ("\U0001e900" * 65,)
         )
 
     ((packed,),) = await database.run(work)
@@ -38,18 +36,17 @@ async def test_longest_term_fits_into_the_index_beside_full_postings(
 async def test_second_writer_of_a_page_waits_for_the_first(
     database: Database, corpus: Corpus
 ) -> None:
-    collection = database.config.collection
     order = []
 
-    async def first(connection: AsyncConnection[Any]) -> None:
-        await lock_pages(connection, collection, ["https://a.test/"])
+    async def first(connection: Connection) -> None:
+        await lock_pages(connection, ["https://a.test/"])
         started.set()
         await asyncio.sleep(0.05)
         order.append("first")
 
-    async def second(connection: AsyncConnection[Any]) -> None:
+    async def second(connection: Connection) -> None:
         await started.wait()
-        await lock_pages(connection, collection, ["https://a.test/"])
+        await lock_pages(connection, ["https://a.test/"])
         order.append("second")
 
     started = asyncio.Event()
@@ -59,12 +56,11 @@ async def test_second_writer_of_a_page_waits_for_the_first(
 
 
 async def test_writers_of_different_pages_do_not_wait(database: Database, corpus: Corpus) -> None:
-    collection = database.config.collection
     both = asyncio.Barrier(2)
 
     async def write(url: str) -> None:
-        async def work(connection: AsyncConnection[Any]) -> None:
-            await lock_pages(connection, collection, [url])
+        async def work(connection: Connection) -> None:
+            await lock_pages(connection, [url])
             async with asyncio.timeout(5):
                 await both.wait()
 

@@ -18,7 +18,7 @@ from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.maintenance.transfer import export_corpus, import_corpus
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import drop_collection, ensure_schema, table
+from webrag.corpus.schema import drop_collection, ensure_schema
 from webrag.corpus.site_index import MappedLinks
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
@@ -27,6 +27,7 @@ from webrag.ingestion.models import Anchor, MappedLink, NormalizedDocument, Outg
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"

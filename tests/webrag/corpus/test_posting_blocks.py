@@ -14,7 +14,7 @@ from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import BLOCK_PAGES, compact_postings
-from webrag.corpus.schema import ensure_schema, table
+from webrag.corpus.schema import ensure_schema
 from webrag.corpus.texts import stored_versions
 from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
@@ -24,6 +24,7 @@ from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import BLOCK_CHUNKS, unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 from webrag.retrieval.conditions import EVERYTHING, Scope
 from webrag.retrieval.editions import choose_versions
 from webrag.retrieval.filters import NO_FILTERS
@@ -192,9 +193,7 @@ async def test_searches_of_blocks_are_exact_whatever_has_changed(
 
 async def newest_version(database: Database) -> Scope:
     """What is searched of two versions when none is asked for."""
-    stored = await database.run(
-        lambda connection: stored_versions(connection, database.config.collection)
-    )
+    stored = await database.run(lambda connection: stored_versions(connection))
     choice = choose_versions(NO_FILTERS, stored)
     return Scope.of(NO_FILTERS, choice.pages, choice.left_out)
 
@@ -294,7 +293,7 @@ async def test_a_page_that_has_its_number_but_is_not_stored_yet_is_waited_for(
     database: Database, other_database: Database
 ) -> None:
     async with other_database.connection() as connection:
-        await next_page_ids(connection, database.config.collection, 1)
+        await next_page_ids(connection, 1)
 
         assert await compact_postings(database, SMALL) == 0
 

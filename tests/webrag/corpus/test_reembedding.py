@@ -218,8 +218,7 @@ async def test_interrupted_work_for_another_model_is_thrown_away(
     database: Database, indexer: Indexer, make_document: MakeDocument
 ) -> None:
     await indexer.index(make_document())
-    collection = database.config.collection
-    await database.run(lambda each: prepare_next(each, collection, ("abandoned", 32)))
+    await database.run(lambda each: prepare_next(each, ("abandoned", 32)))
 
     await reembed(database, embedder(), NEW[0])
 

@@ -7,10 +7,10 @@ from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import table
 from webrag.crawling.queue import CrawlRecord, CrawlState, QueuedPage
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 from llama_index.core.schema import TextNode
 from psycopg import AsyncConnection, sql
 
-from webrag.corpus.schema import table
 from webrag.postgres.database import Database
+from webrag.postgres.execution import table
 
 DIMENSIONS = 16
 URL = "https://docs.test/guide"

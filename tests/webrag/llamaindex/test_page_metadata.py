@@ -13,8 +13,8 @@ from psycopg import AsyncConnection, sql
 
 from tests.webrag.llamaindex.made_nodes import node
 from webrag import WebRAG, load_settings
-from webrag.corpus.schema import table
 from webrag.errors import InputError
+from webrag.postgres.execution import table
 
 QUESTION = "When is the lamp lit?"
 SENTENCE = "The lamp of the lighthouse is lit at dusk by the keeper."

@@ -17,7 +17,6 @@ from webrag.corpus.schema import drop_collection
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch
 
 LIST = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks/store_behaviour.py"))
 
@@ -107,5 +106,5 @@ def oracle(store: CorpusVectorStore, condition: str, value: str) -> list[str]:
         sql.Identifier(store.schema_name, "data_children")
     )
     bound = (value,) if "%s" in condition else ()
-    rows = run_blocking(store.client.run(lambda each: fetch(each, statement, bound)))
+    rows = run_blocking(store.client.run(lambda each: each.fetch(statement, bound)))
     return sorted(node_id for (node_id,) in rows)

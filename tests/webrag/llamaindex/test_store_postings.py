@@ -11,11 +11,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryMode,
 )
-from psycopg import AsyncConnection, AsyncCursor, sql
+from psycopg import AsyncCursor, sql
 
 from webrag.concurrency import run_blocking
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import table
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import (
     MAX_TERMS,
@@ -28,7 +27,7 @@ from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_postings import add_postings, appended, recount, remaining
 from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
 from webrag.postgres.database import Database
-from webrag.postgres.execution import fetch
+from webrag.postgres.execution import Connection, table
 
 from .made_nodes import DIMENSIONS, URL, node, vector
 from .watched import Watched
@@ -66,7 +65,7 @@ def fetched(database: Database, statement: str, *values: Any) -> list[Any]:
     collection = database.config.collection
     tables = {name: table(collection, name) for name in names}
     query = sql.SQL(statement).format(**tables)
-    return run_blocking(database.run(lambda connection: fetch(connection, query, values)))
+    return run_blocking(database.run(lambda connection: connection.fetch(query, values)))
 
 
 def indexed(database: Database, url: str) -> Indexed | None:
@@ -219,11 +218,11 @@ async def test_a_page_that_a_node_is_moved_to_meanwhile_is_locked_too(
         if moving:  # the first statement asks which page holds the node
             await store.async_add([moving.pop()])
 
-    async def work(connection: AsyncConnection[Any]) -> None:
+    async def work(connection: Connection) -> None:
         nonlocal locked
         added = pages_of_nodes([one("moving", ["heron"], ELSEWHERE)])
         watched: Any = Watched(connection, move)
-        await add_nodes(watched, database.config.collection, added)
+        await add_nodes(watched, added)
         held = (
             "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
         )
@@ -248,9 +247,9 @@ async def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
             nonlocal read
             read += cursor.rowcount if cursor.description else 0
 
-        async def work(connection: AsyncConnection[Any]) -> None:
+        async def work(connection: Connection) -> None:
             watched: Any = Watched(connection, count)
-            await add_nodes(watched, database.config.collection, pages_of_nodes(added))
+            await add_nodes(watched, pages_of_nodes(added))
 
         await database.run(work)
         return read
@@ -265,7 +264,7 @@ async def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
 async def test_page_takes_no_more_chunks_than_their_numbers_reach(database: Database) -> None:
     rows = [PostingRow("heron", 0, b"")]
     with pytest.raises(TooManyPostingsError, match="65,540 chunks"):
-        await database.run(lambda each: add_postings(each, "docs", 1, rows, 65_530, 10))
+        await database.run(lambda each: add_postings(each, 1, rows, 65_530, 10))
 
 
 async def test_page_takes_no_more_words_than_can_be_indexed_however_they_come(
@@ -279,11 +278,11 @@ async def test_page_takes_no_more_words_than_can_be_indexed_however_they_come(
         " select %s, 'word' || n, 0, '' from generate_series(1, %s) n"
     ).format(table(collection, "postings"))
 
-    async def work(connection: AsyncConnection[Any]) -> None:
+    async def work(connection: Connection) -> None:
         # Without a look at the page for each of the rows.
         await connection.execute("set local session_replication_role = replica")
         await connection.execute(fill, (page_id, MAX_TERMS))
-        await recount(connection, collection, page_id, MAX_TERMS)
+        await recount(connection, page_id, MAX_TERMS)
 
     with pytest.raises(TooManyPostingsError, match="different words"):
         await database.run(work)

@@ -62,7 +62,7 @@ async def test_nodes_of_many_pages_are_loaded_together(
 
         async def work(connection: AsyncConnection[Any]) -> None:
             watched: Any = Watched(connection, count)
-            await add_nodes(watched, database.config.collection, pages_of_nodes(added))
+            await add_nodes(watched, pages_of_nodes(added))
 
         await database.run(work)
         return taken

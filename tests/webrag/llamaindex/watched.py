@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncCursor
+
+from webrag.postgres.execution import Connection
 
 
 class Watched:
@@ -15,9 +17,7 @@ class Watched:
     """
 
     def __init__(
-        self,
-        connection: AsyncConnection[Any],
-        after: Callable[[AsyncCursor[Any]], Awaitable[None]],
+        self, connection: Connection, after: Callable[[AsyncCursor[Any]], Awaitable[None]]
     ) -> None:
         self._connection = connection
         self._after = after
@@ -26,6 +26,12 @@ class Watched:
         cursor = await self._connection.execute(*args, **options)
         await self._after(cursor)
         return cursor
+
+    async def fetch(self, *args: Any, **options: Any) -> Any:
+        return await Connection.fetch(self, *args, **options)  # type: ignore[arg-type]
+
+    async def change(self, *args: Any, **options: Any) -> int:
+        return await Connection.change(self, *args, **options)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)

@@ -1,20 +1,12 @@
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.execution import (
-    Rows,
-    Statement,
-    begin_snapshot,
-    copy_rows,
-    fetch,
-    fetch_together,
-)
+from webrag.postgres.execution import Connection, Rows, Statement
 
 TABLE = sql.SQL("{}").format(sql.Identifier("pg_temp", "numbers"))
 CREATE = "create temp table numbers (n int4, word text) on commit drop"
@@ -24,24 +16,24 @@ DIVIDE = Statement(sql.SQL("select 1 / %s"), (0,))
 async def test_rows_that_were_loaded_are_read_back(database: Database) -> None:
     rows = ((n, f"w{n}") for n in range(5))
     async with database.connection() as connection:
-        await connection.execute(CREATE)
-        await copy_rows(connection, TABLE, {"n": "int4", "word": "text"}, rows)
-        loaded = await fetch(connection, sql.SQL("select sum(n), max(word) from {}").format(TABLE))
+        await connection.change("create schema {own}", own=sql.Identifier(connection.collection))
+        await connection.change("create table {numbers} (n int4, word text)")
+        await connection.copy_rows("numbers", {"n": "int4", "word": "text"}, rows)
+        loaded = await connection.fetch("select sum(n), max(word) from {numbers}")
 
     assert loaded == [(10, "w4")]
 
 
 async def test_a_statement_without_rows_gives_none(database: Database) -> None:
     async with database.connection() as connection:
-        assert await fetch(connection, sql.SQL(CREATE)) == []
+        assert await connection.fetch(CREATE) == []
         assert await Statement(sql.SQL("select 1 where false")).fetch(connection) == []
 
 
 async def test_statements_that_travel_together_each_give_their_rows(database: Database) -> None:
     async with database.connection() as connection:
         await connection.execute(CREATE)
-        found = await fetch_together(
-            connection,
+        found = await connection.fetch_together(
             Statement(sql.SQL("insert into {} values (%s, 'a')").format(TABLE), (7,)),
             Statement(sql.SQL("select n from {}").format(TABLE), binary=True),
             Statement(b"select %(given)s::int + 1", {"given": 1, "unused": 2}),
@@ -55,7 +47,7 @@ async def test_error_of_one_of_several_statements_is_the_callers(database: Datab
     one, two = Statement(sql.SQL("select 1")), Statement(sql.SQL("select 2"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         async with database.connection() as connection:
-            await fetch_together(connection, one, DIVIDE, two)
+            await connection.fetch_together(one, DIVIDE, two)
 
 
 async def test_error_of_a_statement_is_the_callers(database: Database) -> None:
@@ -64,15 +56,11 @@ async def test_error_of_a_statement_is_the_callers(database: Database) -> None:
             await DIVIDE.fetch(connection)
 
 
-async def snapshot_with_settings(connection: AsyncConnection[Any]) -> Rows:
-    await begin_snapshot(connection, {"hnsw.ef_search": 77, "work_mem": "9MB"})
-    return await fetch(
-        connection,
-        sql.SQL(
-            "select current_setting('hnsw.ef_search'), current_setting('work_mem'),"
-            " current_setting('transaction_isolation'),"
-            " current_setting('transaction_read_only')"
-        ),
+async def snapshot_with_settings(connection: Connection) -> Rows:
+    await connection.begin_snapshot({"hnsw.ef_search": 77, "work_mem": "9MB"})
+    return await connection.fetch(
+        "select current_setting('hnsw.ef_search'), current_setting('work_mem'),"
+        " current_setting('transaction_isolation'), current_setting('transaction_read_only')"
     )
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from webrag.concurrency import run_blocking
 from webrag.errors import StorageError, WebRAGError
-from webrag.postgres.database import lift_timeouts
 
 
 def assert_clear(error: WebRAGError, *words: str) -> None:
@@ -63,7 +62,7 @@ async def test_long_work_is_exempt_for_its_transaction_only(server: Any) -> None
     database = server.database(statement_timeout_s=0.1)
 
     async with database.connection() as connection:
-        await lift_timeouts(connection)
+        await connection.lift_timeouts()
         await connection.execute("select pg_sleep(0.2)")
     with pytest.raises(StorageError, match="took too long"):
         await database.run(lambda each: each.execute("select pg_sleep(30)"))

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 
 from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import CorpusMeta, compose, read_meta, table
+from webrag.corpus.schema import CorpusMeta, read_meta
 from webrag.corpus.tables import (
     BLOCK_TABLES,
     FIRST_TABLES,
@@ -23,10 +23,8 @@ from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import content_hash
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import Rows, fetch, fetch_as
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, Rows
 
 _PAGES_AT_ONCE = 16
 
@@ -64,15 +62,14 @@ class PageFaults:
 
 
 async def check_pages(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     sample: int | None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PageFaults:
     """Verify pages taken at random, or all; memory does not grow with their number."""
 
     async def read(statement: str, value: Any) -> Rows:
-        return await fetch(connection, compose(collection, statement), (value,))
+        return await connection.fetch(statement, (value,))
 
     ids = [page_id for (page_id,) in await read(_IDS, sample)]
     ((total,),) = await read("select count(*) from {documents} where %s", True)
@@ -156,11 +153,8 @@ def _schema_check(meta: CorpusMeta) -> Check:
     return Check(name="schema", level="ok", found=found)
 
 
-async def _row_checks(
-    connection: _Connection, collection: str, embedding: tuple[str, int]
-) -> list[Check]:
-    children = table(collection, "data_children").as_string(connection)
-    (row,) = await fetch_as(connection, dict, compose(collection, _ROWS), (children,))
+async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> list[Check]:
+    (row,) = await connection.fetch_as(dict, _ROWS)
     counted = "{documents:,} pages, {parents:,} parents, {children:,} chunks.".format(**row)
     embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} chunks."
     orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
@@ -258,7 +252,7 @@ select (select count(*) from {documents}) as documents,
        + (select count(*) from {link_candidates} l
           where not exists (select from {documents} d where d.id = l.source_document)) as pageless,
        (select atttypmod from pg_attribute
-        where attrelid = %s::regclass and attname = 'embedding') as dimensions
+        where attrelid = '{data_children}'::regclass and attname = 'embedding') as dimensions
 """
 
 
@@ -281,9 +275,9 @@ async def check_corpus(
     checks: list[Check] = []
     collection = database.config.collection
 
-    async def examine(connection: _Connection) -> list[Check]:
-        await lift_timeouts(connection)
-        meta = await read_meta(connection, collection)
+    async def examine(connection: Connection) -> list[Check]:
+        await connection.lift_timeouts()
+        meta = await read_meta(connection)
         found = [await _server(connection, database)]
         if meta is None:
             absent = Check(
@@ -294,7 +288,7 @@ async def check_corpus(
             )
             return [*found, absent]
         found.append(_schema_check(meta))
-        missing = await _missing_tables(connection, collection, meta)
+        missing = await _missing_tables(connection, meta)
         if missing:
             incomplete = Check(
                 name="tables",
@@ -303,10 +297,10 @@ async def check_corpus(
                 remedy="Restore a backup, or `webrag corpus drop` it and fetch its pages again.",
             )
             return [*found, incomplete]
-        found += await _indexes(connection, collection, meta)
-        found += await _row_checks(connection, collection, meta.embedding)
-        found += _page_checks(await check_pages(connection, collection, sample, on_progress))
-        unfinished = await unfinished_model(connection, collection)
+        found += await _indexes(connection, meta)
+        found += await _row_checks(connection, meta.embedding)
+        found += _page_checks(await check_pages(connection, sample, on_progress))
+        unfinished = await unfinished_model(connection)
         return [*found, _model_check(meta.embedding, wanted, unfinished)]
 
     try:
@@ -317,8 +311,8 @@ async def check_corpus(
     return CorpusCheck(checks=tuple(checks))
 
 
-async def _server(connection: _Connection, database: Database) -> Check:
-    (row,) = await fetch_as(connection, dict, sql.SQL(_VERSIONS))
+async def _server(connection: Connection, database: Database) -> Check:
+    (row,) = await connection.fetch_as(dict, sql.SQL(_VERSIONS))
     found = f"{database.description}, pgvector {row['pgvector']}."
     if row["offered"] is not None and row["offered"] != row["pgvector"]:
         remedy = f"Run `alter extension vector update` for version {row['offered']}."
@@ -326,9 +320,9 @@ async def _server(connection: _Connection, database: Database) -> Check:
     return Check(name="server", level="ok", found=found)
 
 
-async def _missing_tables(connection: _Connection, collection: str, meta: CorpusMeta) -> list[str]:
+async def _missing_tables(connection: Connection, meta: CorpusMeta) -> list[str]:
     named = "select tablename::text from pg_tables where schemaname = %s"
-    rows = await fetch(connection, named, (collection,))
+    rows = await connection.fetch(named, (connection.collection,))
     expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
     if not meta.has_blocks:
         expected -= set(BLOCK_TABLES)
@@ -337,10 +331,12 @@ async def _missing_tables(connection: _Connection, collection: str, meta: Corpus
     return sorted(expected - {name for (name,) in rows})
 
 
-async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -> list[Check]:
-    valid: dict[str, bool] = dict(await fetch(connection, _INDEXES, (collection, list(TABLES))))
+async def _indexes(connection: Connection, meta: CorpusMeta) -> list[Check]:
+    valid: dict[str, bool] = dict(
+        await connection.fetch(_INDEXES, (connection.collection, list(TABLES)))
+    )
     expected = index_statements(
-        *(collection, meta.embedding[1], meta.version),
+        *(connection.collection, meta.embedding[1], meta.version),
         with_blocks=meta.has_blocks,
         with_past=meta.has_past,
     )
@@ -359,7 +355,7 @@ async def _indexes(connection: _Connection, collection: str, meta: CorpusMeta) -
             name="indexes",
             level="fail",
             found=f"The index {name} is not valid.",
-            remedy=f'Run in the database: reindex index "{collection}"."{name}"',
+            remedy=f'Run in the database: reindex index "{connection.collection}"."{name}"',
         )
         for name, is_valid in valid.items()
         if not is_valid

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.corpus.queries import find_pages
-from webrag.corpus.schema import compose, select, update_schema
+from webrag.corpus.schema import update_schema
 from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import canonical_url, is_file, page_address, site_of
 from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection
 
 
 class ForgetReport(FrozenModel):
@@ -50,8 +48,7 @@ async def urls_to_forget(
         fetched_before: The site last delivered or confirmed the page before this time.
         below: The address begins with this.
     """
-    rows = await select(
-        database,
+    rows = await database.fetch(
         "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
         " and starts_with(url, %(below)s) order by url",
@@ -64,24 +61,20 @@ async def forget_page(
     database: Database, url: str, *, fetched_before: datetime | None = None
 ) -> bool:
     """Delete a page with everything made from it; False when it is not stored, or not that old."""
-    collection = database.config.collection
-    statement = compose(
-        collection,
+    statement = (
         "delete from {documents} where url = %(url)s"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
-        " returning requested_url",
+        " returning requested_url"
     )
 
-    async def work(connection: AsyncConnection[Any]) -> bool:
-        await lock_pages(connection, collection, [url])
+    async def work(connection: Connection) -> bool:
+        await lock_pages(connection, [url])
         await connection.execute(_IMAGES_AS_THEY_ARE)
-        cursor = await connection.execute(statement, {"url": url, "before": fetched_before})
-        removed = await cursor.fetchone()
-        if removed is None:
+        removed = await connection.fetch(statement, {"url": url, "before": fetched_before})
+        if not removed:
             return False
-        await clear_attempts(connection, collection, {url, *removed})
-        past = compose(collection, "delete from {past_pages} where url = %s")
-        await connection.execute(past, (url,))
+        await clear_attempts(connection, {url, *removed[0]})
+        await connection.change("delete from {past_pages} where url = %s", (url,))
         return True
 
     return await database.run(work)
@@ -143,9 +136,7 @@ async def _pages_to_forget(
 ) -> tuple[list[str], tuple[str, ...]]:
     """Canonical URLs of what is stored, and what was named and is not."""
     if urls:
-        known = await database.run(
-            lambda connection: find_pages(connection, database.config.collection, urls)
-        )
+        known = await database.run(lambda connection: find_pages(connection, urls))
         found = dict.fromkeys(page.url for page in known.values())
         unknown = []
         for url in urls:

@@ -13,20 +13,18 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection, sql
+from psycopg import sql
 from psycopg.types.json import Jsonb
 from pydantic import Field
 
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import compose, corpus_embedding, read_embedding, select, table
+from webrag.corpus.schema import corpus_embedding, read_embedding
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.frozen import FrozenModel
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import fetch, fetch_as
-
-_Connection = AsyncConnection[Any]
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, table
 
 _META_KEY = "reindexing"
 
@@ -73,7 +71,7 @@ _GRANTS = """
 select format('grant %%s on %%s to %%s', a.privilege_type, c.oid::regclass,
               case when a.grantee = 0 then 'public' else a.grantee::regrole::text end)
 from pg_class c, aclexplode(c.relacl) a
-where c.oid = %s::regclass and a.grantee <> c.relowner
+where c.oid = '{data_children}'::regclass and a.grantee <> c.relowner
 """
 
 
@@ -90,34 +88,34 @@ class PendingChunk:
     url: str | None
 
 
-async def unfinished_model(connection: _Connection, collection: str) -> tuple[str, int] | None:
+async def unfinished_model(connection: Connection) -> tuple[str, int] | None:
     """Model and dimensions of an interrupted reindexing, None when there is none."""
-    statement = compose(collection, "select value from {corpus_meta} where key = %s")
-    rows = await fetch(connection, statement, (_META_KEY,))
+    statement = "select value from {corpus_meta} where key = %s"
+    rows = await connection.fetch(statement, (_META_KEY,))
     return (str(rows[0][0]["model"]), int(rows[0][0]["dimensions"])) if rows else None
 
 
-async def prepare_next(connection: _Connection, collection: str, wanted: tuple[str, int]) -> None:
+async def prepare_next(connection: Connection, wanted: tuple[str, int]) -> None:
     """Make the second table, or keep an interrupted one that is for the same model."""
-    if await unfinished_model(connection, collection) != wanted:
-        await connection.execute(compose(collection, "drop table if exists {reindex_children}"))
-    create, _ = children_statements(collection, wanted[1])
+    if await unfinished_model(connection) != wanted:
+        await connection.change("drop table if exists {reindex_children}")
+    create, _ = children_statements(connection.collection, wanted[1])
     for statement in create:
         await connection.execute(statement)
     # What an interrupted run had no vectors for is tried, and told, again.
-    await connection.execute(
-        compose(collection, "delete from {reindex_children} where embedding is null")
-    )
+    await connection.change("delete from {reindex_children} where embedding is null")
     value = Jsonb({"model": wanted[0], "dimensions": wanted[1]})
-    await connection.execute(
-        compose(
-            collection,
-            "insert into {corpus_meta} (key, value) values (%s, %s)"
-            " on conflict (key) do update set value = excluded.value",
-        ),
+    await connection.change(
+        "insert into {corpus_meta} (key, value) values (%s, %s)"
+        " on conflict (key) do update set value = excluded.value",
         (_META_KEY, value),
     )
 
+
+_MISSING = """
+select c.id from {data_children} c
+where not exists (select from {reindex_children} n where n.id = c.id) limit 1
+"""
 
 _STALE = """
 delete from {reindex_children} n
@@ -126,8 +124,7 @@ where not exists (select from {data_children} c where c.id = n.id)
 
 
 async def insert_vectors(
-    connection: _Connection,
-    collection: str,
+    connection: Connection,
     wanted: tuple[str, int],
     rows: Sequence[tuple[PendingChunk, NDArray[np.float32] | None]],
 ) -> bool:
@@ -137,116 +134,89 @@ async def insert_vectors(
         False when the second table is not for this model any more; nothing was written.
     """
     # In the order in which `switch` takes them; from here on nobody switches or begins anew.
-    await connection.execute(compose(collection, "lock table {documents} in row share mode"))
-    if await unfinished_model(connection, collection) is None:
+    await connection.change("lock table {documents} in row share mode")
+    if await unfinished_model(connection) is None:
         return False
-    await connection.execute(
-        compose(collection, "lock table {reindex_children} in row exclusive mode")
-    )
-    if await unfinished_model(connection, collection) != wanted:
+    await connection.change("lock table {reindex_children} in row exclusive mode")
+    if await unfinished_model(connection) != wanted:
         return False
     ids = [chunk.id for chunk, _ in rows]
     for statement in _MAKE_ROOM:
-        await connection.execute(compose(collection, statement), (ids,))
+        await connection.change(statement, (ids,))
     # A later version may have more of them.
-    columns = await fetch(
-        connection,
-        "select attname::text from pg_attribute where attrelid = %s::regclass and attnum > 0"
-        " and not attisdropped and attname <> 'embedding' order by attnum",
-        (table(collection, "data_children").as_string(connection),),
+    columns = await connection.fetch(
+        "select attname::text from pg_attribute where attrelid = '{data_children}'::regclass"
+        " and attnum > 0 and not attisdropped and attname <> 'embedding' order by attnum"
     )
-    insert = compose(
-        collection,
+    vectors = [None if vector is None else HalfVector(vector).to_text() for _, vector in rows]
+    await connection.change(
         _INSERT,
+        (ids, vectors),
         columns=sql.SQL(", ").join(sql.Identifier(name) for (name,) in columns),
         values=sql.SQL(", ").join(sql.Identifier("c", name) for (name,) in columns),
     )
-    vectors = [None if vector is None else HalfVector(vector).to_text() for _, vector in rows]
-    await connection.execute(insert, (ids, vectors))
     return True
 
 
-async def index_next(connection: _Connection, collection: str, dimensions: int) -> None:
+async def index_next(connection: Connection, dimensions: int) -> None:
     """Build the indexes that are missing, which is faster over a filled table."""
-    await lift_timeouts(connection)
-    await connection.execute(
-        "select set_config('maintenance_work_mem', %s, true)", (_BUILD_MEMORY,)
-    )
-    for statement in children_statements(collection, dimensions)[1]:
+    await connection.lift_timeouts()
+    await connection.set_locally(maintenance_work_mem=_BUILD_MEMORY)
+    for statement in children_statements(connection.collection, dimensions)[1]:
         await connection.execute(statement)
-    await connection.execute(compose(collection, "analyze {reindex_children}"))
+    await connection.change("analyze {reindex_children}")
 
 
 async def switch(
-    connection: _Connection, collection: str, wanted: tuple[str, int]
+    connection: Connection, wanted: tuple[str, int]
 ) -> Literal["switched", "incomplete", "busy"]:
     """Put the second table in the first one's place and record the model, if it is complete.
 
     `busy` when others hold the tables for longer than readers should be kept waiting.
     """
-    await lift_timeouts(connection)
+    await connection.lift_timeouts()
     try:
         async with connection.transaction():
             # Shorter than the deadlock check, so that it is never a reader who is sent away.
-            await connection.execute("select set_config('lock_timeout', '500ms', true)")
+            await connection.set_locally(lock_timeout="500ms")
             # In the order in which pages are written.
-            await connection.execute(
-                compose(
-                    collection, "lock table {documents}, {data_children} in access exclusive mode"
-                )
+            await connection.change(
+                "lock table {documents}, {data_children} in access exclusive mode"
             )
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
         return "busy"
-    missing = compose(
-        collection,
-        "select c.id from {data_children} c"
-        " where not exists (select from {reindex_children} n where n.id = c.id) limit 1",
-    )
-    if await fetch(connection, missing):
+    if await connection.fetch(_MISSING):
         return "incomplete"
-    await connection.execute(compose(collection, _STALE))
-    await _replace(connection, collection)
-    if await read_embedding(connection, collection) != wanted:
+    await connection.change(_STALE)
+    await _replace(connection)
+    if await read_embedding(connection) != wanted:
         # Vectors of another model say nothing: from now on past texts are found by their words.
-        await connection.execute(
-            compose(
-                collection,
-                "alter table {past_children} alter column embedding type halfvec({size})"
-                " using null",
-                size=sql.Literal(wanted[1]),
-            )
+        await connection.change(
+            "alter table {past_children} alter column embedding type halfvec({size}) using null",
+            size=sql.Literal(wanted[1]),
         )
-    update = compose(collection, "update {corpus_meta} set value = %s where key = %s")
-    await connection.execute(update, (Jsonb(wanted[0]), "embedding_model"))
-    await connection.execute(update, (Jsonb(wanted[1]), "embedding_dimensions"))
-    await connection.execute(
-        compose(collection, "delete from {corpus_meta} where key = %s"), (_META_KEY,)
-    )
+    update = "update {corpus_meta} set value = %s where key = %s"
+    await connection.change(update, (Jsonb(wanted[0]), "embedding_model"))
+    await connection.change(update, (Jsonb(wanted[1]), "embedding_dimensions"))
+    await connection.change("delete from {corpus_meta} where key = %s", (_META_KEY,))
     return "switched"
 
 
-async def _replace(connection: _Connection, collection: str) -> None:
-    name = table(collection, "data_children").as_string(connection)
-    grants = await fetch(connection, _GRANTS, (name,))
-    await connection.execute(
-        compose(
-            collection,
-            "select setval(pg_get_serial_sequence(%s, 'id'),"
-            " nextval(pg_get_serial_sequence(%s, 'id')), false)",
-        ),
-        (table(collection, NEXT_CHILDREN).as_string(connection), name),
+async def _replace(connection: Connection) -> None:
+    grants = await connection.fetch(_GRANTS)
+    await connection.change(
+        "select setval(pg_get_serial_sequence('{reindex_children}', 'id'),"
+        " nextval(pg_get_serial_sequence('{data_children}', 'id')), false)"
     )
-    await connection.execute(compose(collection, "drop table {data_children}"))
-    await connection.execute(
-        compose(collection, "alter table {reindex_children} rename to data_children")
-    )
-    names = await fetch(connection, _RENAMED, (collection, NEXT_CHILDREN))
+    await connection.change("drop table {data_children}")
+    await connection.change("alter table {reindex_children} rename to data_children")
+    names = await connection.fetch(_RENAMED, (connection.collection, NEXT_CHILDREN))
     for old, kind in names:
         new = old.replace(NEXT_CHILDREN, "data_children", 1)
         what = sql.SQL("sequence" if kind == "S" else "index")
         await connection.execute(
             sql.SQL("alter {} {} rename to {}").format(
-                what, table(collection, old), sql.Identifier(new)
+                what, table(connection.collection, old), sql.Identifier(new)
             )
         )
     for (grant,) in grants:
@@ -349,13 +319,12 @@ async def prepare_reembedding(database: Database, wanted: tuple[str, int]) -> No
     """
     await _embedding_of(database)
     async with _only_one(database):
-        await database.run(lambda each: prepare_next(each, database.config.collection, wanted))
+        await database.run(lambda each: prepare_next(each, wanted))
 
 
 async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
     """Whether a second table is being filled with vectors of this model."""
-    collection = database.config.collection
-    return await database.run(lambda each: unfinished_model(each, collection)) == wanted
+    return await database.run(unfinished_model) == wanted
 
 
 async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
@@ -365,7 +334,7 @@ async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
         database: The collection.
         most: Parts at most; one of less than 4,096 chunks is not divided.
     """
-    ((first, last),) = await select(database, "select min(id), max(id) from {data_children}")
+    ((first, last),) = await database.fetch("select min(id), max(id) from {data_children}")
     if first is None:
         return []
     count = min(most, (last - first + 1) // _LEAST_RANGE) or 1
@@ -436,11 +405,11 @@ class _Reembedding:
 
     async def run(self) -> bool:
         """Whether the collection was switched over; not when the call was to end early."""
-        collection, database = self._collection, self._database
-        await database.run(lambda each: prepare_next(each, collection, self._wanted))
+        database = self._database
+        await database.run(lambda each: prepare_next(each, self._wanted))
         if not await self._fill():
             return False
-        await database.run(lambda each: index_next(each, collection, self._wanted[1]))
+        await database.run(lambda each: index_next(each, self._wanted[1]))
         # What others wrote meanwhile is little, and less with each round.
         for _ in range(_MOST_ROUNDS):
             if not await self._fill():
@@ -464,9 +433,9 @@ class _Reembedding:
     async def _fill(self) -> bool:
         """Whether every chunk has been dealt with; not when the call was to end early."""
 
-        async def remove_stale(connection: _Connection) -> None:
-            await lift_timeouts(connection)
-            await connection.execute(compose(self._collection, _STALE))
+        async def remove_stale(connection: Connection) -> None:
+            await connection.lift_timeouts()
+            await connection.change(_STALE)
 
         await self._database.run(remove_stale)
         first = 0
@@ -483,20 +452,20 @@ class _Reembedding:
     async def _pending(
         self, first: int, last: int, order: Literal["asc", "desc"]
     ) -> list[PendingChunk]:
-        statement = compose(self._collection, _PENDING, order=sql.SQL(order))
 
-        async def work(connection: _Connection) -> list[PendingChunk]:
-            unfinished = await unfinished_model(connection, self._collection)
+        async def work(connection: Connection) -> list[PendingChunk]:
+            unfinished = await unfinished_model(connection)
             if order == "desc" and unfinished != self._wanted:  # nobody keeps others from it
                 return []
-            return await fetch_as(connection, PendingChunk, statement, (first, last, _BATCH))
+            values = (first, last, _BATCH)
+            return await connection.fetch_as(PendingChunk, _PENDING, values, order=sql.SQL(order))
 
         return await self._database.run(work)
 
     async def _fill_batch(self, chunks: Sequence[PendingChunk], *, with_refused: bool) -> bool:
-        collection, wanted = self._collection, self._wanted
+        wanted = self._wanted
         hashes = list({chunk.text_hash for chunk in chunks})
-        known = await select(self._database, _KNOWN, (hashes,))
+        known = await self._database.fetch(_KNOWN, (hashes,))
         vectors = {bytes(key): each.to_numpy().astype(np.float32) for key, each in known}
         new = {
             chunk.text_hash: indexed_text(chunk.node_id, chunk.text, chunk.metadata)
@@ -517,7 +486,7 @@ class _Reembedding:
             for chunk in chunks
             if with_refused or chunk.text_hash in vectors
         ]
-        return await self._database.run(lambda each: insert_vectors(each, collection, wanted, rows))
+        return await self._database.run(lambda each: insert_vectors(each, wanted, rows))
 
     def _note(self, chunks: Sequence[PendingChunk], refused: Mapping[bytes, WebRAGError]) -> None:
         for chunk in chunks:
@@ -539,9 +508,7 @@ class _Reembedding:
     async def _switched(self) -> bool:
         """Whether the new table serves now; not when chunks are missing from it."""
         for _ in range(_SWITCH_ATTEMPTS):
-            outcome = await self._database.run(
-                lambda each: switch(each, self._collection, self._wanted)
-            )
+            outcome = await self._database.run(lambda each: switch(each, self._wanted))
             if outcome != "busy":
                 return outcome == "switched"
             await asyncio.sleep(_SWITCH_PAUSE_S)
@@ -560,11 +527,11 @@ class _Reembedding:
         if self._on_progress is not None:
             self._on_progress(min(self.done, total), total)
 
-    async def _count(self, connection: _Connection) -> Sequence[int]:
-        await lift_timeouts(connection)
+    async def _count(self, connection: Connection) -> Sequence[int]:
+        await connection.lift_timeouts()
         text = "select (select count(*) from {data_children}),"
         text += " (select count(*) from {reindex_children})"
-        (counts,) = await fetch(connection, compose(self._collection, text))
+        (counts,) = await connection.fetch(text)
         return counts
 
 
@@ -574,12 +541,7 @@ async def _only_one(database: Database) -> AsyncIterator[None]:
     is_done = False
     try:
         async with database.session() as connection:
-            ((is_mine,),) = await fetch(
-                connection,
-                sql.SQL("select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"),
-                (f"reindex {database.config.collection}", _LOCK_SEED),
-            )
-            if not is_mine:
+            if not await connection.try_lock(f"reindex {connection.collection}", _LOCK_SEED):
                 raise StorageError(
                     f"The collection {database.config.collection!r} is being reindexed by another"
                     " process.",

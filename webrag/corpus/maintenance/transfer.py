@@ -2,18 +2,19 @@
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from pydantic import BaseModel, Field
 
+from webrag.concurrency import all_of
 from webrag.corpus.acquirer import unexpected_failure
-from webrag.corpus.indexer import Indexer, PreparedPage
+from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.portable import (
     PortableHeader,
     PortableLink,
@@ -24,11 +25,11 @@ from webrag.corpus.maintenance.portable import (
     read_pages,
 )
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import compose, read_embedding, update_schema
+from webrag.corpus.schema import read_embedding, update_schema
 from webrag.errors import DatabaseUnavailableError, InputError, ProviderError, WebRAGError
 from webrag.frozen import FrozenModel
-from webrag.postgres.database import Database, lift_timeouts
-from webrag.postgres.execution import fetch, fetch_as
+from webrag.postgres.database import Database
+from webrag.postgres.execution import Connection, compose
 
 _PAGES_READ_AT_ONCE = 8  # a page and its HTML may have megabytes
 
@@ -96,13 +97,12 @@ async def export_corpus(
             " (overwrite=True).",
         )
     await update_schema(database)
-    collection = database.config.collection
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 
-    async def work(connection: AsyncConnection[Any]) -> tuple[int, int, int]:
-        await lift_timeouts(connection)
+    async def work(connection: Connection) -> tuple[int, int, int]:
+        await connection.lift_timeouts()
         with open_for_writing(partial, compress=path.suffix == ".gz") as file:
-            return await _write(connection, collection, file, on_progress, with_logins=with_logins)
+            return await _write(connection, file, on_progress, with_logins=with_logins)
 
     try:
         documents, left_out, private = await database.run(work, snapshot=True)
@@ -119,23 +119,22 @@ async def export_corpus(
 
 
 async def _write(
-    connection: AsyncConnection[Any],
-    collection: str,
+    connection: Connection,
     file: IO[bytes],
     on_progress: Callable[[int, int], None] | None,
     *,
     with_logins: bool,
 ) -> tuple[int, int, int]:
-    embedding = await read_embedding(connection, collection)
+    embedding = await read_embedding(connection)
     if embedding is None:
-        raise InputError(f"The collection {collection!r} does not exist yet.")
+        raise InputError(f"The collection {connection.collection!r} does not exist yet.")
     which = {"all": with_logins}
-    counts = await fetch(connection, compose(collection, _COUNTS), which)
+    counts = await connection.fetch(_COUNTS, which)
     ((total, left_out, links, private),) = counts
     private = 0 if with_logins else private
     total -= private
     header = PortableHeader(
-        collection=collection,
+        collection=connection.collection,
         embedding_model=embedding[0],
         embedding_dimensions=embedding[1],
         documents=total,
@@ -146,9 +145,9 @@ async def _write(
     written = 0
     # A cursor of the server's: the driver's own would hold the whole corpus.
     async with connection.cursor("webrag_export", row_factory=dict_row) as cursor:
-        await cursor.execute(compose(collection, _DOCUMENTS), which)
+        await cursor.execute(compose(connection.collection, _DOCUMENTS), which)
         while rows := await cursor.fetchmany(_PAGES_READ_AT_ONCE):
-            pages = await _with_links(connection, collection, rows)
+            pages = await _with_links(connection, rows)
             await asyncio.to_thread(_write_lines, file, pages)
             written += len(pages)
             if on_progress is not None:
@@ -156,11 +155,9 @@ async def _write(
     return written, left_out, private
 
 
-async def _with_links(
-    connection: AsyncConnection[Any], collection: str, rows: Sequence[dict[str, Any]]
-) -> list[PortablePage]:
+async def _with_links(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[PortablePage]:
     links: dict[int, list[PortableLink]] = {row["id"]: [] for row in rows}
-    found = await fetch_as(connection, dict, compose(collection, _LINKS), (list(links),))
+    found = await connection.fetch_as(dict, _LINKS, (list(links),))
     for link in found:
         links[link.pop("source_document")].append(PortableLink.model_validate(link))
     return [PortablePage(**row, links=tuple(links[row["id"]])) for row in rows]
@@ -171,11 +168,9 @@ def _write_lines(file: IO[bytes], lines: Sequence[BaseModel]) -> None:
         file.write(line.model_dump_json(exclude_none=True).encode() + b"\n")
 
 
-_LINES_AT_ONCE = 8
-_CHARS_AT_ONCE = 4_000_000
 # One transaction for 96 pages loads a tenth faster than three for 32; large pages come in fewer.
-_PAGES_WRITTEN_AT_ONCE = 96
-_CHUNKS_AT_ONCE = 2_000
+_LINES_AT_ONCE = 96
+_CHARS_AT_ONCE = 4_000_000
 
 _NumberedLine = tuple[int, PortablePage | str]
 
@@ -225,12 +220,9 @@ async def import_corpus(
         header = await asyncio.to_thread(read_header, file, path)
         lines = read_pages(file)
         tally = _Tally(header.documents, on_progress)
-        loader = _Loader(corpus, indexer, tally)
         async with corpus.index_deferred(header.documents):
             while batch := await asyncio.to_thread(_next_lines, lines):
-                for number, page in batch:
-                    await loader.add(number, page)
-            await loader.flush()
+                await _import_lines(corpus, indexer, batch, tally)
     return tally.report()
 
 
@@ -276,94 +268,45 @@ class _Tally:
         return ImportReport(**self._counts, failed=self._failed)
 
 
-class _Loader:
-    """Stores pages in batches, one transaction each."""
+async def _import_lines(
+    corpus: Corpus, indexer: Indexer, lines: Sequence[_NumberedLine], tally: _Tally
+) -> None:
+    # Lines of one page take turns, in their order.
+    turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def __init__(self, corpus: Corpus, indexer: Indexer, tally: _Tally) -> None:
-        self._corpus = corpus
-        self._indexer = indexer
-        self._tally = tally
-        self._pending: list[tuple[int, PortablePage, PreparedPage]] = []
-        self._taken: set[str] = set()
-
-    async def add(self, number: int, page: PortablePage | str) -> None:
-        """Take a line; a page may be stored later."""
+    async def one(number: int, page: PortablePage | str) -> None:
         if isinstance(page, str):
-            self._tally.add(number, page)
+            tally.add(number, page)
             return
-        names = {page.url, page.requested_url, *page.aliases, page.content_hash}
-        if names & self._taken or self._is_full:
-            await self.flush()
-        try:
-            prepared: PreparedPage | str = await self._prepare(page)
-        except (DatabaseUnavailableError, ProviderError):
-            raise
-        except WebRAGError as error:
-            prepared = str(error)
-        except Exception as error:  # noqa: BLE001 - one line must not end the import
-            prepared = str(unexpected_failure(page.url, error))
-        if isinstance(prepared, str):
-            self._tally.add(number, prepared)
-            return
-        self._pending.append((number, page, prepared))
-        self._taken |= names
+        async with turns[page.url]:
+            tally.add(number, await _imported(corpus, indexer, page))
 
-    @property
-    def _is_full(self) -> bool:
-        chunks = sum(len(prepared.rows.children) for _, _, prepared in self._pending)
-        return len(self._pending) >= _PAGES_WRITTEN_AT_ONCE or chunks >= _CHUNKS_AT_ONCE
+    await all_of(one(number, page) for number, page in lines)
 
-    async def flush(self) -> None:
-        """Store what is waiting."""
-        pending, self._pending, self._taken = self._pending, [], set()
-        if not pending:
-            return
-        try:
-            await self._store(pending)
-        except (DatabaseUnavailableError, ProviderError):
-            raise
-        except WebRAGError as error:
-            await self._one_by_one(pending, str(error))
-        except Exception as error:  # noqa: BLE001 - one page must not end the import
-            await self._one_by_one(pending, str(unexpected_failure(pending[0][1].url, error)))
 
-    async def _one_by_one(
-        self, pending: list[tuple[int, PortablePage, PreparedPage]], reason: str
-    ) -> None:
-        """So that one bad page keeps no other out."""
-        if len(pending) == 1:
-            self._tally.add(pending[0][0], reason)
-            return
-        for each in pending:
-            self._pending = [each]
-            await self.flush()
+async def _imported(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
+    """Store a page and tell what came of it, or why it was left out."""
+    try:
+        return await _stored(corpus, indexer, page)
+    except (DatabaseUnavailableError, ProviderError):
+        raise
+    except WebRAGError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - one line must not end the import
+        return str(unexpected_failure(page.url, error))
 
-    async def _prepare(self, page: PortablePage) -> PreparedPage | str:
-        stored = await self._corpus.page(page.url)
-        if stored is not None and stored.url == page.url:
-            seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
-            if seen >= page.last_seen:
-                await self._complete(stored.url, page)
-                return "unchanged" if stored.content_hash == page.content_hash else "kept"
-        prepared = await self._indexer.prepare(page.document(), depth=page.depth)
-        if isinstance(prepared, PreparedPage):
-            return prepared
-        await self._complete(prepared.url, page)
-        await self._mark(prepared.url, page)
-        return prepared.outcome
 
-    async def _store(self, pending: list[tuple[int, PortablePage, PreparedPage]]) -> None:
-        stored = await self._indexer.store([prepared for _, _, prepared in pending])
-        for (number, page, _), result in zip(pending, stored, strict=True):
-            if set(page.aliases) - {page.url, page.requested_url}:
-                await self._corpus.add_aliases(result.url, page.aliases)
-            await self._mark(result.url, page)
-            self._tally.add(number, result.outcome)
-
-    async def _mark(self, url: str, page: PortablePage) -> None:
-        if page.gone_at is not None and url == page.url:
-            await self._corpus.mark_gone(url, page.gone_at)
-
-    async def _complete(self, url: str, page: PortablePage) -> None:
-        await self._corpus.add_aliases(url, page.aliases)
-        await self._corpus.lower_depth(url, page.depth)
+async def _stored(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
+    stored = await corpus.page(page.url)
+    if stored is not None and stored.url == page.url:
+        seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
+        if seen >= page.last_seen:
+            await corpus.add_aliases(stored.url, page.aliases)
+            await corpus.lower_depth(stored.url, page.depth)
+            return "unchanged" if stored.content_hash == page.content_hash else "kept"
+    result = await indexer.index(page.document(), depth=page.depth)
+    if set(page.aliases) - {page.url, page.requested_url}:
+        await corpus.add_aliases(result.url, page.aliases)
+    if page.gone_at is not None and result.url == page.url:
+        await corpus.mark_gone(result.url, page.gone_at)
+    return result.outcome
