@@ -27,76 +27,47 @@ MAX_PARTS = 4
 
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
-    """Refuse what is no whole number from `minimum` up.
-
-    Raises:
-        InputError: It is something else, `True` and whole floats included.
-    """
+    """Refuse what is no whole number from `minimum` up."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InputError(f"{name} is {_shown(value)}; give a whole number from {minimum} up.")
+        raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
     if index(value) < minimum:
-        raise InputError(f"{name} is {_shown(value)}; it must be {minimum} or more.")
+        raise InputError(f"{name} is {shown_value(value)}; it must be {minimum} or more.")
 
 
 def checked_seconds(name: str, value: Any) -> None:
-    """Refuse what is no number of seconds from 0 up.
-
-    Raises:
-        InputError: It is negative, not a number, or no number at all.
-    """
+    """Refuse what is no number of seconds from 0 up."""
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     if not usable or math.isnan(value) or value < 0:
-        raise InputError(f"{name} is {_shown(value)}; give seconds from 0 up.")
+        raise InputError(f"{name} is {shown_value(value)}; give seconds from 0 up.")
 
 
 def moment_before(name: str, age: Any, now: datetime) -> datetime:
-    """The moment that lies `age` in the past.
-
-    Raises:
-        InputError: It is no time span, not positive, or longer than there are dates.
-    """
+    """The moment that lies `age` in the past."""
     if not isinstance(age, timedelta):
         raise InputError(
-            f"{name} is {_shown(age)}; give a time span such as datetime.timedelta(days=30)."
+            f"{name} is {shown_value(age)}; give a time span such as datetime.timedelta(days=30)."
         )
     if age <= timedelta(0):
         raise InputError(
-            f"{name} is {_shown(age)}, which would mean every page; give a positive time span."
+            f"{name} is {shown_value(age)}, which would mean every page; give a positive time span."
         )
     try:
         return now - age
     except OverflowError:
         raise InputError(
-            f"{name} is {_shown(age)}; that is longer ago than dates reach back."
+            f"{name} is {shown_value(age)}; that is longer ago than dates reach back."
         ) from None
 
 
-def _shown(value: object) -> str:
-    text = str(value) if isinstance(value, timedelta) else repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a word that is none of those allowed.
-
-    Raises:
-        InputError: It is none; the message names the argument and the words there are.
-    """
+    """Refuse a word that is none of those allowed."""
     if value not in allowed:
         *most, last = map(repr, allowed)
         raise InputError(f"{name} is {value!r}; use {', '.join(most)} or {last}.")
 
 
 def check_text(subject: str, value: object) -> str:
-    """Refuse what is no text, and characters that neither a table nor an answer can hold.
-
-    Args:
-        subject: Begins the message, such as "The question".
-        value: Given for it.
-
-    Raises:
-        InputError: It is of another type, or holds a NUL character or half of a surrogate pair.
-    """
+    """Refuse what is no text, and characters that neither a table nor an answer can hold."""
     if not isinstance(value, str):
         raise InputError(f"{subject} is of type {type(value).__name__}; it must be text.")
     if "\x00" in value:
@@ -165,7 +136,7 @@ def _folded(text: str) -> str:
 def shown_value(value: object, *, max_chars: int = 60) -> str:
     """A value for a message, cut; numbers of thousands of digits and endless nesting are named."""
     try:
-        text = repr(value)
+        text = str(value) if isinstance(value, timedelta) else repr(value)
     except (RecursionError, ValueError):
         return f"too large a value of type {type(value).__name__}"
     return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"
@@ -177,11 +148,7 @@ def shown_moment(moment: datetime) -> str:
 
 
 def checked_moment(moment: datetime) -> datetime:
-    """A moment that pages can be asked for as of; UTC where it names no time zone.
-
-    Raises:
-        InputError: It is none, or still to come.
-    """
+    """A moment that pages can be asked for as of; UTC where it names no time zone."""
     if not isinstance(moment, datetime):
         raise InputError(f"as_of is of type {type(moment).__name__}; it must be a datetime.")
     given = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -85,10 +85,6 @@ class Threads:
 
     In those of the event loop names are looked up: work that takes long there, or never ends,
     would hold up every request. What waits here holds up nothing but its kind.
-
-    Args:
-        name: Of the threads.
-        count: Work done at once.
     """
 
     def __init__(self, name: str, count: int) -> None:

@@ -172,15 +172,7 @@ class PageAcquirer:
         return page.model_copy(update={"depth": depth})
 
     async def give_up(self, url: str, why: str) -> UnusablePageError:
-        """Remember that a page is not tried any more, and give its failure.
-
-        Args:
-            url: Its canonical address.
-            why: A clause for users.
-
-        Raises:
-            StorageError: It could not be remembered.
-        """
+        """Remember that a page is not tried any more, and give its failure."""
         failure = UnusablePageError(f"{url} was given up: {why}.", url=url, kind="given_up")
         await self._corpus.note_failure(url, datetime.now(UTC), reason=str(failure), status=None)
         return failure

@@ -99,12 +99,7 @@ async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]
     The index is built as well when the block fails. When the process dies, or the task is
     cancelled, the next one that opens the collection builds it.
 
-    Args:
-        database: The collection.
-        coming: Rows expected; few ones, or fewer than there are, leave the index as it is.
-
-    Yields:
-        Whether it was deferred.
+    Few rows, or fewer than there are, leave the index as it is; yields whether it was deferred.
     """
     async with AsyncExitStack() as stack:
         is_deferred = coming >= LEAST_ROWS and await _start(database, stack, coming)
@@ -123,16 +118,13 @@ async def finish_interrupted_load(database: Database) -> bool:
 
     Who may not build it goes on without: searches are exact and slower. Costs one read when
     there is nothing to do.
-
-    Returns:
-        Whether an index was built.
     """
     meta = await database.run(read_meta)
     return meta is not None and meta.is_loading and await _build(database)
 
 
 async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool:
-    holder = await stack.enter_async_context(_tolerant(database))
+    holder = await stack.enter_async_context(database.holder())
     # Others build no index until this transaction ends.
     await holder.execute(
         "select pg_advisory_xact_lock_shared(hashtextextended(%s, %s))",
@@ -144,20 +136,6 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
         if not _must_keep_index(error):
             raise
         return False
-
-
-@asynccontextmanager
-async def _tolerant(database: Database) -> AsyncIterator[Connection]:
-    """A connection whose loss at the end means nothing: it only held a lock."""
-    is_over = False
-    try:
-        async with database.session() as connection:
-            yield connection
-            is_over = True
-    except StorageError as error:
-        if not is_over:
-            raise
-        logger.info("The connection that marked a load was lost: %s", error)
 
 
 async def _finish(database: Database, stack: AsyncExitStack) -> None:

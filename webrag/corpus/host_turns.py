@@ -94,9 +94,6 @@ class HostTurns:
     beside them; else, and for robots.txt always, for those who use the same collection.
 
     All methods raise StorageError when the database fails.
-
-    Args:
-        database: Says which collection, which must exist when the first turn is taken.
     """
 
     def __init__(self, database: Database) -> None:

@@ -88,23 +88,13 @@ class LocalCutter:
 
 
 class CutDocument(NormalizedDocument):
-    """A page that was cut as it was converted.
-
-    Attributes:
-        cut: What came of that, and what it was made of.
-    """
+    """A page that was cut as it was converted."""
 
     cut: tuple[tuple[object, ...], Any] = Field(exclude=True, repr=False)
 
 
 class PageWorkers:
-    """Converts and cuts pages in worker processes, with their deadline and memory limit.
-
-    Args:
-        pool: The processes.
-        setup: How a process cuts.
-        timeout_s: Time that cutting a page and analysing its words may take.
-    """
+    """Converts and cuts pages in worker processes, with their deadline and memory limit."""
 
     def __init__(
         self, pool: ExtractionPool, setup: CutSetup, *, timeout_s: float = _TIMEOUT_S
@@ -330,13 +320,7 @@ class Indexer:
     async def prepare(
         self, document: NormalizedDocument, *, depth: int = 0
     ) -> PreparedPage | AcquiredPage:
-        """Parse and embed a page, for `store`; one that is stored as it is, is only confirmed.
-
-        Raises:
-            UnusablePageError: The page is too large to be indexed.
-            ProviderError: Embedding failed.
-            StorageError: The corpus cannot be read, or a chunk is not at its offsets.
-        """
+        """Parse and embed a page, for `store`; one that is stored as it is, is only confirmed."""
         document, previous, same = await self._arrived.result(document)
         if same is not None:
             return await self._confirm(document, same, depth)
@@ -366,9 +350,6 @@ class Indexer:
         """Store prepared pages in one transaction: all or none.
 
         No two of them may have a URL or their text in common.
-
-        Raises:
-            StorageError: Writing failed; the stored versions are untouched.
         """
         stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
         return [page.acquired(result) for page, result in zip(pages, stored, strict=True)]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from webrag.argument_checks import shown_moment
@@ -42,10 +42,7 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Values
-
-T = TypeVar("T")
-
+from webrag.postgres.execution import Connection
 
 _DEAD_FOR: Final = timedelta(days=1)
 _AWAY_FOR: Final = timedelta(minutes=15)
@@ -61,21 +58,34 @@ def _listed(**values: Any) -> dict[str, Any]:
     return every | values
 
 
-class CorpusReader:
-    """Reads the pages of one collection; safe to share between tasks.
+class Corpus:
+    """The pages of one collection; safe to share between tasks.
 
-    A page is known by its canonical URL and by every URL that led to it.
+    A page is known by its canonical URL and by every URL that led to it. Readers see a page's
+    old version or its new one, never a mixture.
 
     All methods raise StorageError when the database fails.
 
     Args:
         database: The collection.
+        embedding: Model and dimensions that vectors are made with; writing fails with
+            ConfigurationError once the collection has been embedded with another one.
+        keep_versions: Texts kept of a page that changes, besides the current one.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        embedding: tuple[str, int] | None = None,
+        keep_versions: int = 0,
+    ) -> None:
         self._database = database
         self._collection = database.config.collection
         self._asked = Batches(self._pages_in_order, most=_MOST_ASKED)
+        self._keep_versions = keep_versions
+        self._embedding = embedding
+        self._is_loading = False
 
     async def page(self, url: str) -> StoredPage | None:
         """Give the page a canonical or requested URL stands for, None when it is not stored."""
@@ -103,8 +113,7 @@ class CorpusReader:
     async def known_versions(self, documents: Sequence[NormalizedDocument]) -> list[KnownVersions]:
         """Tell which stored pages those that have arrived replace, and which they equal."""
         return await self._database.run(
-            lambda connection: read_versions(connection, documents),
-            snapshot=True,
+            lambda connection: read_versions(connection, documents), snapshot=True
         )
 
     async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
@@ -131,12 +140,7 @@ class CorpusReader:
         )
 
     async def holdings(self, moment: datetime, urls: Sequence[str] | None = None) -> Holdings:
-        """Give what is held as of a moment, of everything or of some pages.
-
-        Args:
-            moment: With a time zone.
-            urls: Pages, and files and folders with all below them; None for everything.
-        """
+        """Give what is held as of a moment, of everything or of some pages."""
         return await self._database.run(lambda connection: read_holdings(connection, moment, urls))
 
     async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
@@ -179,12 +183,7 @@ class CorpusReader:
     async def urls_in_scope(
         self, sites: Sequence[str] | None, *, limit: int | None = None
     ) -> tuple[list[str], int]:
-        """Give URLs of retrievable pages, the nearest to a named page first, and their number.
-
-        Args:
-            sites: Pages of these (`host` or `host:port`); None for all.
-            limit: URLs at most; all are counted.
-        """
+        """Give URLs of retrievable pages, the nearest to a named page first, and their number."""
         rows = await self._database.fetch(
             """
             select url, count(*) over () from {documents}
@@ -209,18 +208,13 @@ class CorpusReader:
     ) -> PageListing:
         """Give some of the pages, most recently fetched first, also those that are gone.
 
-        Args:
-            contains: Their URL or title holds it, whatever the letter case.
-            site: They are of this one (`host` or `host:port`).
-            limit: Pages at most.
-            offset: Pages left out at the beginning.
+        As `WebRAG.list_pages`.
         """
         values = _listed(contains=contains.lower(), site=site, limit=limit, offset=offset)
 
         async def work(connection: Connection) -> PageListing:
-            count = queries.LISTED_COUNT
-            ((total,),) = await connection.fetch(count, values)
-            pages = await self._fetch_as(connection, PageStatus, queries.LISTED, values)
+            ((total,),) = await connection.fetch(queries.LISTED_COUNT, values)
+            pages = await connection.fetch_as(PageStatus, queries.LISTED, values)
             return PageListing(pages=tuple(pages), total=total)
 
         return await self._database.run(work, snapshot=True)
@@ -233,32 +227,28 @@ class CorpusReader:
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
         """Tell what the collection holds.
 
-        Args:
-            url: Count and list only this page; counts are 0 when it is not stored.
-            include_urls: List the pages.
+        Of a page that is not stored the counts are 0.
         """
-        collection = self._collection
 
         async def work(connection: Connection) -> dict[str, Any]:
             page_id, asked = None, url
             if url is not None:
                 found = await queries.find_pages(connection, [url])
                 page_id, asked = (found[url].page_id, found[url].url) if found else (0, url)
-            (counts,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": page_id})
+            (counts,) = await connection.fetch_as(dict, queries.COUNTS, {"id": page_id})
             if url is not None:
-                (every,) = await self._fetch_as(connection, dict, queries.COUNTS, {"id": None})
+                (every,) = await connection.fetch_as(dict, queries.COUNTS, {"id": None})
                 counts["other_documents"] = every["documents"] - counts["documents"]
-            outcomes = queries.OUTCOMES
-            counts["outcomes"] = dict(await connection.fetch(outcomes, {"url": asked}))
-            failures = await self._fetch_as(
-                connection, FailedPage, queries.FAILURES, {"url": asked, "limit": None}
+            counts["outcomes"] = dict(await connection.fetch(queries.OUTCOMES, {"url": asked}))
+            failures = await connection.fetch_as(
+                FailedPage, queries.FAILURES, {"url": asked, "limit": None}
             )
             counts["failed"] = len(failures)
             if url is None:
-                counts |= (await self._fetch_as(connection, dict, queries.WORK))[0]
+                counts |= (await connection.fetch_as(dict, queries.WORK))[0]
             if include_urls:
-                counts["pages"] = await self._fetch_as(
-                    connection, PageStatus, queries.LISTED, _listed(id=page_id)
+                counts["pages"] = await connection.fetch_as(
+                    PageStatus, queries.LISTED, _listed(id=page_id)
                 )
                 counts["failures"] = failures
             return counts
@@ -266,46 +256,13 @@ class CorpusReader:
         counts = await self._database.run(work, snapshot=True)
         model, dimensions = await corpus_embedding(self._database) or (None, None)
         return CorpusStatus(
-            collection=collection,
+            collection=self._collection,
             embedding_model=model,
             embedding_dimensions=dimensions,
             database=self._database.description,
             only_url=url,
             **counts,
         )
-
-    async def _fetch_as(
-        self, connection: Connection, kind: type[T], text: str, values: Values = ()
-    ) -> list[T]:
-        return await connection.fetch_as(kind, text, values)
-
-
-class Corpus(CorpusReader):
-    """The pages of one collection; safe to share between tasks.
-
-    A page is known by its canonical URL and by every URL that led to it. Readers see a page's
-    old version or its new one, never a mixture.
-
-    All methods raise StorageError when the database fails.
-
-    Args:
-        database: The collection.
-        embedding: Model and dimensions that vectors are made with; writing fails with
-            ConfigurationError once the collection has been embedded with another one.
-        keep_versions: Texts kept of a page that changes, besides the current one.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        *,
-        embedding: tuple[str, int] | None = None,
-        keep_versions: int = 0,
-    ) -> None:
-        super().__init__(database)
-        self._keep_versions = keep_versions
-        self._embedding = embedding
-        self._is_loading = False
 
     async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
         """Store pages in place of their previous versions, in one transaction: all or none.
@@ -334,9 +291,6 @@ class Corpus(CorpusReader):
         """Within it, many pages are loaded; the vector index is built at the end if that is faster.
 
         An index that a cancelled load left unbuilt is built at the end as well.
-
-        Args:
-            pages: New ones at most.
         """
         # It keeps a connection, of which there may be few, for as long as it lasts.
         if self._is_loading or self._database.config.pool_max_size == 1:
@@ -388,11 +342,7 @@ class Corpus(CorpusReader):
     ) -> None:
         """Note that the site confirmed the stored version; a page marked gone is back.
 
-        Args:
-            url: Canonical URL.
-            fetched_at: When it did.
-            etag: New validator; None keeps the old one.
-            last_modified: New validator; None keeps the old one.
+        A validator that is None keeps the old one.
         """
         await self._update(
             url,
@@ -408,14 +358,7 @@ class Corpus(CorpusReader):
     async def mark_gone(
         self, url: str, at: datetime, *, reason: str | None = None, status: int | None = None
     ) -> None:
-        """Take a page out of retrieval, keeping its text; the first time is remembered.
-
-        Args:
-            url: Canonical URL.
-            at: When the site said so.
-            reason: What it said, for the status listing.
-            status: HTTP status.
-        """
+        """Take a page out of retrieval, keeping its text; the first time is remembered."""
         await self._update(
             url,
             "gone_at = coalesce(gone_at, %(at)s)",
@@ -426,14 +369,7 @@ class Corpus(CorpusReader):
     async def note_failure(
         self, url: str, at: datetime, *, reason: str, status: int | None = None
     ) -> None:
-        """Remember that a page, stored or not, could not be obtained; success clears it.
-
-        Args:
-            url: Canonical URL of a stored page, or the URL that was asked for.
-            at: When it was asked for.
-            reason: A sentence.
-            status: HTTP status of the answer, if there was one.
-        """
+        """Remember that a page, stored or not, could not be obtained; success clears it."""
         attempt = Attempt("failed", at, reason, status)
         await self._database.run(lambda connection: note_attempts(connection, {url: attempt}))
 

@@ -79,10 +79,8 @@ async def keep_past(
 ) -> None:
     """Keep the stored texts of pages that are about to get other ones.
 
-    Args:
-        connection: Within the transaction that writes the pages.
-        pages: URL to the hash of the new text, and when it was delivered.
-        most: Texts kept of each page; with 0 none is, and those kept before stay.
+    Pages are told by the hash of their new text, and when it was delivered. Of each at most `most`
+    texts are kept; with 0 none is, and those kept before stay.
     """
     if not most:
         return

@@ -55,12 +55,7 @@ async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -
     them, is left for the next time. Writers of pages wait for half a second at most, readers not
     at all.
 
-    Args:
-        database: The collection.
-        block_pages: Pages of each block; fewer are not gathered.
-
-    Returns:
-        How many blocks were made.
+    Gives how many blocks were made; pages that do not fill one are not gathered.
     """
     collection = database.config.collection
     made = 0

@@ -77,11 +77,7 @@ async def create_tables(connection: Connection, embedding: tuple[str, int]) -> N
 
 
 async def migrate_tables(connection: Connection, version: int) -> None:
-    """Bring the tables of a collection to the current version, in a transaction with the lock.
-
-    Raises:
-        StorageError: The user may not change it.
-    """
+    """Bring the tables of a collection to the current version, in a transaction with the lock."""
     collection = connection.collection
     try:
         for statement in migrate_statements(collection, version):
@@ -176,10 +172,6 @@ async def update_schema(database: "Database") -> tuple[str, int] | None:
 
     Returns:
         That model and its dimensions; None when there is no collection.
-
-    Raises:
-        ConfigurationError: The collection was made by a newer WebRAG.
-        StorageError: The user may not change it.
     """
 
     async def work(connection: Connection) -> tuple[str, int] | None:
@@ -203,11 +195,7 @@ async def _locked_meta(connection: Connection) -> CorpusMeta | None:
 
 
 async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
-    """Model and dimension the collection was made with, None when it does not exist.
-
-    Raises:
-        ConfigurationError: The collection was made by a newer WebRAG.
-    """
+    """Model and dimension the collection was made with, None when it does not exist."""
     return await database.run(read_embedding)
 
 
@@ -228,12 +216,7 @@ async def _list(connection: Connection) -> list[str]:
 async def drop_collection(database: "Database", collection: str | None = None) -> bool:
     """Remove a collection and all it holds; tables of others in its schema are kept.
 
-    Args:
-        database: Where it is.
-        collection: Its name; None is the database's own.
-
-    Returns:
-        False when there was none.
+    None is the database's own collection. Gives False when there was none.
     """
     name = check_collection_name(collection or database.config.collection)
 

@@ -378,10 +378,7 @@ class MappedLinks:
     async def store(self, url: str, links: Sequence[MappedLink], at: datetime) -> None:
         """Keep what was listed for a page in place of what was listed before.
 
-        Args:
-            url: Canonical URL; nothing happens when the page is not stored any more.
-            links: As the service listed them.
-            at: When it did.
+        Nothing happens when the page is not stored any more.
         """
         await self._database.run(lambda connection: self._write(connection, url, links, at))
 
@@ -413,9 +410,6 @@ def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:
 
     A page's link gets the mapped title where its anchor says nothing, and the mapped description
     where nothing stands around it. A mapped link stays only where the page has none to its target.
-
-    Args:
-        links: Of any number of pages, in any order, which is kept.
     """
     mapped = {(link.source_url, link.url): link for link in links if link.origin == "map"}
     if not mapped:

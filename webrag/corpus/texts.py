@@ -157,13 +157,7 @@ async def year_sizes(database: Database) -> dict[int, int]:
 
 
 async def name_pages(database: Database, contains: str, limit: int) -> list[PageName]:
-    """The pages last fetched whose URL or title holds some words, whatever their letter case.
-
-    Args:
-        database: Where the corpus is.
-        contains: Words that stand there together; empty for every page.
-        limit: Pages at most.
-    """
+    """The pages last fetched whose URL or title holds some words, whatever their letter case."""
     return await database.fetch_as(
         PageName,
         """

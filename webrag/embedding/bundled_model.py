@@ -242,10 +242,6 @@ class BundledModel(BundledVectors):
         """Embed passages in a thread."""
         return await in_background(self.encode, texts)
 
-    def get_query_embedding(self, query: str) -> NDArray[np.float32]:
-        """Embed a question."""
-        return self._encoded(query)
-
     async def aget_query_embedding(self, query: str) -> NDArray[np.float32]:
         """Embed a question, in a thread where the weights are still to be read."""
         return await self.encode_question(query)

@@ -83,9 +83,6 @@ class EmbeddingModel(Protocol):
     async def aget_text_embedding_batch(self, texts: list[str]) -> _Vectors:
         """Embed passages."""
 
-    def get_query_embedding(self, query: str) -> Sequence[float] | NDArray[np.float32]:
-        """Embed a question."""
-
     async def aget_query_embedding(self, query: str) -> Sequence[float] | NDArray[np.float32]:
         """Embed a question."""
 
@@ -284,8 +281,7 @@ Vector = NDArray[np.float32]
 class PendingVector:
     """The vector of one text, from before it is made until nobody holds this object.
 
-    Attributes:
-        value: None until it is made.
+    Its value is None until it is made.
     """
 
     __slots__ = ("__weakref__", "maker", "value")

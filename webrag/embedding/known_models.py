@@ -80,13 +80,7 @@ def known_dimensions(model: str) -> int | None:
 
 
 def is_on_disk(repository: str, folder: Path, weights: Sequence[str] = ("*.onnx",)) -> bool:
-    """Whether the weights of a model have been downloaded.
-
-    Args:
-        repository: Of the model at the Hugging Face Hub, `owner/name`.
-        folder: Where weights are kept.
-        weights: Patterns of the files that hold them; one such file is enough.
-    """
+    """Whether the weights of a model have been downloaded."""
     # As the Hub's own package lays its cache out; a download that broke off left no network there.
     snapshots = folder / f"models--{repository.replace('/', '--')}" / "snapshots"
     return snapshots.is_dir() and any(any(snapshots.rglob(each)) for each in weights)
@@ -95,14 +89,7 @@ def is_on_disk(repository: str, folder: Path, weights: Sequence[str] = ("*.onnx"
 def download_notice(
     model: str, folder: Path, *, size_bytes: float | None, licence: str | None
 ) -> str:
-    """What is said before a model is downloaded.
-
-    Args:
-        model: Its name.
-        folder: Where weights are kept.
-        size_bytes: Of the download, about; None where nobody says it.
-        licence: Of the weights; None where nobody says it.
-    """
+    """What is said before a model is downloaded."""
     size = "of unknown size" if size_bytes is None else f"about {size_bytes / 1e6:.0f} MB"
     return (
         f"Downloading the model {model} once: {size}, licence {licence or 'unknown'}, kept in"
@@ -128,10 +115,6 @@ def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
 
 def saved_prefixes(model: str, saved: str | None) -> tuple[str, str]:
     """What a model saved by sentence-transformers wants before a question and before a passage.
-
-    Args:
-        model: Its name or folder.
-        saved: Its `config_sentence_transformers.json`; None where it has none.
 
     Raises:
         ValueError: That is not JSON.

@@ -129,13 +129,7 @@ def register_cross_encoder(folder: Path) -> str:
 
 
 def announce_download(model: str, listed: Iterable[Mapping[str, Any]], folder: Path) -> None:
-    """Say what is going to be downloaded, under which licence and where to, where it is not there.
-
-    Args:
-        model: Its name at fastembed.
-        listed: Models as fastembed lists them.
-        folder: Where weights are kept.
-    """
+    """Say what is going to be downloaded, where to and under which licence, if it is not there."""
     found = next((each for each in listed if each["model"].lower() == model.lower()), None)
     if found is None or is_on_disk(found["sources"]["hf"] or "", folder):
         return

@@ -43,12 +43,7 @@ _ABOUT_THE_KEY = frozenset({401, 403})
 
 
 class ServiceName(NamedTuple):
-    """How a service is called in messages.
-
-    Attributes:
-        model: Name of the model.
-        host: Host and port.
-    """
+    """How a service is called in messages."""
 
     model: str
     host: str

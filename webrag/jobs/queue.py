@@ -636,11 +636,7 @@ class JobQueue:
 
 
 def site_request(url: str, options: CrawlOptions) -> JobRequest:
-    """A request for the pages of a site.
-
-    Raises:
-        InputError: The URL or a pattern cannot be used.
-    """
+    """A request for the pages of a site."""
     start = canonical_url(url)
     CrawlScope.of(options.scope, [start], options.include, options.exclude)
     return JobRequest(url=start, options=options)

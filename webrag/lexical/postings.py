@@ -73,11 +73,7 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
 
 
 def check_chunk_count(count: int) -> None:
-    """Refuse a page of more chunks than postings can tell apart.
-
-    Raises:
-        TooManyPostingsError: It has.
-    """
+    """Refuse a page of more chunks than postings can tell apart."""
     if count > _MAX_U2 + 1:
         raise TooManyPostingsError(
             f"It has {count:,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
@@ -85,11 +81,7 @@ def check_chunk_count(count: int) -> None:
 
 
 def check_term_count(count: int) -> None:
-    """Refuse a page of more than `MAX_TERMS` different terms.
-
-    Raises:
-        TooManyPostingsError: It has.
-    """
+    """Refuse a page of more than `MAX_TERMS` different terms."""
     if count > MAX_TERMS:
         raise TooManyPostingsError(
             f"It has more than {MAX_TERMS:,} different words; that is the most of one page that can"

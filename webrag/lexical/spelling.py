@@ -104,12 +104,7 @@ class _Spelling:
 
 
 class Respelling:
-    """The ways to spell one word that a corpus lacks.
-
-    Args:
-        word: As the question has it.
-        term: Its index term.
-    """
+    """The ways to spell one word that a corpus lacks."""
 
     def __init__(self, word: str, term: str) -> None:
         self.word = word

@@ -59,11 +59,7 @@ _PREFETCH_FACTOR = 4  # of mmr, as in PGVectorStore
 def search_options(
     query: VectorStoreQuery, kwargs: Mapping[str, Any], hnsw: Mapping[str, Any] | None
 ) -> SearchOptions:
-    """Give how to search.
-
-    Raises:
-        InputError: The threshold is out of range.
-    """
+    """Give how to search."""
     configured = (hnsw or {}).get("hnsw_ef_search", _DEFAULT_EF_SEARCH)
     factor = kwargs.get("mmr_prefetch_factor") or _PREFETCH_FACTOR
     prefetch = kwargs.get("mmr_prefetch_k") or query.similarity_top_k * factor
@@ -79,11 +75,7 @@ def search_options(
 
 
 def check_query(query: VectorStoreQuery, dimensions: int) -> None:
-    """Refuse a query that cannot be answered.
-
-    Raises:
-        InputError: The mode is not offered, or it lacks what it is asked by.
-    """
+    """Refuse a query that cannot be answered."""
     if query.mode not in QUERY_MODES:
         offered = ", ".join(mode.value for mode in QUERY_MODES)
         raise InputError(
@@ -108,11 +100,7 @@ def check_query(query: VectorStoreQuery, dimensions: int) -> None:
 
 
 def check_embeddings(nodes: Sequence[BaseNode], dimensions: int) -> None:
-    """Refuse searched nodes that could not be found.
-
-    Raises:
-        InputError: An embedding is missing, or has another size.
-    """
+    """Refuse searched nodes that could not be found."""
     for node in nodes:
         if NodeRelationship.CHILD in node.relationships:
             continue
@@ -411,11 +399,7 @@ class CorpusVectorStore(PGVectorStore):
         return await self.client.run(work, autocommit=autocommit)
 
     async def _prepare(self) -> None:
-        """Make the collection if it is missing; repeating it is free.
-
-        Raises:
-            ConfigurationError: It has vectors of another size.
-        """
+        """Make the collection if it is missing; repeating it is free."""
         if self._is_ready:
             return
         database = self.client

@@ -154,12 +154,6 @@ async def recount(connection: Connection, page_id: int, more_terms: int) -> None
     )
     # As many different words only a page of as many words can have.
     if counts and counts[0][0] > MAX_TERMS:
-        await _check_words(connection, page_id)
+        words = "select count(*) from {postings} where document = %s and segment = 0"
+        check_term_count((await connection.fetch(words, (page_id,)))[0][0])
     await mark_dirty(connection, page_id)
-
-
-async def _check_words(connection: Connection, page_id: int) -> None:
-    ((words,),) = await connection.fetch(
-        "select count(*) from {postings} where document = %s and segment = 0", (page_id,)
-    )
-    check_term_count(words)

@@ -274,7 +274,9 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     stored = await _stored_pages(connection, [page.url for page in pages])
     known = await _known_parents(connection, pages)
     placed = await in_background(_placed, pages, stored, known)
-    await _delete_parents(connection, placed)
+    # Parents that are stored already make way.
+    parents = [parent.chunk_id for _, nodes in placed for parent in nodes.parents]
+    await connection.change("delete from {parents} where id = any(%s)", (parents,))
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
     new_ids = await next_page_ids(connection, len(new))
     ids = {page.url: page_id for (page, _), page_id in zip(new, new_ids, strict=True)}
@@ -358,16 +360,6 @@ async def _delete_empty(connection: Connection, page_ids: Iterable[int]) -> None
         " and not exists (select from {data_children} c where c.document = d.id)",
     ):
         await connection.change(statement, (list(page_ids),))
-
-
-async def _delete_parents(
-    connection: Connection, placed: Iterable[tuple[AddedPage, PlacedNodes]]
-) -> None:
-    """Make way for parents that are stored already."""
-    await connection.change(
-        "delete from {parents} where id = any(%s)",
-        ([parent.chunk_id for _, nodes in placed for parent in nodes.parents],),
-    )
 
 
 async def _known_parents(connection: Connection, pages: Iterable[AddedPage]) -> set[UUID]:

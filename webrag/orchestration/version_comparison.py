@@ -12,7 +12,7 @@ from webrag.question import Question
 from webrag.retrieval.version_changes import VersionComparison, blocks_of, changed_passages
 
 if TYPE_CHECKING:
-    from webrag.corpus.pages import CorpusReader
+    from webrag.corpus.pages import Corpus
     from webrag.orchestration.engine import OrchestratorEngine
 
 _MOST_PASSAGES: Final = 8
@@ -32,7 +32,7 @@ def versioned_name(version: str, library: str | None) -> str:
 
 async def compare_versions(
     engine: "OrchestratorEngine",
-    corpus: "CorpusReader",
+    corpus: "Corpus",
     question: str,
     old: str,
     new: str,
@@ -80,7 +80,7 @@ async def compare_versions(
     )
 
 
-async def _texts(corpus: "CorpusReader", urls: Sequence[str]) -> dict[str, str]:
+async def _texts(corpus: "Corpus", urls: Sequence[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for url in dict.fromkeys(urls):
         text = await corpus.markdown(url)

@@ -118,13 +118,7 @@ class _EndingQueue:
 
 
 class AsyncPools:
-    """The asynchronous pools of one database, made on first use in each event loop.
-
-    Args:
-        conninfo: Called for each new connection; it may start the server again.
-        kwargs: Further arguments of each connection.
-        config: Sizes and the acquire timeout.
-    """
+    """The asynchronous pools of one database, made on first use in each event loop."""
 
     def __init__(
         self,
@@ -334,6 +328,19 @@ class Database:
             if _is_cancelled():
                 raise asyncio.CancelledError from error
             raise storage_error(error, self._server.embedded_folder) from error
+
+    @asynccontextmanager
+    async def holder(self) -> AsyncIterator[Connection]:
+        """A connection that only holds a lock: once the block is done, its loss means nothing."""
+        is_over = False
+        try:
+            async with self.session() as connection:
+                yield connection
+                is_over = True
+        except StorageError as error:
+            if not is_over:
+                raise
+            logger.info("The connection that held a lock was lost: %s", error)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:

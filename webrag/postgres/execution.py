@@ -20,11 +20,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 def table(collection: str, name: str) -> sql.Composed:
-    """The quoted `schema.table` of a collection's table.
-
-    Raises:
-        ConfigurationError: The collection name is not allowed.
-    """
+    """The quoted `schema.table` of a collection's table."""
     return sql.SQL("{}").format(sql.Identifier(check_collection_name(collection), name))
 
 

@@ -151,12 +151,7 @@ class Server:
         }
 
     def open(self) -> None:
-        """Start or reach the server and check that it can hold a corpus; blocks.
-
-        Raises:
-            DatabaseUnavailableError: The server cannot be started or reached.
-            ConfigurationError: The server is too old or lacks pgvector.
-        """
+        """Start or reach the server and check that it can hold a corpus; blocks."""
         with self._mutex:
             if self._version is None:
                 self.conninfo(check=True)

@@ -115,8 +115,7 @@ def group_by_parent(candidates: Iterable[Candidate]) -> list[ParentHit]:
 def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> tuple[list[T], bool]:
     """The longest prefix within a token budget, at least one item if there is any.
 
-    Returns:
-        The prefix, and whether anything was cut.
+    Tells as well whether anything was cut.
     """
     kept = within_budget(map(tokens, items), budget)
     return list(items[:kept]), kept < len(items)

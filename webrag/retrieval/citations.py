@@ -29,13 +29,7 @@ def extract_citation(
     Taken from the chunk's markdown, never from the surface shown, so that the text is exactly
     what the page holds at these offsets.
 
-    Args:
-        chunk: The chunk that holds the quotation.
-        quote_start: Offset in the page's markdown where it begins.
-        quote_end: Offset after its last character.
-
-    Returns:
-        The citation, or None when the offsets do not lie inside the chunk or hold nothing.
+    None when the offsets, which are the page's, do not lie inside the chunk or hold nothing.
     """
     if not chunk.char_start <= quote_start < quote_end <= chunk.char_end:
         return None

@@ -46,11 +46,7 @@ _PORT: Final = re.compile(r":\d{1,5}\Z")
 
 
 async def read_choice(connection: Connection, filters: SearchFilters) -> VersionChoice:
-    """Decide which of the stored versions a search reads, as `choose_versions` does.
-
-    Raises:
-        InputError: A version that is asked for is not stored.
-    """
+    """Decide which of the stored versions a search reads, as `choose_versions` does."""
     if filters.as_of is not None:
         versions = Queries(connection.collection, Scope(as_of=filters.as_of)).versions()
         stored = [StoredVersion(*row) for row in await versions.fetch(connection)]

@@ -111,11 +111,7 @@ class ReadingPlace:
     passage_id: UUID | None = None
 
     def check(self) -> None:
-        """Refuse what names no place.
-
-        Raises:
-            InputError: Two places are named, or one that cannot be.
-        """
+        """Refuse what names no place."""
         named = {
             "offset": self.offset,
             "heading": self.heading,
@@ -145,17 +141,7 @@ async def read_stored(
 ) -> PageExcerpt:
     """Part of a stored page; nothing is fetched.
 
-    Args:
-        database: Where the corpus is.
-        corpus: Knows pages by every address they have.
-        url: The page; None when the place is a passage.
-        place: Where to begin.
-        max_tokens: Of the text, from 200.
-        count_tokens: Tokens of a text.
-
-    Raises:
-        InputError: The page is not stored, or holds no such place.
-        StorageError: The database failed.
+    As `WebRAG.read`.
     """
     place.check()
     checked_count("max_tokens", max_tokens, minimum=LEAST_READ_TOKENS)
@@ -198,11 +184,7 @@ async def _located(
 def excerpt_at(
     page: PageText, place: ReadingPlace, *, max_tokens: int, count_tokens: TokenCounter
 ) -> PageExcerpt:
-    """The text of a page from a place on, ending with a paragraph where one ends.
-
-    Raises:
-        InputError: The page holds no such place.
-    """
+    """The text of a page from a place on, ending with a paragraph where one ends."""
     markdown = page.markdown
     headings = headings_of(markdown)
     start, note = _start(page, place, headings, max_tokens=max_tokens, count_tokens=count_tokens)

@@ -80,8 +80,7 @@ async def find_compounds(
 ) -> dict[str, str]:
     """Compounds that the pages write otherwise: in two words, or two words as one.
 
-    Returns:
-        What the question has, and what the pages have in its place.
+    Gives what the question has, and what the pages have in its place.
     """
     found: dict[str, str] = {}
     for each in words:

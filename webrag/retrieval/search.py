@@ -212,19 +212,7 @@ class Searcher:
     ) -> RetrievalResult | None:
         """Everything that may be returned, as `retrieve` gives it; nothing is searched or embedded.
 
-        Args:
-            query: The question.
-            filters: What may be returned.
-            mode: `full_context` reads up to the budget, `auto` only what fits the full-context
-                threshold.
-            context_budget: Tokens of parents at most, at least 1; None takes the configured one.
-
-        Returns:
-            None when `auto` finds more than the threshold.
-
-        Raises:
-            InputError: The question is empty or a number is out of range.
-            StorageError: The database failed.
+        With the mode `auto` None when there is more than the full-context threshold.
         """
         request = self._checked(query, filters, mode, context_budget=context_budget)
         request, whole, _ = await self._read(
@@ -256,9 +244,6 @@ class Searcher:
         """Check what is asked, for every version of a library until it is chosen.
 
         None stands for the configured value.
-
-        Raises:
-            InputError: The question is empty, the mode is unknown or a number is below one.
         """
         started, config = time.perf_counter(), self._config
         check_choice("mode", mode, RETRIEVAL_MODES)

@@ -32,6 +32,9 @@ class Queries:
     """Statements for one collection and scope; none sees pages that have gone.
 
     Where the scope is as of a moment they read earlier texts, too, and see those of that moment.
+
+    Where `behind` and `stale` are arguments, of the whole collection only pages with higher
+    numbers, and those, count.
     """
 
     def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
@@ -47,10 +50,6 @@ class Queries:
         """One row: pages, their children and lexical terms; tokens and number of parents.
 
         Pages and what BM25 needs do not depend on which of their chunks are wanted.
-
-        Args:
-            behind: Of the whole collection only pages with higher numbers count ...
-            stale: ... and these.
         """
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
@@ -109,12 +108,7 @@ class Queries:
         )
 
     def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
-        """One row: pages of the whole collection, their children and lexical terms.
-
-        Args:
-            behind: Only pages with higher numbers count ...
-            stale: ... and these.
-        """
+        """One row: pages of the whole collection, their children and lexical terms."""
         return self._statement(
             """
             select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0)
@@ -140,11 +134,6 @@ class Queries:
         """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
 
         Only the condition on pages counts.
-
-        Args:
-            terms: Distinct index terms.
-            behind: Only pages with higher numbers are read ...
-            stale: ... and these.
         """
         return self._statement(
             """

@@ -209,13 +209,7 @@ class _Claim:
 
 
 class Verifier:
-    """Looks quotations up; live pages are fetched like any other page and never stored.
-
-    Args:
-        corpus: The stored pages.
-        database: Of the corpus.
-        ingestion: Fetches and converts live pages, with all checks of addresses.
-    """
+    """Looks quotations up; live pages are fetched like any other page and never stored."""
 
     def __init__(self, corpus: Corpus, database: Database, ingestion: IngestionService) -> None:
         self._corpus = corpus
@@ -232,15 +226,7 @@ class Verifier:
     ) -> list[CitationCheck]:
         """Check each quotation, in the order given.
 
-        Args:
-            citations: The quotations.
-            live: Also read the live pages, each once.
-            deadline_s: Time for the live pages; what is missing then is `unchecked`.
-            on_checked: Told each result, how many there are now and how many there will be.
-
-        Raises:
-            InputError: A URL, a quotation or its offsets cannot be used; nothing was fetched.
-            StorageError: The database failed.
+        As `WebRAG.verify`.
         """
         claims = [await self._claim(citation) for citation in citations]
         texts = {url: await self._stored(url) for url in {claim.url: None for claim in claims}}

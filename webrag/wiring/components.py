@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
-    from llama_index.node_parser.webrag import ParentChildNodeParser
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
     from webrag.ingestion.models import NormalizedDocument, PageSource
     from webrag.jobs.queue import JobQueue
     from webrag.orchestration.engine import OrchestratorEngine
-    from webrag.orchestration.judge import Encode
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.models import ScoreProfile
@@ -272,10 +270,8 @@ class Components:
     @part
     def node_parser(self) -> "NodeParser":
         """Cuts pages into parents and children."""
-        return self._own.node_parser or self._builtin_parser
-
-    @part
-    def _builtin_parser(self) -> "ParentChildNodeParser":
+        if self._own.node_parser is not None:
+            return self._own.node_parser
         from llama_index.node_parser.webrag import ChunkSizes, ParentChildNodeParser
 
         sizes = ChunkSizes()
@@ -336,11 +332,6 @@ class Components:
         return open_queue(self.database)
 
     # Questions.
-
-    @part
-    def encode(self) -> "Encode":
-        """Compares meanings at once, whatever the corpus is embedded with."""
-        return self._bundled.encode
 
     @part
     def embed_model(self) -> "BaseEmbedding":
@@ -461,7 +452,7 @@ class Components:
                 self._chunk_reranker,
                 self._settings.retrieval_config(),
                 config,
-                self.encode,
+                self._bundled.encode,
             ),
             synthesizer=synthesizer,
             reflector=Reflector(llm, config),

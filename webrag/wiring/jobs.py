@@ -37,11 +37,7 @@ def require_workers() -> None:
 
 
 def open_queue(database: "Database") -> "JobQueue":
-    """The jobs of the database's collection.
-
-    Raises:
-        ConfigurationError: The extra `workers` is not installed.
-    """
+    """The jobs of the database's collection."""
     require_workers()
     from webrag.jobs.queue import JobQueue
 
@@ -55,11 +51,7 @@ def make_worker(
     options: "WorkerOptions | None",
     on_turn: "Callable[[Turn, TurnEnd], None] | None",
 ) -> "JobWorker":
-    """A worker for the collection, which takes the parts that fit it at each turn.
-
-    Raises:
-        ConfigurationError: The extra `workers` is not installed.
-    """
+    """A worker for the collection, which takes the parts that fit it at each turn."""
     require_workers()
     from webrag.jobs.models import WorkerOptions
     from webrag.jobs.worker import JobWorker, Tools
@@ -84,11 +76,7 @@ async def enqueue_reindex(
 ) -> "list[Job]":
     """Let workers embed the stored text again with the model that a new collection would get.
 
-    Raises:
-        ConfigurationError: The settings choose no usable model, or the extra `workers` is not
-            installed.
-        InputError: The collection does not exist, or a job for another model has not ended.
-        StorageError: Another process is reindexing the collection.
+    As `WebRAG.enqueue_reindex`.
     """
     queue = open_queue(database)
     from webrag.corpus.maintenance.reembedding import chunk_ranges, prepare_reembedding

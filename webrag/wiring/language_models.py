@@ -22,10 +22,6 @@ def uses_language_model(settings: "Settings") -> bool:
 def choose_language_model(settings: "Settings", own: "LLM | None" = None) -> "LLM | None":
     """The language model; None when neither a key nor a server of one's own is set.
 
-    Args:
-        settings: `ORCHESTRATION_LLM_*`.
-        own: A program's own, used in place of what the settings name.
-
     Raises:
         ConfigurationError: `own` is no LlamaIndex LLM.
     """

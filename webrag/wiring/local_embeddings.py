@@ -112,12 +112,6 @@ EMBEDDING = Kind(
 def loading(kind: Kind, model: str, folder: Path, *, extra: str) -> Iterator[None]:
     """Load a model in the block, quietly, and say what to do where that fails.
 
-    Args:
-        kind: What it is.
-        model: Its name, or the whole path of its folder.
-        folder: Where weights are kept.
-        extra: What its library is installed with.
-
     Raises:
         ConfigurationError: The extra is not installed, or anything else went wrong.
     """

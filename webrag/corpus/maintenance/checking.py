@@ -265,12 +265,8 @@ async def check_corpus(
 ) -> CorpusCheck:
     """Examine the collection; what stands in the way of the examination is a finding too.
 
-    Args:
-        database: The collection.
-        wanted: Model and dimensions the settings ask for; None when they leave it to the corpus.
-        sample: Pages, taken at random, of which every offset and posting is verified; None for
-            all.
-        on_progress: Told how many pages are verified, and how many there are to verify.
+    The model that the settings ask for is `wanted`, None when they leave it to the corpus. Of a
+    `sample` of pages, None for all, every offset and posting is verified.
     """
     checks: list[Check] = []
     collection = database.config.collection

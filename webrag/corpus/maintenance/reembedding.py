@@ -21,7 +21,7 @@ from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import corpus_embedding, read_embedding
 from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
-from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
+from webrag.errors import InputError, StorageError, WebRAGError
 from webrag.frozen import FrozenModel
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, table
@@ -284,19 +284,8 @@ async def reembed(
     and a later call for the same model goes on from there. A chunk that the model does not take
     has no vector and is named in the report.
 
-    Args:
-        database: The collection.
-        embedder: The new model.
-        model: Name the collection records for it.
-        force: Do it although the collection is made with this model already; also renews the
-            searched table and its indexes.
-        on_progress: Told how many chunks are done, and how many there are.
-        is_over: Asked between two batches; when it is true, the call ends early.
-
-    Raises:
-        InputError: The collection does not exist.
-        ProviderError: Embedding failed; the collection is as it was.
-        StorageError: Another process reindexes it, or the database failed.
+    As `WebRAG.reindex`. Between two batches `is_over` is asked; when it is true, the call ends
+    early.
     """
     found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)
@@ -311,12 +300,7 @@ async def reembed(
 
 
 async def prepare_reembedding(database: Database, wanted: tuple[str, int]) -> None:
-    """Let `reembed_range` fill a second table, which `reembed` then switches to.
-
-    Raises:
-        InputError: The collection does not exist.
-        StorageError: Another process reindexes it, or the database failed.
-    """
+    """Let `reembed_range` fill a second table, which `reembed` then switches to."""
     await _embedding_of(database)
     async with _only_one(database):
         await database.run(lambda each: prepare_next(each, wanted))
@@ -330,9 +314,7 @@ async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
 async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
     """Numbers of the first and the last chunk of about equal parts of the collection.
 
-    Args:
-        database: The collection.
-        most: Parts at most; one of less than 4,096 chunks is not divided.
+    Parts of less than 4,096 chunks are not divided.
     """
     ((first, last),) = await database.fetch("select min(id), max(id) from {data_children}")
     if first is None:
@@ -354,20 +336,8 @@ async def reembed_range(
 
     As `reembed` goes upwards, the two meet. Chunks that the model does not take are left to it.
 
-    Args:
-        database: The collection.
-        embedder: The new model.
-        model: Its name; nothing is done when `prepare_reembedding` was not called for it, or when
-            the collection has been switched over.
-        numbers: Of the first and the last chunk.
-        is_over: Asked between two batches; when it is true, the call ends early.
-
-    Returns:
-        How many chunks were embedded, and whether nothing is left to do.
-
-    Raises:
-        ProviderError: Embedding failed.
-        StorageError: The database failed.
+    Nothing is done when `prepare_reembedding` was not called for the model, or when the collection
+    has been switched over. Gives how many chunks were embedded, and whether nothing is left to do.
     """
     work = _Reembedding(database, embedder, (model, embedder.dimensions), None, is_over)
     is_done = await work.fill_downwards(*numbers)
@@ -538,18 +508,10 @@ class _Reembedding:
 @asynccontextmanager
 async def _only_one(database: Database) -> AsyncIterator[None]:
     """Hold the collection's reindexing lock; it ends with the process, however that ends."""
-    is_done = False
-    try:
-        async with database.session() as connection:
-            if not await connection.try_lock(f"reindex {connection.collection}", _LOCK_SEED):
-                raise StorageError(
-                    f"The collection {database.config.collection!r} is being reindexed by another"
-                    " process.",
-                    hint="Wait until it has finished.",
-                )
-            yield
-            is_done = True
-    except DatabaseUnavailableError:
-        if not is_done:
-            raise
-        logger.info("The connection that held the lock was lost; the work was done without it.")
+    async with database.holder() as connection:
+        if not await connection.try_lock(f"reindex {connection.collection}", _LOCK_SEED):
+            raise StorageError(
+                f"The collection {connection.collection!r} is being reindexed by another process.",
+                hint="Wait until it has finished.",
+            )
+        yield

@@ -80,16 +80,7 @@ async def export_corpus(
 
     Memory does not grow with the corpus.
 
-    Args:
-        database: The collection.
-        path: Compressed when its name ends with `.gz`.
-        overwrite: Replace a file of that name.
-        with_logins: Write pages that were read with a login, too.
-        on_progress: Told how many pages are written, and how many there are.
-
-    Raises:
-        InputError: The file exists, cannot be written, or there is no such collection.
-        StorageError: The database failed.
+    As `WebRAG.export_corpus`.
     """
     if not overwrite and await asyncio.to_thread(path.exists):
         raise InputError(
@@ -205,16 +196,7 @@ async def import_corpus(
     Of a large file, the vector index is built at the end. A few pages are in memory at a time. An
     unusable line is reported and the others go on. Repeating an import changes nothing.
 
-    Args:
-        corpus: Where to.
-        indexer: Chunks, embeds and stores.
-        path: What `export` wrote; compression is recognised.
-        on_progress: Told how many lines are done, and how many the header promises.
-
-    Raises:
-        InputError: The file cannot be read or is no export.
-        ProviderError: Embedding failed; what was stored before is kept.
-        DatabaseUnavailableError: The database cannot be reached; the same holds.
+    As `WebRAG.import_corpus`.
     """
     with await asyncio.to_thread(open_for_reading, path) as file:
         header = await asyncio.to_thread(read_header, file, path)
