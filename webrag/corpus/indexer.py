@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -44,9 +44,11 @@ _MOST_CHUNKS: Final = 2_000  # of several pages that are written in one transact
 _TIMEOUT_S: Final = 60.0
 
 
-@runtime_checkable
-class PageCutter(Protocol):
-    """What makes the rows of a page."""
+class LocalCutter:
+    """Cuts pages in a thread, with any parser; no deadline ends it."""
+
+    def __init__(self, parser: "NodeParser") -> None:
+        self._parser = parser
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
         """Cut a page and analyse its words.
@@ -55,23 +57,10 @@ class PageCutter(Protocol):
             UnusablePageError: It is beyond what can be indexed, or takes too long.
             StorageError: A chunk is not at its offsets.
         """
-
-    def is_busy(self) -> bool:
-        """Whether pages are converted now, of which rows will be wanted next."""
-
-
-class LocalCutter:
-    """Cuts pages in a thread, with any parser; no deadline ends it."""
-
-    def __init__(self, parser: "NodeParser") -> None:
-        self._parser = parser
-
-    async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
-        """As `PageCutter.rows`."""
         return await in_background(self._rows, document, depth)
 
     def is_busy(self) -> bool:
-        """As `PageCutter.is_busy`."""
+        """Whether pages are converted now, of which rows will be wanted next."""
         return False
 
     def _rows(self, document: NormalizedDocument, depth: int) -> PageRows:
@@ -146,11 +135,11 @@ class PageWorkers:
         return CutDocument.model_construct(**dict(document), cut=(_cut_from(document), cut))
 
     def is_busy(self) -> bool:
-        """As `PageCutter.is_busy`."""
+        """As `LocalCutter.is_busy`."""
         return self._converting > 0
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
-        """As `PageCutter.rows`."""
+        """As `LocalCutter.rows`."""
         made_of, cut = document.cut if isinstance(document, CutDocument) else (None, None)
         if cut is None or made_of != _cut_from(document):
             cut = await self._cut(document)
@@ -249,16 +238,16 @@ class Indexer:
     Args:
         corpus: Where pages are stored.
         parser: Splits a page into parents and children; `ParentChildNodeParser`, or one that
-            sets the same relationships and offsets. A `PageCutter` where the work is not to be
+            sets the same relationships and offsets. `PageWorkers` where the work is not to be
             done in this process.
         embedder: The model the corpus was made with.
     """
 
     def __init__(
-        self, corpus: Corpus, parser: "NodeParser | PageCutter", embedder: Embedder
+        self, corpus: Corpus, parser: "NodeParser | PageWorkers", embedder: Embedder
     ) -> None:
         self._corpus = corpus
-        self._cutter = parser if isinstance(parser, PageCutter) else LocalCutter(parser)
+        self._cutter = parser if isinstance(parser, PageWorkers) else LocalCutter(parser)
         self._embedder = embedder
         self._under_way = VectorsUnderWay()
         # Pages on their way from the first batch to the second, and from there to the last one.

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from psycopg import sql
-
 from webrag.errors import WebRAGError
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows, table
+from webrag.postgres.execution import Connection
 
 # OBTAINED came in under another address, which was counted.
 _QUEUED, _VISITED, _SKIPPED, _OBTAINED = range(4)
@@ -71,7 +69,6 @@ class CrawlState:
 
     def __init__(self, database: Database, turn: int | None = None) -> None:
         self._database = database
-        self._collection = database.config.collection
         self._turn = turn
 
     def in_turn(self, turn: int) -> "CrawlState":
@@ -84,39 +81,42 @@ class CrawlState:
     async def begin(self, key: str) -> CrawlRecord:
         """Start a crawl, or give the one left unfinished with this key, equal for equal options."""
         now = datetime.now(UTC)
-        forget = self._sql(
+        forget = (
             "delete from {crawls} c where started_at < %s and not exists"
             " (select from {jobs} j where j.key = c.key and j.ended_at is null)"
         )
-        take = self._sql("update {crawls} set turn = %s where key = %s and turn < %s")
-        insert = self._sql(
+        take = "update {crawls} set turn = %s where key = %s and turn < %s"
+        insert = (
             "insert into {crawls} (key, roots, started_at) values (%s, '{{}}', %s)"
             " on conflict (key) do nothing"
         )
-        select = self._sql(
+        select = (
             "select c.id, c.roots, c.started_at,"
             " (select count(*) from {crawl_urls} u where u.crawl = c.id and u.state = %s)"
             " from {crawls} c where c.key = %s"
         )
 
         async def work(connection: Connection) -> CrawlRecord:
-            await connection.execute(forget, (now - _KEPT,))
-            await connection.execute(insert, (key, now))
+            await connection.change(forget, (now - _KEPT,))
+            await connection.change(insert, (key, now))
             if self._turn is not None:
-                await connection.execute(take, (self._turn, key, self._turn))
-            row = await (await connection.execute(select, (_VISITED, key))).fetchone()
-            assert row is not None
-            return CrawlRecord(row[0], tuple(row[1]), row[2], row[3])
+                await connection.change(take, (self._turn, key, self._turn))
+            ((number, roots, started_at, visited),) = await connection.fetch(
+                select, (_VISITED, key)
+            )
+            return CrawlRecord(number, tuple(roots), started_at, visited)
 
         return await self._database.run(work)
 
     async def set_roots(self, crawl: int, roots: Sequence[str]) -> None:
         """Remember under which addresses the start page is known."""
-        await self._run("update {crawls} set roots = %s where id = %s", (list(roots), crawl))
+        await self._database.fetch(
+            "update {crawls} set roots = %s where id = %s", (list(roots), crawl)
+        )
 
     async def end(self, crawl: int) -> None:
         """Forget a crawl that is done; its pages stay."""
-        await self._run("delete from {crawls} where id = %s", (crawl,))
+        await self._database.fetch("delete from {crawls} where id = %s", (crawl,))
 
     async def next_pages(
         self, crawl: int, *, limit: int, under_way: Sequence[str] = ()
@@ -130,7 +130,7 @@ class CrawlState:
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
             " order by outside, depth, id limit %s"
         )
-        rows = await self._run(statement, (crawl, list(under_way), limit))
+        rows = await self._database.fetch(statement, (crawl, list(under_way), limit))
         return [QueuedPage(*row) for row in rows]
 
     async def begun(self, crawl: int) -> list[QueuedPage]:
@@ -140,7 +140,7 @@ class CrawlState:
             " where crawl = %s and state = 0 and attempts > 0"
             " order by attempts, outside, depth, id"
         )
-        return [QueuedPage(*row) for row in await self._run(statement, (crawl,))]
+        return [QueuedPage(*row) for row in await self._database.fetch(statement, (crawl,))]
 
     async def begin_page(self, crawl: int, url: str, attempt: int) -> None:
         """Remember that a worker begins with a page, the `attempt`-th in a row that does."""
@@ -149,12 +149,14 @@ class CrawlState:
 
     async def learned(self, crawl: int) -> bytes | None:
         """What a turn before has learned of the site; None after the first."""
-        rows = await self._run("select learned from {crawls} where id = %s", (crawl,))
+        rows = await self._database.fetch("select learned from {crawls} where id = %s", (crawl,))
         return next((learned for (learned,) in rows), None)
 
     async def remember(self, crawl: int, learned: bytes) -> None:
         """Keep what this turn has learned of the site."""
-        await self._run("update {crawls} set learned = %s where id = %s", (learned, crawl))
+        await self._database.fetch(
+            "update {crawls} set learned = %s where id = %s", (learned, crawl)
+        )
 
     async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
         """Give every page a crawl has met, in the order it met them."""
@@ -164,7 +166,7 @@ class CrawlState:
         )
         last = 0
         while True:
-            rows = await self._run(statement, (crawl, last, _BATCH))
+            rows = await self._database.fetch(statement, (crawl, last, _BATCH))
             for row in rows:
                 yield QueuedPage(*row[1:])
             if len(rows) < _BATCH:
@@ -180,8 +182,7 @@ class CrawlState:
             Targets that this crawl does not know yet, without `nofollow`, in page order, and the
             beginning of the page's text.
         """
-        links = self._sql(
-            """
+        links = """
             select l.url from (
                 select url, min(ordinal) as place from {link_candidates}
                 where source_document = %s and not 'nofollow' = any(rel) group by url
@@ -189,13 +190,12 @@ class CrawlState:
             where not exists (select from {crawl_urls} u where u.crawl = %s and u.url = l.url)
             order by l.place
             """
-        )
-        text = self._sql("select left(markdown, %s) from {documents} where id = %s")
+        text = "select left(markdown, %s) from {documents} where id = %s"
 
         async def work(connection: Connection) -> tuple[tuple[str, ...], str]:
-            found = await (await connection.execute(links, (page_id, crawl))).fetchall()
-            row = await (await connection.execute(text, (text_chars, page_id))).fetchone()
-            return tuple(url for (url,) in found), row[0] if row is not None else ""
+            found = await connection.fetch(links, (page_id, crawl))
+            rows = await connection.fetch(text, (text_chars, page_id))
+            return tuple(url for (url,) in found), rows[0][0] if rows else ""
 
         return await self._database.run(work, snapshot=True)
 
@@ -207,7 +207,7 @@ class CrawlState:
             " jsonb_array_elements_text(mark -> 'urls') as named (address)"
             " where id = %s and mark ->> 'kind' = 'sitemap'"
         )
-        return [url for (url,) in await self._run(statement, (page_id,))]
+        return [url for (url,) in await self._database.fetch(statement, (page_id,))]
 
     async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
         """Put pages into the queue, and give those that are new; none when the crawl was ended."""
@@ -231,7 +231,7 @@ class CrawlState:
         async def work(connection: Connection) -> tuple[bool, set[str]]:
             added = await self._add(connection, crawl, links)
             known = alias is not None and await self._visit(connection, crawl, alias)
-            await connection.execute(self._sql(_SET_STATE), (_VISITED, crawl, [url]))
+            await connection.change(_SET_STATE, (_VISITED, crawl, [url]))
             return known, added
 
         return await self._database.run(work)
@@ -242,7 +242,7 @@ class CrawlState:
 
     async def put_off(self, crawl: int, url: str) -> None:
         """Let a page wait until all others are visited."""
-        await self._run(
+        await self._database.fetch(
             "update {crawl_urls} set outside = true where crawl = %s and url = %s", (crawl, url)
         )
 
@@ -253,7 +253,7 @@ class CrawlState:
     async def queued(self, crawl: int) -> int:
         """Number of pages that wait."""
         statement = "select count(*) from {crawl_urls} where crawl = %s and state = 0"
-        ((number,),) = await self._run(statement, (crawl,))
+        ((number,),) = await self._database.fetch(statement, (crawl,))
         return int(number)
 
     async def _in_order(self, crawl: int, statement: str, values: tuple[Any, ...]) -> None:
@@ -261,7 +261,7 @@ class CrawlState:
 
         async def work(connection: Connection) -> None:
             await self._lock(connection, crawl)
-            await connection.execute(self._sql(statement), values)
+            await connection.change(statement, values)
 
         await self._database.run(work)
 
@@ -270,22 +270,21 @@ class CrawlState:
 
         A lost queue entry costs one cheap question, so the commit need not wait for the disk.
         """
-        statement = self._sql(
+        statement = (
             "select set_config('synchronous_commit', 'off', true), turn from {crawls}"
             " where id = %s for no key update"
         )
-        row = await (await connection.execute(statement, (crawl,))).fetchone()
-        if self._turn is not None and (row is None or row[1] != self._turn):
+        rows = await connection.fetch(statement, (crawl,))
+        if self._turn is not None and (not rows or rows[0][1] != self._turn):
             raise TurnLostError("Another worker has taken this crawl over.")
-        return row is not None
+        return bool(rows)
 
     async def _add(
         self, connection: Connection, crawl: int, pages: Sequence[QueuedPage]
     ) -> set[str]:
         if not await self._lock(connection, crawl) or not pages:
             return set()
-        statement = self._sql(
-            """
+        statement = """
             insert into {crawl_urls} (crawl, url, depth, outside, newest, state)
             select %s, new.url, new.depth, new.outside, new.newest, 0
             from unnest(%s::text[], %s::int[], %s::bool[], %s::timestamptz[])
@@ -293,38 +292,27 @@ class CrawlState:
             order by new.place
             on conflict (crawl, url) do nothing returning url
             """
-        )
         columns = [
             [page.url for page in pages],
             [page.depth for page in pages],
             [page.outside for page in pages],
             [page.newest for page in pages],
         ]
-        cursor = await connection.execute(statement, (crawl, *columns))
-        return {url for (url,) in await cursor.fetchall()}
+        return {url for (url,) in await connection.fetch(statement, (crawl, *columns))}
 
     async def _visit(self, connection: Connection, crawl: int, url: str) -> bool:
         """Mark a page that came in under another address, and tell whether it was here before."""
-        select = self._sql("select state from {crawl_urls} where crawl = %s and url = %s")
-        row = await (await connection.execute(select, (crawl, url))).fetchone()
-        if row is not None and row[0] in (_VISITED, _OBTAINED):
+        select = "select state from {crawl_urls} where crawl = %s and url = %s"
+        rows = await connection.fetch(select, (crawl, url))
+        if rows and rows[0][0] in (_VISITED, _OBTAINED):
             return True
-        upsert = self._sql(
+        upsert = (
             "insert into {crawl_urls} (crawl, url, depth, outside, state)"
             " select id, %s, 0, false, %s from {crawls} where id = %s"
             " on conflict (crawl, url) do update set state = excluded.state"
         )
-        await connection.execute(upsert, (url, _OBTAINED, crawl))
+        await connection.change(upsert, (url, _OBTAINED, crawl))
         return False
-
-    async def _run(self, statement: str, values: tuple[Any, ...]) -> Rows:
-        """The rows of a statement on its own; none if it gives none."""
-        text = self._sql(statement)
-        return await self._database.run(lambda connection: connection.fetch(text, values))
-
-    def _sql(self, text: str) -> sql.Composed:
-        names = ("crawls", "crawl_urls", "documents", "jobs", "link_candidates")
-        return sql.SQL(text).format(**{name: table(self._collection, name) for name in names})
 
 
 class CrawlQueue:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin
 
 from webrag.answering.models import FinalReason
@@ -22,12 +22,8 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
 
 
-class EvaluationProgress(Protocol):
-    """Told how far the work is; called on the event loop, must return quickly."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report `done` of `total` in `stage`."""
-
+EvaluationProgress = Callable[[str, int, int], None]
+"""Told of a stage what is done, and of how many; on the event loop, so it must return quickly."""
 
 OpenMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
 

@@ -117,82 +117,6 @@ class _EndingQueue:
         return await self._queue.get()
 
 
-class AsyncPools:
-    """The asynchronous pools of one database, made on first use in each event loop."""
-
-    def __init__(
-        self,
-        conninfo: Callable[[], Awaitable[str]],
-        kwargs: dict[str, Any],
-        config: DatabaseConfig,
-    ) -> None:
-        self._conninfo = conninfo
-        self._kwargs = kwargs
-        self._config = config
-        self._mutex = threading.Lock()
-        self._by_loop: dict[asyncio.AbstractEventLoop, _Pool] = {}
-
-    async def current(self) -> _Pool:
-        """The open pool of the running event loop."""
-        loop = asyncio.get_running_loop()
-        with self._mutex:
-            for closed in [known for known in self._by_loop if known.is_closed()]:
-                del self._by_loop[closed]  # its workers ended with the loop
-            pool = self._by_loop.get(loop)
-            if pool is None:
-                pool = self._by_loop[loop] = self._make()
-                _close_before(loop, pool)
-        await pool.open()
-        return pool
-
-    async def renew(self, lost: Connection) -> None:
-        """Replace the connections that were opened before one was lost."""
-        await (await self.current()).renew(lost)
-
-    async def close(self) -> None:
-        """Close every pool, each in the loop it belongs to."""
-        with self._mutex:
-            pools, self._by_loop = self._by_loop, {}
-        here = asyncio.get_running_loop()
-        for loop, pool in pools.items():
-            if loop is here:
-                await pool.close(_CLOSE_TIMEOUT_S)
-            elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(pool.close(_CLOSE_TIMEOUT_S), loop)
-                await asyncio.wrap_future(closing)
-            else:
-                await asyncio.to_thread(_close_idle, loop, pool)
-
-    def _make(self) -> _Pool:
-        async def check(connection: Connection) -> None:
-            if not may_be_lost(connection):
-                return
-            try:
-                await AsyncConnectionPool.check_connection(connection)
-            except psycopg.Error:
-                # Tried one by one, with the pool's growing pauses between, ten dead connections
-                # outlast the acquire timeout.
-                await pool.renew(connection)
-                raise
-
-        async def prepare(connection: Connection) -> None:
-            await configure(connection, self._config)
-            pool.note(connection)
-
-        pool = _Pool(
-            self._conninfo,
-            connection_class=Connection,
-            kwargs=self._kwargs,
-            min_size=self._config.pool_min_size,
-            max_size=max(self._config.pool_min_size, self._config.pool_max_size),
-            timeout=self._config.acquire_timeout_s,
-            configure=prepare,
-            check=check,
-            open=False,
-        )
-        return pool
-
-
 def _close_idle(loop: asyncio.AbstractEventLoop, pool: _Pool) -> None:
     """Close the pool of a loop that does not run now, unless its tasks were cancelled already."""
     if loop.is_running() or loop.is_closed() or not asyncio.all_tasks(loop):
@@ -253,7 +177,8 @@ class Database:
         check_collection_name(config.collection)
         self.config = config
         self._server = Server(config)
-        self._pools = AsyncPools(self._server.conninfo_async, self._server.connect_kwargs, config)
+        self._mutex = threading.Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, _Pool] = {}
         self._is_retired = False
 
     @property
@@ -291,7 +216,7 @@ class Database:
                 await connection.set_autocommit(autocommit)
                 yield connection
             return
-        pool = await self._pools.current()
+        pool = await self._pool()
         try:
             connection = await pool.getconn()
         except PoolTimeout as error:
@@ -383,7 +308,7 @@ class Database:
                     raise storage_error(error, self._server.embedded_folder) from error
                 logger.info("The database connection was lost; trying once more.")
                 if connection is not None and sys.platform != "win32":
-                    await self._pools.renew(connection)
+                    await (await self._pool()).renew(connection)
         raise AssertionError
 
     async def fetch(self, text: str, values: Values = ()) -> Rows:
@@ -399,29 +324,47 @@ class Database:
         return await self.run(lambda connection: connection.fetch_as(kind, text, values))
 
     def make_pool(
-        self, configure: Callable[[Connection], Awaitable[None]], *, max_size: int
-    ) -> AsyncConnectionPool[Connection]:
-        """A pool for a library that wants one of its own; who opens it closes it.
+        self,
+        configure: Callable[[Connection], Awaitable[None]],
+        *,
+        max_size: int,
+        min_size: int = 1,
+        check: Callable[[Connection], Awaitable[None]] = AsyncConnectionPool.check_connection,
+    ) -> _Pool:
+        """A pool of its own, for a library that wants one; who opens it closes it.
 
         Args:
             configure: Called with each new connection.
             max_size: Connections at most.
+            min_size: Connections kept open.
+            check: Called with each connection that is lent; raises the driver's error for a lost
+                one.
         """
         return _Pool(
             self._server.conninfo_async,
             connection_class=Connection,
             kwargs=self._server.connect_kwargs,
-            min_size=1,
+            min_size=min_size,
             max_size=max_size,
             timeout=self.config.acquire_timeout_s,
             configure=configure,
-            check=AsyncConnectionPool.check_connection,
+            check=check,
             open=False,
         )
 
     async def close(self) -> None:
-        """Close all pools and give the embedded server up; repeating it does nothing."""
-        await self._pools.close()
+        """Close all pools, each in the loop it belongs to, and give the embedded server up."""
+        with self._mutex:
+            pools, self._by_loop = self._by_loop, {}
+        here = asyncio.get_running_loop()
+        for loop, pool in pools.items():
+            if loop is here:
+                await pool.close(_CLOSE_TIMEOUT_S)
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(pool.close(_CLOSE_TIMEOUT_S), loop)
+                await asyncio.wrap_future(closing)
+            else:
+                await asyncio.to_thread(_close_idle, loop, pool)
         await asyncio.to_thread(self._server.release)
 
     async def retire(self) -> None:
@@ -432,6 +375,40 @@ class Database:
     def _refuse_retired(self) -> None:
         if self._is_retired:
             raise InputError("WebRAG was closed: use its parts while it is open.")
+
+    async def _pool(self) -> _Pool:
+        """The open pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._mutex:
+            for closed in [known for known in self._by_loop if known.is_closed()]:
+                del self._by_loop[closed]  # its workers ended with the loop
+            pool = self._by_loop.get(loop)
+            if pool is None:
+                pool = self._by_loop[loop] = self._make_pool()
+                _close_before(loop, pool)
+        await pool.open()
+        return pool
+
+    def _make_pool(self) -> _Pool:
+        async def check(connection: Connection) -> None:
+            if not may_be_lost(connection):
+                return
+            try:
+                await AsyncConnectionPool.check_connection(connection)
+            except psycopg.Error:
+                # Tried one by one, with the pool's growing pauses between, ten dead connections
+                # outlast the acquire timeout.
+                await pool.renew(connection)
+                raise
+
+        async def prepare(connection: Connection) -> None:
+            await configure(connection, self.config)
+            pool.note(connection)
+
+        low = self.config.pool_min_size
+        high = max(low, self.config.pool_max_size)
+        pool = self.make_pool(prepare, min_size=low, max_size=high, check=check)
+        return pool
 
     @asynccontextmanager
     async def _single_connection(self) -> AsyncIterator[Connection]:

@@ -24,11 +24,7 @@ class Candidate:
         parent_tokens: Tokens of the parent.
         text_hash: Equal for equal texts under equal titles and headings; None equals nothing.
         depth_weight: Multiplier of the page's depth.
-        similarity: Cosine with the question.
-        lexical: BM25 of the child.
-        page_lexical: BM25 of the page relative to the best page.
-        fused: The scores together.
-        wordings: The same under each other wording of the question.
+        scores: Under the question, then under each other wording of it.
     """
 
     key: int
@@ -37,16 +33,17 @@ class Candidate:
     parent_tokens: int
     text_hash: bytes | None
     depth_weight: float
-    similarity: float
-    lexical: float
-    page_lexical: float
-    fused: float
-    wordings: tuple[WordingScores, ...] = ()
+    scores: tuple[WordingScores, ...]
+
+    @property
+    def fused(self) -> float:
+        """Fused score under the question."""
+        return self.scores[0].fused
 
     @property
     def merit(self) -> float:
         """Fused score, with other wordings the weighted mean of all."""
-        return wordings_score((self.fused, *(each.fused for each in self.wordings)))
+        return wordings_score(tuple(each.fused for each in self.scores))
 
     @property
     def score(self) -> float:

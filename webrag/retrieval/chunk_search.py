@@ -304,13 +304,13 @@ class _Columns:
     fused: NDArray[np.float64]
     is_eligible: NDArray[np.bool_]
 
-    def at(self, place: int) -> dict[str, float]:
-        return {
-            "similarity": float(self.similarity[place]),
-            "lexical": float(self.lexical[place]),
-            "page_lexical": float(self.pages[place]),
-            "fused": float(self.fused[place]),
-        }
+    def at(self, place: int) -> WordingScores:
+        return WordingScores(
+            similarity=float(self.similarity[place]),
+            lexical=float(self.lexical[place]),
+            page_lexical=float(self.pages[place]),
+            fused=float(self.fused[place]),
+        )
 
 
 def _columns(rows: Rows, words: WordScores, place: int, config: RetrievalConfig) -> _Columns:
@@ -341,9 +341,7 @@ def _question_candidates(
     return drop_repeated_texts(sorted(scored, key=lambda each: (-each.fused, each.key)))
 
 
-def _candidate(
-    row: Sequence[Any], scores: Mapping[str, float], config: RetrievalConfig
-) -> Candidate:
+def _candidate(row: Sequence[Any], scores: WordingScores, config: RetrievalConfig) -> Candidate:
     return Candidate(
         key=_key(row),
         document=row[0],
@@ -351,10 +349,7 @@ def _candidate(
         parent_tokens=row[5],
         text_hash=row[3],
         depth_weight=depth_weight(row[4], rate=config.depth_decay_rate, floor=config.depth_floor),
-        similarity=scores["similarity"],
-        lexical=scores["lexical"],
-        page_lexical=scores["page_lexical"],
-        fused=scores["fused"],
+        scores=(scores,),
     )
 
 
@@ -386,9 +381,8 @@ def _with_wordings(
         texts |= {text} - {None}
 
     def complete(candidate: Candidate, place: int) -> Candidate:
-        return replace(
-            candidate, wordings=tuple(WordingScores(**each.at(place)) for each in told[1:])
-        )
+        others = (each.at(place) for each in told[1:])
+        return replace(candidate, scores=(*candidate.scores, *others))
 
     extra = (_candidate(rows[place], told[0].at(place), config) for place in added)
     return (

@@ -139,7 +139,7 @@ class RetrievedChunk(ParentChunk):
     site: str
     title: str | None
     score: float
-    raw_similarity: float | None
+    raw_similarity: float | None = None
     depth: int
     anchors: tuple[Anchor, ...] = ()
     commit: str | None = None

@@ -18,7 +18,6 @@ from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
 from webrag.retrieval.aggregation import (
     Candidate,
-    ParentHit,
     in_reading_order,
 )
 from webrag.retrieval.chunk_search import (
@@ -229,7 +228,7 @@ class Searcher:
         """
         queries = Queries(self._database.config.collection, Scope(as_of=as_of))
         rows = await self._read(queries.parents_at(places).fetch)
-        return [_chunk(row, score=0.0, as_of=as_of) for row in parents_of(rows)]
+        return [RetrievedChunk(**row, score=0.0, as_of=as_of) for row in parents_of(rows)]
 
     def _checked(
         self,
@@ -336,67 +335,65 @@ async def _prepared(
 def whole_result(found: SearchRows, request: RetrievalRequest) -> RetrievalResult:
     """Every parent that was read, in reading order; nothing is scored, so all score 1.0."""
     as_of = request.queries.scope.as_of
-    chunks = tuple(_chunk(row, score=1.0, as_of=as_of) for row in found.parents)
-    elapsed = _elapsed_ms(request)
-    return RetrievalResult(
-        mode="full_context",
-        chunks=chunks,
-        truncated=found.is_cut,
-        warnings=(*request.warnings, *_version_notes(request, chunks)),
-        corpus_stats=_stats(found, chunks),
-        timing=TimingInfo(search_ms=elapsed, total_ms=elapsed),
-    )
+    chunks = tuple(RetrievedChunk(**row, score=1.0, as_of=as_of) for row in found.parents)
+    return _result(found, request, chunks, mode="full_context")
 
 
 def matched_result(
-    found: SearchRows,
-    request: RetrievalRequest,
-    embed_ms: float,
+    found: SearchRows, request: RetrievalRequest, embed_ms: float
 ) -> RetrievalResult:
     """The parents that matched, grouped by page, each with its matching children."""
     as_of = request.queries.scope.as_of
-    wordings = zip(request.wordings, found.wording_idf, strict=True)
     chunks = in_reading_order(
-        (
-            _matched_chunk(row, found.hits[row["chunk_id"]], found.texts, as_of)
-            for row in found.parents
-        ),
+        (_matched_chunk(row, found, as_of) for row in found.parents),
         chunk=lambda chunk: chunk,
         score=lambda chunk: chunk.score,
     )
-    elapsed = _elapsed_ms(request)
+    return _result(found, request, chunks, mode="chunk", embed_ms=embed_ms)
+
+
+def _result(
+    found: SearchRows,
+    request: RetrievalRequest,
+    chunks: tuple[RetrievedChunk, ...],
+    *,
+    mode: Literal["full_context", "chunk"],
+    embed_ms: float = 0.0,
+) -> RetrievalResult:
+    elapsed = (time.perf_counter() - request.started) * 1000
+    wordings = zip(request.wordings, found.wording_idf, strict=False)
+    # Of the libraries that something was found of; where nothing was, of all.
+    libraries = {chunk.library for chunk in chunks} if chunks else set(request.version_notes)
+    notes = (note for library, note in request.version_notes.items() if library in libraries)
     return RetrievalResult(
-        mode="chunk",
+        mode=mode,
         chunks=chunks,
         term_idf=found.idf,
         wordings=tuple(Wording(text=each.text, term_idf=idf) for each, idf in wordings),
         also_searched=dict(request.also_searched),
         absent_words=request.absent_words,
         truncated=found.is_cut,
-        warnings=(*request.warnings, *_version_notes(request, chunks)),
-        corpus_stats=_stats(found, chunks),
+        warnings=(*request.warnings, *notes),
+        corpus_stats=CorpusStats(
+            total_documents=found.totals.documents,
+            total_parent_chunks=found.totals.parents,
+            total_tokens=found.totals.tokens,
+            documents_matched=tuple(dict.fromkeys(chunk.source_url for chunk in chunks)),
+        ),
         timing=TimingInfo(embed_ms=embed_ms, search_ms=elapsed - embed_ms, total_ms=elapsed),
     )
 
 
-def _version_notes(request: RetrievalRequest, chunks: Sequence[RetrievedChunk]) -> list[str]:
-    """Of the libraries that something was found of; where nothing was, of all."""
-    libraries = {chunk.library for chunk in chunks} if chunks else set(request.version_notes)
-    return [note for library, note in request.version_notes.items() if library in libraries]
-
-
 def _matched_chunk(
-    row: Mapping[str, Any],
-    hit: ParentHit,
-    texts: Mapping[int, tuple[Any, ...]],
-    as_of: datetime | None,
+    row: Mapping[str, Any], found: SearchRows, as_of: datetime | None
 ) -> RetrievedChunk:
-    return _chunk(
-        row,
+    hit = found.hits[row["chunk_id"]]
+    return RetrievedChunk(
+        **row,
         as_of=as_of,
         score=hit.score,
-        raw_similarity=max(match.similarity for match in hit.matches),
-        matches=tuple(_match(match, texts[match.key]) for match in hit.matches),
+        raw_similarity=max(match.scores[0].similarity for match in hit.matches),
+        matches=tuple(_match(match, found.texts[match.key]) for match in hit.matches),
     )
 
 
@@ -408,39 +405,6 @@ def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
         char_end=char_end,
         text=text,
         heading_path=tuple(heading_path or ()),
-        similarity=candidate.similarity,
-        lexical=candidate.lexical,
-        page_lexical=candidate.page_lexical,
-        fused=candidate.fused,
-        wordings=candidate.wordings,
+        wordings=candidate.scores[1:],
+        **dict(candidate.scores[0]),
     )
-
-
-def _chunk(
-    row: Mapping[str, Any],
-    *,
-    score: float,
-    raw_similarity: float | None = None,
-    matches: tuple[ChildMatch, ...] = (),
-    as_of: datetime | None = None,
-) -> RetrievedChunk:
-    return RetrievedChunk(
-        **row,
-        score=score,
-        raw_similarity=raw_similarity,
-        matches=matches,
-        as_of=as_of,
-    )
-
-
-def _stats(found: SearchRows, chunks: Sequence[RetrievedChunk]) -> CorpusStats:
-    return CorpusStats(
-        total_documents=found.totals.documents,
-        total_parent_chunks=found.totals.parents,
-        total_tokens=found.totals.tokens,
-        documents_matched=tuple(dict.fromkeys(chunk.source_url for chunk in chunks)),
-    )
-
-
-def _elapsed_ms(request: RetrievalRequest) -> float:
-    return (time.perf_counter() - request.started) * 1000

@@ -108,7 +108,7 @@ async def test_cancelled_runs_leave_no_task_connection_request_or_lock(
     for first in range(0, RUNS, AT_ONCE):
         ended += await asyncio.gather(*(cancelled(first + n) for n in range(AT_ONCE)))
 
-    pool = await database._pools.current()
+    pool = await database._pool()
     async with asyncio.timeout(10):
         while opened.count or services.open_requests or asyncio.all_tasks() - before:
             await asyncio.sleep(0.01)

@@ -300,7 +300,7 @@ async def test_task_cancelled_while_it_gives_its_connection_back_gives_it_back(
     task = asyncio.create_task(database.run(lambda _: done.wait()))
     await database.open()
     await asyncio.sleep(0.3)
-    pool = await database._pools.current()
+    pool = await database._pool()
 
     async with pool._lock:
         done.set()
@@ -350,7 +350,7 @@ async def test_loop_is_told_once_of_all_its_pools_and_keeps_no_closed_one(
         for _ in range(3):
             opened = Database(DatabaseConfig(data_dir=postgres_dir))
             await opened.run(_read_one)
-            pool = await opened._pools.current()
+            pool = await opened._pool()
             seen.append((loop.close, weakref.ref(pool)))
             del pool
             await opened.close()

@@ -12,7 +12,7 @@ from webrag.retrieval.aggregation import (
     group_by_parent,
     in_reading_order,
 )
-from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.models import RetrievedChunk, WordingScores
 
 PARENTS = [UUID(int=number) for number in range(1, 5)]
 
@@ -25,10 +25,7 @@ def candidate(key: int, fused: float, **changes: Any) -> Candidate:
         "parent_tokens": 100,
         "text_hash": None,
         "depth_weight": 1.0,
-        "similarity": 0.5,
-        "lexical": 1.0,
-        "page_lexical": 1.0,
-        "fused": fused,
+        "scores": (WordingScores(similarity=0.5, lexical=1.0, page_lexical=1.0, fused=fused),),
     }
     return Candidate(**values | changes)
 
