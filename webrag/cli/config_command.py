@@ -28,7 +28,6 @@ def config_command(ctx: click.Context, everything: bool) -> None:
 
     Secrets are masked. docs/configuration.md says what each one does; --json holds all of them.
     """
-    from webrag.settings.file import settings_file
     from webrag.settings.model import sections
     from webrag.settings.variables import variable_names
 
@@ -65,8 +64,7 @@ def config_command(ctx: click.Context, everything: bool) -> None:
     left = sum(map(len, parts.values())) - sum(map(len, shown.values()))
     if left:
         click.echo(f"{left} more are at their default: --all.")
-    place = settings_file(ctx.params["env_file"])
-    click.echo(f"Set them as NAME=VALUE, a line each, in {place}, or in the environment.")
+    click.echo(f"Set them as NAME=VALUE, a line each, in {settings.file}, or in the environment.")
 
 
 def _text(value: Any) -> str:
