@@ -60,6 +60,8 @@ HEAVY = {
 BEFORE = {
     "webrag eval questions.jsonl --stored": "webrag ingest https://docs.example.org/",
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
+    "webrag forget ./docs": "webrag ingest ./docs",
+    "webrag search docs.python.org": "webrag ingest https://docs.python.org/",
     'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
     "webrag corpus import": "webrag corpus drop shared --yes",
     "uv run webrag verify": "webrag ingest https://docs.example.org/",
@@ -150,7 +152,7 @@ def here(netloc: str) -> Callable[[str], str]:
 
     def rewrite(text: str) -> str:
         text = re.sub(r"https?://[\w.-]+(:\d+)?(?=[/\"\s]|$)", f"http://{netloc}", text)
-        text = re.sub(r"(--(?:site|allow-host)[ =])\S+", rf"\g<1>{netloc}", text)
+        text = re.sub(r"(--(?:site|allow-host)[ =]|search (?=docs\.))\S+", rf"\g<1>{netloc}", text)
         return text.replace('URL "a quotation"', f'http://{netloc}/ "{TOPICS}"')
 
     return rewrite

@@ -55,7 +55,6 @@ where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
 
 async def configure(connection: Connection, config: DatabaseConfig) -> None:
     """Make pgvector's types and operators known to a new connection, and limit its statements."""
-    connection.collection = config.collection
     await connection.execute(_EXTEND_PATH)
     await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
     await register_vector_async(connection)
@@ -340,6 +339,11 @@ class Database:
             check: Called with each connection that is lent; raises the driver's error for a lost
                 one.
         """
+
+        async def prepare(connection: Connection) -> None:
+            connection.collection = self.config.collection
+            await configure(connection)
+
         return _Pool(
             self._server.conninfo_async,
             connection_class=Connection,
@@ -347,7 +351,7 @@ class Database:
             min_size=min_size,
             max_size=max_size,
             timeout=self.config.acquire_timeout_s,
-            configure=configure,
+            configure=prepare,
             check=check,
             open=False,
         )
@@ -424,6 +428,7 @@ class Database:
         except psycopg.OperationalError as error:
             raise unreachable_error(conninfo, error) from error
         async with connection:
+            connection.collection = self.config.collection
             await configure(connection, self.config)
             yield connection
 

@@ -72,10 +72,8 @@ def test_demo_prints_the_sections_of_a_brief_in_order(
     assert SECTION.findall(demo.stdout) == [
         "[SOURCES]",
         "[CITATIONS]",
-        "[EVIDENCE]",
         "[EXPANSION TRACE]",
         "[STATS]",
-        "[NEXT LINKS]",
     ]
 
 

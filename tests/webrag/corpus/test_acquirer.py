@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from llama_index.node_parser.webrag import ParentChildNodeParser
+from pydantic import PrivateAttr
 
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
-from webrag.corpus.indexer import Indexer, LocalCutter
+from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.rows import PageRows
 from webrag.embedding.embedder import Embedder
 from webrag.errors import (
     FetchError,
@@ -467,20 +467,19 @@ async def wait_for_request(site: Any) -> None:
             await asyncio.sleep(0.005)
 
 
-class BrokenCutter:
+class BrokenParser(ParentChildNodeParser):
     """Fails at some pages as nobody foresaw."""
 
+    _error: Exception = PrivateAttr()
+
     def __init__(self, error: Exception) -> None:
+        super().__init__()
         self._error = error
-        self._inner = LocalCutter(ParentChildNodeParser())
 
-    def is_busy(self) -> bool:
-        return False
-
-    async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
-        if "bad" in document.url:
+    def get_nodes_from_documents(self, documents: Any, **options: Any) -> Any:
+        if "bad" in documents[0].metadata["source_url"]:
             raise self._error
-        return await self._inner.rows(document, depth=depth)
+        return super().get_nodes_from_documents(documents, **options)
 
 
 @pytest.mark.parametrize(
@@ -502,7 +501,7 @@ async def test_whatever_goes_wrong_with_a_page_is_its_own_failure(
     said: str,
 ) -> None:
     good, site.answer = site.answer, make_document("https://docs.test/bad")
-    indexer = Indexer(corpus, BrokenCutter(error), Embedder(counting_embedding, 16))
+    indexer = Indexer(corpus, BrokenParser(error), Embedder(counting_embedding, 16))
     acquirer = PageAcquirer(site, indexer.index, corpus)
 
     with pytest.raises(UnusablePageError, match=said) as caught:
@@ -521,8 +520,8 @@ async def test_what_nobody_foresaw_is_logged_whole_and_remembered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     site.answer = make_document("https://docs.test/bad")
-    cutter = BrokenCutter(ValueError("nobody foresaw this"))
-    indexer = Indexer(corpus, cutter, Embedder(counting_embedding, 16))
+    parser = BrokenParser(ValueError("nobody foresaw this"))
+    indexer = Indexer(corpus, parser, Embedder(counting_embedding, 16))
 
     with caplog.at_level(logging.ERROR), pytest.raises(UnusablePageError):
         await PageAcquirer(site, indexer.index, corpus).acquire("https://docs.test/bad")
