@@ -100,7 +100,9 @@ def ask_source(questions: Sequence[Asked], folder: Path, out: Path) -> None:
     """Ingest a source and write what each question finds, alone and with its wordings."""
     pages = sorted(quote(path.relative_to(folder).as_posix()) for path in folder.rglob("*.*"))
     alone = [each.model_copy(update={"wordings": ()}) for each in questions]
-    worded = [each.model_copy(update={"id": each.id + WORDED}) for each in questions]
+    worded = [
+        each.model_copy(update={"id": each.id + WORDED}) for each in questions if each.wordings
+    ]
     partial = out.with_suffix(".partial")
     with serve_static_site(folder) as address, partial.open("w", encoding="utf-8") as file:
         site = Site(base_url=address, pages=tuple(pages))

@@ -73,6 +73,7 @@ RUNS = {
 OTHERS = {
     "fetch_sites.py": "it downloads packages; what it does with them is tested below",
     "script_pages.py": "it downloads frameworks from npm",
+    "xquad_questions.py": "it writes what quotations.py reads; what it writes is tested below",
     "cached_embedding.py": "the others import it",
     "memory_corpus.py": "the others import it",
 }
@@ -306,3 +307,20 @@ def test_every_sentence_question_is_whole() -> None:
 
 def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
+
+
+def test_questions_of_xquad_have_their_answer_and_its_sentence_on_the_page(tmp_path: Path) -> None:
+    context = "Der Turm wurde 1889 erbaut. Er ist 330 Meter hoch. Auch 2019 war er offen."
+    answer = {"text": "330 Meter", "answer_start": context.index("330")}
+    asked = {"id": "hoch", "question": "Wie hoch ist der Turm?", "answers": [answer]}
+    articles = [{"paragraphs": [{"context": context, "qas": [asked]}]}]
+    (tmp_path / "xquad.de.json").write_text(json.dumps({"data": articles}))
+    script = [sys.executable, str(BENCHMARKS / "xquad_questions.py"), ".", "out"]
+
+    status, output = _run(script, tmp_path)
+
+    assert (status, output) == (0, "1 questions in 1 languages\n")
+    row = json.loads((tmp_path / "out/questions/xquad.jsonl").read_text("utf-8"))
+    assert row["gold"] == [{"page": "0.html", "quote": "Er ist 330 Meter hoch."}]
+    page = (tmp_path / "out/sites/xquad-de/0.html").read_text("utf-8")
+    assert page.count(context) == 1
