@@ -88,13 +88,9 @@ class StoredPage(FrozenModel):
         page_id: Row number in this corpus; not stable across corpora.
         document_id: Stable id, a UUID derived from the canonical URL.
         depth: Smallest number of links from a page the user named; 0 for named pages.
-        chunk_count: Number of child chunks.
-        token_count: Tokens of the whole markdown.
         gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
-        source: Name of the page source this version came from.
         edition: The version of a library that it belongs to.
         stored_at: When the site first delivered this text, as far as is known.
-        with_login: It was read with a login of the user's.
     """
 
     page_id: int
@@ -166,7 +162,6 @@ class LinkCandidate(FrozenModel):
     """A link of a stored page, as a candidate for expansion.
 
     Attributes:
-        source_url: Page that holds the link.
         source_page_id: Its row number; 0 until it is stored.
         url: Canonical target.
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.

@@ -275,13 +275,7 @@ _MARKS = TypeAdapter(tuple[MapMark, ...])
 
 @dataclass(frozen=True, slots=True)
 class MarkedPage:
-    """A stored page that names maps of its site.
-
-    Attributes:
-        page_id: Row number of the page.
-        depth: Links from a page the user named.
-        marks: At least one.
-    """
+    """A stored page that names maps of its site."""
 
     url: str
     page_id: int

@@ -25,7 +25,6 @@ class NewVectors(FrozenModel):
 
     Attributes:
         model: Its name, as the collection records it.
-        dimensions: Size of its vectors.
         part: Numbers of the first and the last chunk to embed; None in the job that embeds what is
             left of all chunks, from the first on, and then switches over.
     """
@@ -119,8 +118,6 @@ class Job(FrozenModel):
     """One job.
 
     Attributes:
-        id: Its number.
-        request: What it was asked to do.
         state: `waiting` for a worker, for its next turn or for a site that is in trouble;
             `running`; `done`; `failed`, `reason` says why; `cancelled`.
         reason: Why it failed, or what its last turn met.
@@ -150,7 +147,6 @@ class Schedule(FrozenModel):
     """A site that is visited again and again.
 
     Attributes:
-        id: Its number.
         every: Time between two visits.
         next_at: When a worker enqueues the next visit.
         overdue: How long ago that should have been; zero as long as it is to come.

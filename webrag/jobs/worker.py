@@ -198,9 +198,6 @@ class Tools(NamedTuple):
     """What jobs are done with; it fits the model that the collection is made with.
 
     Attributes:
-        crawler: Brings in sites.
-        acquirer: Brings in pages.
-        verifier: Checks quotations.
         load_embedder: Loads a model, given its name and dimensions.
     """
 

@@ -18,11 +18,8 @@ class CorpusTotals(NamedTuple):
     """Size of what term weights and average lengths are counted over.
 
     Attributes:
-        documents: Pages.
-        children: Child chunks.
         terms: Index terms of all children.
         tokens: Tokens of all pages.
-        parents: Parent chunks.
     """
 
     documents: int = 0

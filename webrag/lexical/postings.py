@@ -182,7 +182,6 @@ class PostingBlock(NamedTuple):
     """Postings of some terms on some pages.
 
     Attributes:
-        layout: The pages.
         terms: Where each term occurs; one that occurs nowhere is not there.
         left: Places of pages that do not count, whatever is said of them here.
     """
@@ -309,10 +308,8 @@ class _Flat(NamedTuple):
 
     Attributes:
         layout: The pages that hold any.
-        terms: The terms.
         ends: For each term, the number of the posting behind its last.
         slots: Of each posting.
-        counts: Of each posting.
         row_ends: As `ends`, of rows of postings.
         row_sizes: Postings of each row.
         places: For each row, the place of its page.

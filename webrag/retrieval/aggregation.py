@@ -19,9 +19,6 @@ class Candidate:
 
     Attributes:
         key: Child key, unique in the collection.
-        document: Row number of the page.
-        parent_id: Parent chunk.
-        parent_tokens: Tokens of the parent.
         text_hash: Equal for equal texts under equal titles and headings; None equals nothing.
         depth_weight: Multiplier of the page's depth.
         scores: Under the question, then under each other wording of it.

@@ -63,12 +63,10 @@ class RetrievalRequest:
     """What is asked, within limits.
 
     Attributes:
-        question: Not empty.
         wordings: Other wordings of it, none empty.
         budget: Tokens of parents at most.
         limit: Children at most.
         threshold: Tokens up to which everything is read in `auto` mode.
-        warnings: Sentences for the user.
         started: Clock reading, for timing.
         version_notes: By library: which of its versions is searched although none was asked for.
         also_searched: Words of the question as it was asked, and what is searched in their place.

@@ -47,8 +47,6 @@ class PageFaults:
     """What was wrong, by the URLs of the pages.
 
     Attributes:
-        total: Pages of the collection.
-        pages: Pages that were verified.
         offsets: A chunk's text is not at its offsets.
         hashes: The text does not have the recorded hash.
         postings: The lexical index does not hold the terms of the chunks.
@@ -112,7 +110,6 @@ class Check(FrozenModel):
     """One thing that was examined.
 
     Attributes:
-        name: What.
         level: `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or slow).
         found: What was found, one sentence.
         remedy: What to do about it; None when nothing need be done.

@@ -67,11 +67,9 @@ class PortableHeader(_Line):
     """First line of the file.
 
     Attributes:
-        version: Version of the format.
         collection: Where the pages come from.
         embedding_model: Model they were searched with there; for information.
         documents: Lines that follow.
-        exported_at: UTC.
     """
 
     format: Literal["webrag-corpus"] = "webrag-corpus"
