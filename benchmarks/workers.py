@@ -183,7 +183,7 @@ async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: boo
         yield embedder
 
     async def tools() -> Tools:
-        return Tools(crawler, acquirer, Verifier(corpus, database, service), load)
+        return Tools(crawler, acquirer, Verifier(corpus, service), load)
 
     await JobWorker(JobQueue(database), tools, options).run()
 

@@ -39,7 +39,11 @@ from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
     LinkCandidate,
+    PageImage,
     PageListing,
+    PageName,
+    PageText,
+    PassageText,
     SiteSize,
 )
 from webrag.corpus.schema import (
@@ -47,18 +51,6 @@ from webrag.corpus.schema import (
     corpus_embedding,
     drop_collection,
     ensure_schema,
-)
-from webrag.corpus.texts import (
-    PageImage,
-    PageName,
-    PageText,
-    PassageText,
-    name_pages,
-    read_images,
-    read_page,
-    read_passage,
-    site_sizes,
-    year_sizes,
 )
 from webrag.errors import (
     ConfigurationError,
@@ -1025,11 +1017,11 @@ class WebRAG:
 
     async def sites(self) -> list[SiteSize]:
         """The hosts whose pages are stored, those with most pages first."""
-        return await site_sizes(self._open_parts.database)
+        return await self._open_parts.corpus.sites()
 
     async def years(self) -> dict[int, int]:
         """Stored pages by year of publication, the latest first; undated pages are in none."""
-        return await year_sizes(self._open_parts.database)
+        return await self._open_parts.corpus.years()
 
     async def verify(
         self,
@@ -1074,15 +1066,15 @@ class WebRAG:
         """
         checked_count("limit", limit, minimum=1)
         words = check_text("contains", contains).strip()
-        return await name_pages(self._open_parts.database, words, limit)
+        return await self._open_parts.corpus.page_names(words, limit)
 
     async def page_images(self, document_id: UUID) -> list[PageImage]:
         """What is known of the images of a stored page, in their order; none is ever fetched."""
-        return await read_images(self._open_parts.database, _identity(document_id))
+        return await self._open_parts.corpus.page_images(_identity(document_id))
 
     async def page_text(self, document_id: UUID) -> PageText | None:
         """A stored page by its stable id; None when it is not stored."""
-        return await read_page(self._open_parts.database, _identity(document_id))
+        return await self._open_parts.corpus.page_text(_identity(document_id))
 
     async def read(
         self,
@@ -1112,7 +1104,6 @@ class WebRAG:
         parts = self._open_parts
         identity = None if passage_id is None else _identity(passage_id)
         return await read_stored(
-            parts.database,
             parts.corpus,
             url=url,
             place=ReadingPlace(offset, heading, quote, identity),
@@ -1122,7 +1113,7 @@ class WebRAG:
 
     async def passage_text(self, passage_id: UUID) -> PassageText | None:
         """A passage of a stored page (its `chunk_id`); None when it is not stored."""
-        return await read_passage(self._open_parts.database, _identity(passage_id))
+        return await self._open_parts.corpus.passage_text(_identity(passage_id))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Links of stored pages, in page order."""

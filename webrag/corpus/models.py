@@ -1,7 +1,8 @@
 """What the corpus stores and reports. No I/O here."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
@@ -339,3 +340,80 @@ class CorpusStatus(FrozenModel):
     def __str__(self) -> str:
         """As its repr: the pages would fill the screen."""
         return repr(self)
+
+
+class StoredVersion(NamedTuple):
+    """A version of a library that pages are stored of; fields are columns of `documents`."""
+
+    site: str
+    library: str
+    edition: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """A stored page.
+
+    Attributes:
+        document_id: Stable id, derived from the canonical URL.
+        markdown: The text that all offsets refer to.
+        fetched_at: When the site last delivered or confirmed it.
+        gone_at: When the site was first seen to say that the page does not exist.
+        with_login: It was read with a login of the user's.
+    """
+
+    document_id: UUID
+    url: str
+    title: str | None
+    markdown: str
+    fetched_at: datetime
+    gone_at: datetime | None
+    with_login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """A parent chunk of a stored page.
+
+    Attributes:
+        id: Survives edits elsewhere on the page.
+        document_id: Of its page.
+        text: `markdown[char_start:char_end]` of the page.
+    """
+
+    id: UUID
+    document_id: UUID
+    url: str
+    title: str | None
+    heading: str | None
+    text: str
+    char_start: int
+    char_end: int
+    fetched_at: datetime
+    gone_at: datetime | None
+    with_login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageImage:
+    """An image of a stored page.
+
+    Attributes:
+        position: Offset in the page's markdown, before which it stands.
+        alt: What stands for it; "" when nothing does.
+        caption: Beneath or above it; "" without one.
+    """
+
+    position: int
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageName:
+    """What a stored page is called."""
+
+    document_id: UUID
+    url: str
+    title: str | None

@@ -14,8 +14,13 @@ from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
     LinkCandidate,
+    PageImage,
     PageListing,
+    PageName,
     PageStatus,
+    PageText,
+    PassageText,
+    SiteSize,
     StoredPage,
 )
 from webrag.corpus.past_pages import (
@@ -98,13 +103,35 @@ class Corpus:
     async def markdown(self, url: str) -> str | None:
         """Give the text all offsets of a page refer to, None when the page is not stored."""
         page = await self.page(url)
-        return None if page is None else await self.markdown_by_document_id(page.document_id)
+        text = None if page is None else await self.page_text(UUID(page.document_id))
+        return None if text is None else text.markdown
 
-    async def markdown_by_document_id(self, document_id: str | UUID) -> str | None:
-        """Give the text of a page by its stable id, None when the page is not stored."""
-        statement = "select markdown from {documents} where document_id = %s"
-        rows = await self._database.fetch(statement, (UUID(str(document_id)),))
-        return str(rows[0][0]) if rows else None
+    async def page_text(self, document_id: UUID) -> PageText | None:
+        """Give a page by its stable id, None when it is not stored."""
+        found = await self._database.fetch_as(PageText, queries.PAGE_TEXT, (document_id,))
+        return found[0] if found else None
+
+    async def passage_text(self, passage_id: UUID) -> PassageText | None:
+        """Give a passage by its stable id, None when it is not stored."""
+        found = await self._database.fetch_as(PassageText, queries.PASSAGE_TEXT, (passage_id,))
+        return found[0] if found else None
+
+    async def page_images(self, document_id: UUID) -> list[PageImage]:
+        """Give the images of a page in their order, none where the page is not stored."""
+        return await self._database.fetch_as(PageImage, queries.IMAGES, (document_id,))
+
+    async def page_names(self, contains: str, limit: int) -> list[PageName]:
+        """Give the retrievable pages last fetched whose URL or title holds some words."""
+        values = {"words": contains, "limit": limit}
+        return await self._database.fetch_as(PageName, queries.NAMES, values)
+
+    async def sites(self) -> list[SiteSize]:
+        """Give what is stored of each host, those with most pages first."""
+        return await self._database.run(queries.site_sizes)
+
+    async def years(self) -> dict[int, int]:
+        """Give the number of retrievable pages by year of publication, the latest first."""
+        return dict(await self._database.fetch(queries.YEARS))
 
     async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
         found = await self.pages(urls)
@@ -128,7 +155,7 @@ class Corpus:
             return None
         first = page.stored_at or page.fetched_at
         if first <= moment:
-            return await self.markdown_by_document_id(page.document_id)
+            return await self.markdown(page.url)
         for past in await self.past(page.url):
             if past.stored_at <= moment < past.replaced_at:
                 return past.markdown

@@ -6,9 +6,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.corpus.models import LinkCandidate, StoredPage
-from webrag.ingestion.addresses import site_of
+from webrag.corpus.models import LinkCandidate, SiteSize, StoredPage, StoredVersion
+from webrag.ingestion.addresses import FILES, site_of
 from webrag.ingestion.models import NormalizedDocument
+from webrag.ingestion.versions import version_order
 from webrag.postgres.execution import Connection
 
 _PAGE = """
@@ -124,6 +125,89 @@ select url from {page_outcomes} where url = any(%(urls)s) and outcome in ('faile
                 then %(dead)s::timestamptz else %(away)s::timestamptz end
 """
 """Those of some URLs whose last attempt failed, for as long as that is believed."""
+
+
+PAGE_TEXT: Final = """
+select document_id, url, title, markdown, fetched_at, gone_at, with_login
+from {documents} where document_id = %s
+"""
+
+PASSAGE_TEXT: Final = """
+select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
+       d.fetched_at, d.gone_at, d.with_login
+from {parents} p join {documents} d on d.id = p.document where p.id = %s
+"""
+
+IMAGES: Final = """
+select distinct (image ->> 'position')::int as position,
+       coalesce(image ->> 'alt', '') as alt, coalesce(image ->> 'caption', '') as caption
+from {parents} p join {documents} d on d.id = p.document,
+     jsonb_array_elements(p.images) image
+where d.document_id = %s order by 1, 2, 3
+"""
+
+NAMES: Final = """
+select document_id, url, title from {documents}
+where gone_at is null and (
+    position(lower(%(words)s) in lower(url)) > 0
+    or position(lower(%(words)s) in lower(coalesce(title, ''))) > 0
+)
+order by fetched_at desc, id desc limit %(limit)s
+"""
+
+YEARS: Final = """
+select publication_year, count(*) from {documents}
+where gone_at is null and publication_year is not null
+group by publication_year order by publication_year desc
+"""
+
+_SITES: Final = """
+select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
+       min(fetched_at) as fetched_at
+from {documents} where gone_at is null group by site order by documents desc, site
+"""
+
+# From one version to the next along the index, which has a row for each page.
+_VERSIONS = """
+with recursive versions as (
+    (select site, library, edition, version from {documents}
+     where version is not null and gone_at is null
+     order by site, library, edition, version limit 1)
+    union all
+    select n.site, n.library, n.edition, n.version from versions v cross join lateral (
+        select d.site, d.library, d.edition, d.version from {documents} d
+        where d.version is not null and d.gone_at is null
+          and (d.site, d.library, d.edition, d.version)
+              > (v.site, v.library, v.edition, v.version)
+        order by d.site, d.library, d.edition, d.version limit 1
+    ) n
+) select site, library, edition, version from versions
+"""
+
+
+async def stored_versions(connection: Connection) -> list[StoredVersion]:
+    """Read every version that a page can be retrieved of, each once."""
+    return await connection.fetch_as(StoredVersion, _VERSIONS)
+
+
+async def site_sizes(connection: Connection) -> list[SiteSize]:
+    """Give what is stored of each host, those with most pages first."""
+    sites = await connection.fetch_as(SiteSize, _SITES)
+    stored = await stored_versions(connection)
+    return [
+        each.model_copy(update={"versions": _newest_first(stored, each.site)}) for each in sites
+    ]
+
+
+def _newest_first(stored: Sequence[StoredVersion], site: str) -> dict[str, tuple[str, ...]]:
+    versions: dict[str, set[str]] = {}
+    for each in stored:
+        if each.site == site:
+            versions.setdefault(each.library.removeprefix(FILES), set()).add(each.version)
+    return {
+        library: tuple(sorted(own, key=version_order, reverse=True))
+        for library, own in versions.items()
+    }
 
 
 _MOST_TWINS = 5

@@ -34,7 +34,7 @@ from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
-    from webrag.corpus.texts import PageName, PageText
+    from webrag.corpus.models import PageName, PageText
 
 T = TypeVar("T")
 

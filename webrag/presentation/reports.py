@@ -23,7 +23,7 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
-    from webrag.corpus.texts import PageText
+    from webrag.corpus.models import PageText
     from webrag.retrieval.reading import PageExcerpt
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from webrag.corpus.texts import StoredVersion, stored_versions
+from webrag.corpus.models import StoredVersion
+from webrag.corpus.queries import stored_versions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order

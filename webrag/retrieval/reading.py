@@ -9,12 +9,11 @@ from uuid import UUID
 
 from webrag.argument_checks import LEAST_READ_TOKENS, check_text, checked_count, shown_value
 from webrag.concurrency import in_background
+from webrag.corpus.models import PageText
 from webrag.corpus.pages import Corpus
-from webrag.corpus.texts import PageText, read_page, read_passage
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
-from webrag.postgres.database import Database
 from webrag.retrieval.markup import plain_text
 from webrag.retrieval.verification import find_quote
 
@@ -131,7 +130,6 @@ class ReadingPlace:
 
 
 async def read_stored(
-    database: Database,
     corpus: Corpus,
     *,
     url: str | None,
@@ -145,7 +143,7 @@ async def read_stored(
     """
     place.check()
     checked_count("max_tokens", max_tokens, minimum=LEAST_READ_TOKENS)
-    page, offset = await _located(database, corpus, url, place)
+    page, offset = await _located(corpus, url, place)
 
     def work() -> PageExcerpt:
         return excerpt_at(
@@ -159,12 +157,12 @@ async def read_stored(
 
 
 async def _located(
-    database: Database, corpus: Corpus, url: str | None, place: ReadingPlace
+    corpus: Corpus, url: str | None, place: ReadingPlace
 ) -> tuple[PageText, int | None]:
     """The page, and the offset of the passage when one was named."""
     if place.passage_id is not None:
-        passage = await read_passage(database, place.passage_id)
-        page = None if passage is None else await read_page(database, passage.document_id)
+        passage = await corpus.passage_text(place.passage_id)
+        page = None if passage is None else await corpus.page_text(passage.document_id)
         if passage is None or page is None:
             raise InputError(
                 f"The passage {place.passage_id} is not stored; the page may have changed since. "
@@ -175,7 +173,7 @@ async def _located(
         raise InputError("No page was named: give its URL or the id of a passage.")
     address = page_address(url)
     stored = await corpus.page(address)
-    page = None if stored is None else await read_page(database, UUID(stored.document_id))
+    page = None if stored is None else await corpus.page_text(UUID(stored.document_id))
     if page is None:
         raise InputError(f"{address} is not stored; `ingest` fetches it.")
     return page, None

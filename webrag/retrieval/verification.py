@@ -13,13 +13,11 @@ from itertools import accumulate
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
 from webrag.corpus.pages import Corpus
-from webrag.corpus.texts import read_passage
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
-from webrag.postgres.database import Database
 from webrag.retrieval.citation_checks import (
     Citation,
     CitationCheck,
@@ -211,9 +209,8 @@ class _Claim:
 class Verifier:
     """Looks quotations up; live pages are fetched like any other page and never stored."""
 
-    def __init__(self, corpus: Corpus, database: Database, ingestion: IngestionService) -> None:
+    def __init__(self, corpus: Corpus, ingestion: IngestionService) -> None:
         self._corpus = corpus
-        self._database = database
         self._ingestion = ingestion
 
     async def verify(
@@ -247,7 +244,7 @@ class Verifier:
         check_citation(citation)
         url, place = citation.url, quoted_place(citation)
         if citation.passage_id is not None:
-            passage = await read_passage(self._database, citation.passage_id)
+            passage = await self._corpus.passage_text(citation.passage_id)
             if passage is not None:
                 url = url or passage.url
                 place = place or (passage.char_start, passage.char_end)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from webrag.answering.models import AnswerCitation
-    from webrag.corpus.texts import PageText
+    from webrag.corpus.models import PageText
     from webrag.web.runs import WatchedRun
 
 _VERIFY_S = 30.0

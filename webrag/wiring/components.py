@@ -424,7 +424,7 @@ class Components:
         """Checks quotations."""
         from webrag.retrieval.verification import Verifier
 
-        return Verifier(self.corpus, self.database, self.ingestion)
+        return Verifier(self.corpus, self.ingestion)
 
     @part
     def manager(self) -> "Manager":

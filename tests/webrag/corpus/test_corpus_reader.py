@@ -192,7 +192,7 @@ async def test_scope_holds_retrievable_pages_of_the_sites(
 
 async def test_markdown_of_an_unknown_page_is_none(corpus: Corpus) -> None:
     assert await corpus.markdown("https://docs.test/none") is None
-    assert await corpus.markdown_by_document_id(uuid4()) is None
+    assert await corpus.page_text(uuid4()) is None
 
 
 async def test_page_of_another_age_is_not_confused_by_time_zones(

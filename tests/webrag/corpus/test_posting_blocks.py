@@ -14,8 +14,8 @@ from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import BLOCK_PAGES, compact_postings
+from webrag.corpus.queries import stored_versions
 from webrag.corpus.schema import ensure_schema
-from webrag.corpus.texts import stored_versions
 from webrag.corpus.writer import next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition

@@ -41,9 +41,10 @@ from webrag.corpus.models import (
     CollectionSize,
     CorpusStatus,
     PageListing,
+    PageName,
     PageStatus,
+    PageText,
 )
-from webrag.corpus.texts import PageName, PageText
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.jobs.models import Job, JobRequest

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, TextResourceContents
 
-from webrag.corpus.texts import PageText
+from webrag.corpus.models import PageText
 from webrag.mcp_server.server import build_server
 from webrag.settings import Settings
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from webrag.corpus.texts import PageText
+from webrag.corpus.models import PageText
 from webrag.presentation.reports import format_excerpt, page_uri
 from webrag.retrieval.reading import ReadingPlace, excerpt_at
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webrag.corpus.texts import StoredVersion
+from webrag.corpus.models import StoredVersion
 from webrag.errors import InputError
 from webrag.retrieval.editions import VersionChoice, choose_versions
 from webrag.retrieval.filters import SearchFilters

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.corpus.texts import PageText
+from webrag.corpus.models import PageText
 from webrag.errors import InputError
 from webrag.retrieval.reading import (
     PageExcerpt,

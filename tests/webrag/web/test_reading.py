@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from webrag.answering.models import AnswerCitation
-from webrag.corpus.texts import PageText
+from webrag.corpus.models import PageText
 from webrag.web.reading import changed_words, marks_of, named_mark
 
 PAGE_ID = UUID(int=7)

@@ -17,7 +17,7 @@ from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.markup import CELL_BAR
 
 if TYPE_CHECKING:
-    from webrag.corpus.texts import PageImage
+    from webrag.corpus.models import PageImage
 
 # Only these names ever stand behind an angle bracket; values of the parser never do.
 _TAGS: Final = {

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.corpus.texts import PageImage
+from webrag.corpus.models import PageImage
 from webrag.presentation.html.stored_page import Mark, page_html, passage_html
 
 TAGS = {
