@@ -78,28 +78,12 @@ def check_text(subject: str, value: object) -> str:
 
 
 def checked_wordings(question: str, wordings: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Other wordings of a question, without empty ones and without repetitions.
-
-    Args:
-        question: A wording that repeats it is left out.
-        wordings: What a caller gave; a text alone is one wording.
-
-    Raises:
-        InputError: One is no text or too long, or too many are left.
-    """
+    """Other wordings of a question, without empty ones and repetitions; a text alone is one."""
     return _distinct_texts("wording", wordings, at_most=MAX_WORDINGS, beside=question)
 
 
 def checked_parts(question: str, parts: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The separate questions that a question holds; none where it is to be split by WebRAG.
-
-    Args:
-        question: A part that repeats it is left out.
-        parts: What a caller gave.
-
-    Raises:
-        InputError: One is no text or too long, too many are left, or only one.
-    """
+    """The separate questions that a question holds; none where it is to be split by WebRAG."""
     kept = _distinct_texts("part", parts, at_most=MAX_PARTS, beside=question)
     if len(kept) == 1:
         raise InputError(f"One part was given; give 2 to {MAX_PARTS}, or none to have it split.")

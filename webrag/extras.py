@@ -15,9 +15,6 @@ def how_to_install(extra: str) -> str:
     The program that installed WebRAG installs it once more, whatever the PATH has: uv's
     environments have no pip. A clone's own environment is synchronised; another one is told what
     WebRAG was made of, which no package index has.
-
-    Args:
-        extra: A name in `[project.optional-dependencies]`.
     """
     origin, is_uvs = json.loads(_told("direct_url.json") or "{}"), _told("INSTALLER") == "uv"
     url, folder = origin.get("url", ""), origin.get("dir_info")

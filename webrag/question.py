@@ -227,11 +227,7 @@ class Question(FrozenModel):
 
 
 def check_question(text: str) -> None:
-    """Refuse a text that no evidence can be found for.
-
-    Raises:
-        InputError: It is no text, empty or too long, or holds what is no character.
-    """
+    """Refuse a text that no evidence can be found for: empty, too long or no text."""
     if not check_text("The question", text).strip():
         raise InputError("The question is empty: ask something.")
     if len(text) > MAX_QUESTION_CHARS:

@@ -55,9 +55,7 @@ class Redactor:
 
     Plain, in either case, percent-encoded, escaped for JSON, HTML and JavaScript, in hexadecimal,
     in base64 also as part of something longer, and pieces that are long enough to be of use.
-
-    Args:
-        secrets: Those with fewer than eight characters are left out.
+    Secrets with fewer than eight characters are left out.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:

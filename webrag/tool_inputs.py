@@ -267,11 +267,7 @@ class _Asked(ToolInput):
     )
 
     def question(self, **where: Any) -> Question:
-        """What is asked.
-
-        Raises:
-            InputError: A value cannot be used.
-        """
+        """What is asked."""
         shared = Question.model_fields.keys() & self.model_fields_set
         return Question.of(self.query, **{name: getattr(self, name) for name in shared}, **where)
 

@@ -78,16 +78,9 @@ class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
 
     What a page source tells meanwhile (`webrag.ingestion.fetch_context`) reaches each of these
-    callers.
-
-    Args:
-        ingestion: Fetches pages.
-        index: Stores one.
-        corpus: What is stored already.
-        recrawl_after_s: Age from which a stored page is asked for again; None for never.
-        prepare: Called before a page is asked for that is not stored, to make ready meanwhile
-            what will convert and cut it.
-        convert: Converts a page and cuts it in one go; None to have `index` cut it.
+    callers. A stored page is asked for again once it is `recrawl_after_s` old, with None never.
+    `prepare` is called before a page is asked for that is not stored, to make ready what will
+    convert and cut it; `convert` does both in one go, else `index` cuts.
     """
 
     def __init__(
@@ -127,7 +120,8 @@ class PageAcquirer:
 
         A stored page is asked for conditionally. When an old page is due and its site cannot be
         reached, the stored version is given, with a warning in the log. What came of each request
-        is remembered with the page, and for pages that were never obtained.
+        is remembered with the page, and for pages that were never obtained. The page's `url` is the
+        canonical one, which may differ from what was asked for.
 
         Args:
             url: Any spelling of the page's address.
@@ -135,7 +129,8 @@ class PageAcquirer:
             refresh: Ask the site whatever the page's age, and fail when it cannot be reached.
             since: With `refresh`, a version the site has confirmed since then is fresh enough.
             admits: Tells whether the page behind the address may be stored, given its canonical
-                URL; redirects can lead anywhere.
+                URL; redirects can lead anywhere. Nothing is stored or remembered of one that it
+                refuses with `PageNotAdmittedError`.
             version: Of the library that the page is about; "" for what the page and its address
                 say.
             folder: Address of the folder that was named, of a file.
@@ -143,18 +138,6 @@ class PageAcquirer:
                 is asked for without `since`.
             on_fetched: Awaited when the site has given the page, before anything is made of it; of
                 callers who share a request, that of the first.
-
-        Returns:
-            The page; its `url` is the canonical one, which may differ from what was asked for.
-
-        Raises:
-            InputError: The URL cannot be used.
-            PageGoneError: The site says that the page does not exist; a stored version is no
-                longer retrieved.
-            PageNotAdmittedError: `admits` refused the page; nothing was stored or remembered.
-            FetchError: The page could not be obtained, or something in it was not foreseen.
-            ProviderError: It could not be embedded.
-            StorageError: It could not be stored.
         """
         request = _Request(
             page_address(url),

@@ -104,17 +104,11 @@ class HostTurns:
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
     ) -> str:
-        """Wait for a turn at a host.
+        """Wait for a turn at a host, and give what `end` wants.
 
-        Args:
-            host: Key under which requests are counted together.
-            concurrency: Turns at once, of all processes.
-            delay_s: Least time between the beginnings of two turns.
-            lease_s: Time after which a turn ends although nobody ended it.
-            is_patient: Let those who are not come first.
-
-        Returns:
-            What `end` wants.
+        At most `concurrency` turns of all processes go on at once, and begin `delay_s` apart at
+        least. A turn ends after `lease_s` although nobody ended it. Who `is_patient` lets others
+        come first.
         """
         token = uuid.uuid4().hex
         values = {
@@ -160,9 +154,7 @@ class HostTurns:
     async def robots(self, origin: str, ask: Callable[[], Awaitable[RobotsAnswer]]) -> RobotsAnswer:
         """A site's robots.txt, asked for by one process while the others wait for what it gets.
 
-        Args:
-            origin: `https://host[:port]`.
-            ask: Fetches it; what it raises is raised here, and the next process asks.
+        What `ask` raises is raised here, and the next process asks.
         """
         while (known := await self._known_robots(origin)) is None:
             if not await self._may_ask(origin):

@@ -51,12 +51,7 @@ class LocalCutter:
         self._parser = parser
 
     async def rows(self, document: NormalizedDocument, *, depth: int) -> PageRows:
-        """Cut a page and analyse its words.
-
-        Raises:
-            UnusablePageError: It is beyond what can be indexed, or takes too long.
-            StorageError: A chunk is not at its offsets.
-        """
+        """Cut a page and analyse its words; refuse what is beyond what can be indexed."""
         return await in_background(self._rows, document, depth)
 
     def is_busy(self) -> bool:
@@ -100,12 +95,8 @@ class PageWorkers:
     async def convert(self, page: FetchedPage, known: str | None = None) -> NormalizedDocument:
         """Convert a page and cut it in one go, so that `rows` needs no process any more.
 
-        Args:
-            page: As it was fetched.
-            known: Hash of a text that is stored, and need not be cut.
-
-        Raises:
-            UnusablePageError: It cannot be converted. That it cannot be cut is told by `rows`.
+        A text whose hash is `known` is stored and need not be cut. That a page cannot be cut is
+        told by `rows`.
         """
         failure: WorkFailedError | None = None
         parts: Sequence[PagePart]
@@ -209,7 +200,6 @@ class PreparedPage:
     """A page that only has to be stored.
 
     Attributes:
-        embeddings: One row per chunk.
         chunks_added: Chunks that its stored version lacks.
         chunks_embedded: Chunks whose text neither the corpus nor a page under way had.
         held: Keeps the vectors for pages under way that share a text.
@@ -235,12 +225,8 @@ class PreparedPage:
 class Indexer:
     """Indexes pages; safe to share between tasks, repeating a page changes nothing.
 
-    Args:
-        corpus: Where pages are stored.
-        parser: Splits a page into parents and children; `ParentChildNodeParser`, or one that
-            sets the same relationships and offsets. `PageWorkers` where the work is not to be
-            done in this process.
-        embedder: The model the corpus was made with.
+    Pages are cut by `PageWorkers`, or in this process by a parser that sets the relationships and
+    offsets of `ParentChildNodeParser`.
     """
 
     def __init__(
@@ -267,21 +253,12 @@ class Indexer:
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
-        """Store a page, replacing its previous version as a whole.
+        """Store a page, replacing its previous version as a whole or not at all.
 
-        A page whose text, title and links are as stored is only marked as fetched. A page that
-        the site serves under several URLs is stored once and known by all of them. Chunks whose
-        title, headings and text are in the corpus already, or in a page that is being indexed by
-        another task, are not embedded again.
-
-        Args:
-            document: The page.
-            depth: Links from a page the user named; the smallest one ever given is kept.
-
-        Raises:
-            UnusablePageError: The page is too large to be indexed; the stored version is untouched.
-            ProviderError: Embedding failed; the stored version is untouched.
-            StorageError: Writing failed; the stored version is untouched.
+        A page whose text, title and links are as stored is only marked as fetched. A page that the
+        site serves under several URLs is stored once and known by all of them. Chunks whose title,
+        headings and text are in the corpus already, or in a page that is being indexed by another
+        task, are not embedded again. The smallest `depth` ever given is kept.
         """
         started = time.perf_counter()
         async with self._turns(document):

@@ -139,9 +139,7 @@ class AcquiredPage(FrozenModel):
             `indexed` the page is new; `updated` a new version replaced the stored one.
         chunks_added: Child chunks written that the previous version did not have.
         chunks_embedded: Child chunks that had to be embedded.
-        source: Name of the page source the stored version came from.
         version: Of the library that the page is about; None where nothing says one.
-        with_login: It was read with a login of the user's.
     """
 
     url: str
@@ -164,14 +162,9 @@ class LinkCandidate(FrozenModel):
 
     Attributes:
         source_page_id: Its row number; 0 until it is stored.
-        url: Canonical target.
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
-        description: Sentence around the link; empty for navigation.
         heading: Nearest heading above the link.
-        rel: rel tokens.
         char_start: Offset of the anchor in the source's markdown; None for navigation.
-        char_end: End of it.
-        source_depth: Depth of the source page.
         modified_at: When the target was last changed, as far as a list of the site's pages says so.
         origin: `page` the page itself links there; `map` a mapping service named the target when
             it was asked about the page's site, or the site's own map holds it.
@@ -203,8 +196,6 @@ class PageStatus(FrozenModel):
             before is still retrieved.
         checked_at: When that was; None for pages stored by an earlier version of WebRAG.
         reason: Why it failed, or why the page is gone.
-        source: Name of the page source the stored version came from.
-        with_login: It was read with a login of the user's.
     """
 
     url: str
@@ -356,11 +347,9 @@ class PageText:
     """A stored page.
 
     Attributes:
-        document_id: Stable id, derived from the canonical URL.
         markdown: The text that all offsets refer to.
         fetched_at: When the site last delivered or confirmed it.
         gone_at: When the site was first seen to say that the page does not exist.
-        with_login: It was read with a login of the user's.
     """
 
     document_id: UUID
@@ -378,7 +367,6 @@ class PassageText:
 
     Attributes:
         id: Survives edits elsewhere on the page.
-        document_id: Of its page.
         text: `markdown[char_start:char_end]` of the page.
     """
 

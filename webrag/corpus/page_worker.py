@@ -64,11 +64,7 @@ class CutPage(FrozenModel):
 
 
 class PagePart(FrozenModel):
-    """A part of what comes of a page.
-
-    Attributes:
-        refusal: Why the page cannot be cut, as a sentence about "it".
-    """
+    """A part of what comes of a page; `refusal` says why it cannot be cut."""
 
     conversion: Conversion | None = None
     cut: CutPage | None = None

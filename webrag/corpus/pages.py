@@ -66,16 +66,10 @@ def _listed(**values: Any) -> dict[str, Any]:
 class Corpus:
     """The pages of one collection; safe to share between tasks.
 
-    A page is known by its canonical URL and by every URL that led to it. Readers see a page's
-    old version or its new one, never a mixture.
-
-    All methods raise StorageError when the database fails.
-
-    Args:
-        database: The collection.
-        embedding: Model and dimensions that vectors are made with; writing fails with
-            ConfigurationError once the collection has been embedded with another one.
-        keep_versions: Texts kept of a page that changes, besides the current one.
+    A page is known by its canonical URL and by every URL that led to it. Readers see a page's old
+    version or its new one, never a mixture. Of a page that changes, `keep_versions` texts are kept
+    besides the current one. Writing fails with ConfigurationError once the collection has been
+    embedded with another model than `embedding`.
     """
 
     def __init__(
@@ -144,11 +138,7 @@ class Corpus:
         )
 
     async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
-        """Give the text of a page that was stored at a moment, None when the page is not stored.
-
-        Raises:
-            InputError: No text is that old.
-        """
+        """Give the text of a page that was stored at a moment, None when the page is not stored."""
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         page = await self.page(url)
         if page is None:
@@ -295,11 +285,7 @@ class Corpus:
         """Store pages in place of their previous versions, in one transaction: all or none.
 
         Concurrent calls for one page take turns. The smallest depth seen is kept. Loading many
-        pages this way costs a third of one transaction for each.
-
-        Args:
-            pages: Each with its embeddings, one row per child, shape (children, dimensions). No
-                two may have a URL in common.
+        pages this way costs a third of one transaction for each. No two may have a URL in common.
         """
 
         async def work(connection: Connection) -> list[StoredPage]:
@@ -337,9 +323,8 @@ class Corpus:
     ) -> list[KnownChunks]:
         """Give what new versions of pages have in common with the corpus.
 
-        Args:
-            wanted: Of each page the number of its previous version, None where there is none, and
-                the hashes of the texts of the new version's chunks.
+        Of each page the number of its previous version is `wanted`, None where there is none, and
+        the hashes of the texts of the new version's chunks.
         """
 
         async def work(connection: Connection) -> list[KnownChunks]:

@@ -211,17 +211,10 @@ def document_id_of(url: str) -> UUID:
 def build_page_rows(
     document: NormalizedDocument, nodes: "Sequence[BaseNode]", *, depth: int
 ) -> PageRows:
-    """Give the rows of a page that any node parser has cut.
+    """Give the rows of a page that any node parser has cut; nodes with children are parents.
 
-    Args:
-        document: The page.
-        nodes: What the parser made of `document.markdown`; nodes that have children are parents,
-            the others are searched. A searched node without a parent is its own.
-        depth: Links from a page the user named.
-
-    Raises:
-        StorageError: A node's offsets do not cut its text out of the markdown.
-        TooManyPostingsError: The page has more words than can be indexed.
+    A node whose offsets do not cut its text out of the markdown is refused. A searched node without
+    a parent is its own.
     """
     fields = [fields_of(node) for node in nodes]
     for each in fields:

@@ -39,12 +39,7 @@ async def lock_tables(connection: Connection, collection: str) -> None:
 
 
 async def create_tables(connection: Connection, embedding: tuple[str, int]) -> None:
-    """Make an empty collection for a model and its dimensions, in a transaction with the lock.
-
-    Raises:
-        ConfigurationError: Its schema holds somebody else's tables.
-        StorageError: The user may not create it.
-    """
+    """Make an empty collection for a model and its dimensions, in a transaction with the lock."""
     (model, dimensions), collection = embedding, connection.collection
     try:
         # `if not exists` asks for the right to create even when the schema is there.
@@ -136,16 +131,6 @@ async def ensure_schema(
 
     A collection of an earlier version gets what it lacks and keeps what it holds. Repeating it
     costs one read. Concurrent processes wait for each other.
-
-    Args:
-        database: Says which collection.
-        embedding_model: Recorded for a new collection, compared with an existing one.
-        embedding_dimensions: The same for the size of its vectors, 1 to 4000.
-
-    Raises:
-        ConfigurationError: The collection has another model or dimension, was made by a newer
-            WebRAG, or its schema holds somebody else's tables.
-        StorageError: The user may not create it.
     """
     if not 1 <= embedding_dimensions <= _MOST_DIMENSIONS:
         raise ConfigurationError(
@@ -168,11 +153,7 @@ async def ensure_schema(
 
 
 async def update_schema(database: "Database") -> tuple[str, int] | None:
-    """Bring the collection to the current version, whatever model it was made with.
-
-    Returns:
-        That model and its dimensions; None when there is no collection.
-    """
+    """Bring the collection to the current version, and give its model; None when there is none."""
 
     async def work(connection: Connection) -> tuple[str, int] | None:
         found = await read_meta(connection)
@@ -265,11 +246,7 @@ async def read_embedding(connection: Connection) -> tuple[str, int] | None:
 
 
 async def read_meta(connection: Connection) -> CorpusMeta | None:
-    """What the collection records of itself, within a transaction; None when it does not exist.
-
-    Raises:
-        ConfigurationError: The collection was made by a newer WebRAG.
-    """
+    """What the collection records of itself, within a transaction; None when it does not exist."""
     collection = connection.collection
     if not await _exists(connection, collection):
         return None

@@ -36,7 +36,6 @@ class Tools(NamedTuple):
     """Tools of a model.
 
     Attributes:
-        name: Names them in figures.
         described: Each as chat completions take it.
         call: Runs one, given its name and arguments; what fails is told in the text.
         instructions: What their server says of them to a model.
@@ -52,24 +51,13 @@ OpenTools = Callable[["WebRAG"], AbstractAsyncContextManager[Tools]]
 
 
 def tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a tool as chat completions take it.
-
-    Args:
-        name: Of the tool.
-        description: What a model reads of it.
-        parameters: JSON Schema of its arguments.
-    """
+    """Describe a tool as chat completions take it, its arguments by a JSON Schema."""
     function = {"name": name, "description": description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def answering_with(llm: "FunctionCallingLLM", open_tools: OpenTools) -> Way:
-    """Make a way to ask a question: of a model that has some tools and nothing else.
-
-    Args:
-        llm: The model.
-        open_tools: Opens its tools for one question.
-    """
+    """Make a way to ask a question: of a model that has some tools and nothing else."""
 
     async def ask(
         memory: "WebRAG", question: Question, site: Site, _where: Mapping[str, Any]
@@ -177,12 +165,7 @@ async def _with_links(memory: "WebRAG", url: str) -> str:
 def agent_figures(
     questions: Sequence[Question], records: Sequence[RunRecord]
 ) -> list[tuple[str, ...]]:
-    """Header, and a row per figure with a column for each kind of tools.
-
-    Args:
-        questions: What was asked.
-        records: Of each question one with every kind of tools.
-    """
+    """Header, and a row per figure with a column for each kind of tools."""
     kinds = list(dict.fromkeys(record.tools for record in records))
     columns = [_column(questions, [r for r in records if r.tools == kind]) for kind in kinds]
     return [("", *kinds), *((name, *(each[name] for each in columns)) for name in columns[0])]

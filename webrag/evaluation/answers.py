@@ -18,15 +18,12 @@ class AnswerScore(NamedTuple):
     """What an answer holds of the evidence a full one needs.
 
     Attributes:
-        type: Of the question.
         is_answerable: None when the question is only asked.
-        band: Of the answer's confidence.
         share: Of the gold quotes, by letters and digits, that stand in the answer; None without.
         on_gold: Of each citation, whether it holds a gold quote or stands on a gold page.
         held: Of each sentence, list or code block of the answer, whether its citations hold it, by
             letters and digits.
         verbatim: Of each citation, whether it stands in its page as it is printed.
-        words: Of the answer.
     """
 
     type: str

@@ -22,12 +22,8 @@ class PairedFigure(BaseModel):
     """One figure of two runs over the same questions.
 
     Attributes:
-        first: Mean of the first run.
-        second: Mean of the second run.
         low: Lower end of the 95 % bootstrap interval of the difference `second - first`.
-        high: Upper end of it.
         better: Questions on which the second run is better.
-        worse: Questions on which it is worse.
         p_permutation: Probability of a mean difference at least as large if the runs were equally
             good, by swapping them at random per question.
         p_sign: The same from the numbers `better` and `worse` alone; McNemar's exact test where
@@ -56,15 +52,7 @@ class PairedFigure(BaseModel):
 def compare_scores(
     first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
 ) -> list[PairedFigure]:
-    """Compare recall, ranking and words over the answerable questions of both runs; repeatable.
-
-    Args:
-        first: Question id to score.
-        second: The same for the other run.
-
-    Returns:
-        Nothing when no answerable question is in both.
-    """
+    """Compare recall, ranking and words over the answerable questions of both runs; repeatable."""
     ids = [
         each
         for each, score in first.items()
@@ -81,12 +69,7 @@ def compare_scores(
 def moved_questions(
     first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
 ) -> list[tuple[str, float, float]]:
-    """Id and reciprocal ranks of the questions whose first right result moved, the worse first.
-
-    Args:
-        first: Question id to score.
-        second: The same for the other run.
-    """
+    """Id and reciprocal ranks of the questions whose first right result moved, the worse first."""
     moved = [
         (each, found, second[each].reciprocal_rank or 0.0)
         for each, score in first.items()
@@ -98,12 +81,7 @@ def moved_questions(
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Two-sided exact sign test: the probability of a split at least as uneven by chance.
-
-    Args:
-        better: Pairs that changed one way, >= 0.
-        worse: Pairs that changed the other way; ties are left out.
-    """
+    """Two-sided exact sign test: the probability of a split at least as uneven by chance."""
     total = better + worse
     tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1))
     return min(1.0, 2 * tail / float(2**total))
@@ -126,11 +104,7 @@ def permutation_test(differences: Sequence[float]) -> float:
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Ends of the 95 % percentile bootstrap interval of a mean; 10,000 samples, one seed.
-
-    Args:
-        values: One a question, at least one.
-    """
+    """Ends of the 95 % percentile bootstrap interval of a mean; 10,000 samples, one seed."""
     sample = np.array(values, dtype=float)
     random = np.random.default_rng(_SEED)
     drawn = random.integers(len(sample), size=(_RESAMPLES, len(sample)))

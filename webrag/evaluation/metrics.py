@@ -27,11 +27,7 @@ def ndcg(expected: Collection[str], retrieved: Sequence[str]) -> float:
     """Discounted gain of the order divided by that of the best one; LlamaIndex's `NDCG`.
 
     Relevance is binary and the gain at place i is 1 / log2(i + 1), as in Järvelin and Kekäläinen
-    (2002). Within [0, 1] as long as no expected id is retrieved twice.
-
-    Args:
-        expected: At least one id.
-        retrieved: Best first.
+    (2002). Within [0, 1] as long as no expected id is retrieved twice, and one is expected.
     """
     gain = sum(_discount(i) for i, each in enumerate(retrieved, start=1) if each in expected)
     return gain / sum(_discount(i) for i in range(1, len(expected) + 1))
@@ -140,13 +136,7 @@ def gold_cited(
 ) -> float | None:
     """Share of the gold quotes in the evidence that one of the first three citations holds.
 
-    Args:
-        gold: Of the question.
-        evidence: Comparison keys of what a brief shows.
-        citations: Those of its citations, in order.
-
-    Returns:
-        None where the evidence holds no gold quote.
+    Evidence and citations are comparison keys. None where the evidence holds no gold quote.
     """
     shown = [item for item in gold if _quote_in(evidence)(item)]
     return _share(shown, _quote_in(citations[:_FIRST_CITATIONS])) if shown else None

@@ -73,15 +73,7 @@ class Question(LenientModel):
 
 
 def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
-    """Read questions in file order.
-
-    Args:
-        path: JSON Lines, one question a line.
-        limit: Keep the first so many.
-
-    Raises:
-        InputError: The file cannot be read, a line is not a question, or an id occurs twice.
-    """
+    """Read questions in file order, the first so many; a repeated id is refused."""
     questions: dict[str, Question] = {}
     for number, line in json_lines(path, "questions"):
         question = _parse(Question, line, f"{path.name} line {number}", _HINT)
@@ -96,12 +88,7 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
 def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
     """Questions with the wordings that a file has for them in place of their own.
 
-    Args:
-        questions: Those the file says nothing of stay as they are.
-        path: JSON Lines with `id` and `phrasings`; ids that no question has are left out.
-
-    Raises:
-        InputError: The file cannot be read, a line is not as it should be, or no id is known.
+    Ids that no question has are left out, and a file that knows none of the questions is refused.
     """
     known = {question.id for question in questions}
     found: dict[str, tuple[str, ...]] = {}
@@ -122,15 +109,7 @@ class _Phrasings(LenientModel):
 
 
 def json_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
-    """Give the lines of a file that are not empty, with their numbers from 1.
-
-    Args:
-        path: JSON Lines.
-        name: Of the file's kind, for the message.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Give the lines of a file that are not empty, with their numbers from 1."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:

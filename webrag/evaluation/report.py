@@ -112,12 +112,7 @@ class Report(NamedTuple):
 
 
 def report_evidence(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
-    """Judge a run: its figures, and every question that did not go well.
-
-    Args:
-        questions: In the order asked.
-        records: One per question, in the same order.
-    """
+    """Judge a run: its figures, and every question that did not go well."""
     scores = [score_question(q, record) for q, record in zip(questions, records, strict=True)]
     asked = list(zip(questions, records, scores, strict=True))
     by_type = figures_by_type(scores)
@@ -154,12 +149,7 @@ def report_answers(questions: Sequence[Question], records: Sequence[RunRecord]) 
 
 
 def report_agents(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
-    """As `report_evidence`, of answers of a model: all of them, whatever tools it had.
-
-    Args:
-        questions: In the order asked.
-        records: Of each question one with every kind of tools, in the same order.
-    """
+    """As `report_evidence`, of answers of a model: all of them, whatever tools it had."""
     known = {question.id: question for question in questions}
     answers = [_asked(known[record.id], record) for record in records]
     return Report({"Figures": agent_figures(questions, records)}, {"Answers": answers})

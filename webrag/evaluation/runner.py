@@ -172,12 +172,8 @@ class Evaluation:
     ) -> list[RunRecord]:
         """Ingest each site entirely, then search it for each of its questions.
 
-        Args:
-            questions: In the order they are asked.
-            max_pages: Pages crawled at most for a site without a page list.
-
-        Returns:
-            One record per question and way; a question that fails has its error recorded.
+        A site without a page list is crawled, `max_pages` at most. Gives one record per question
+        and way; a question that fails has its error recorded.
         """
         async with self._open_fresh() as memory:
             for name in dict.fromkeys(question.site for question in questions):
@@ -185,13 +181,9 @@ class Evaluation:
             return await self._search(memory, questions)
 
     async def run_stored(self, questions: Sequence[Question]) -> list[RunRecord]:
-        """Search what is stored for each question, on whichever site; nothing is ingested.
+        """Search what is stored for each question, as `run_whole` does; nothing is ingested.
 
-        Args:
-            questions: In the order they are asked; sites without an address are not told apart.
-
-        Returns:
-            As for `run_whole`.
+        Sites without an address are not told apart.
         """
         async with self._open_fresh() as memory:
             return await self._search(memory, questions)
@@ -207,14 +199,9 @@ class Evaluation:
         return records
 
     async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
-        """Answer each question from its seed page alone, each from an empty corpus.
+        """Answer each question from its seed page alone, each from an empty corpus, as `run_whole`.
 
-        Args:
-            questions: In the order they are asked.
-            deep: Follow links where the evidence is too thin.
-
-        Returns:
-            As for `run_whole`.
+        Links are followed where the evidence is too thin if the run is `deep`.
         """
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):

@@ -46,9 +46,7 @@ class RunRecord(LenientModel):
         answer: The sentences, lists and code blocks of an answer, where one was asked for.
         supports: For each of `answer` the places in `citations` of what it cites.
         tools: Of a model that answered with tools, which it had; "" for WebRAG's own answer.
-        calls: How often it called them.
         characters: Of what they replied.
-        urls_fetched: Pages obtained from the network for this question.
         ms: Wall time of the question itself, without ingestion done before it.
         abstained: Confidence ended in the lowest band.
         error: Why the question could not be asked; None when it was.
@@ -82,11 +80,7 @@ def write_record(file: TextIO, record: RunRecord) -> None:
 
 
 def read_run(path: Path) -> dict[str, RunRecord]:
-    """Read a run file by question id; a later line for an id replaces an earlier one.
-
-    Raises:
-        InputError: The file cannot be read, or a line is not a record.
-    """
+    """Read a run file by question id; a later line for an id replaces an earlier one."""
     records = {}
     for number, line in json_lines(path, "run"):
         try:

@@ -80,9 +80,6 @@ async def refuse_unknown_keys(connection: Connection, filters: MetadataFilters |
     """Check that some stored node has each metadata key that the filters name.
 
     A key that is asked to be empty may be missing everywhere, and in an empty collection all are.
-
-    Raises:
-        InputError: None has; the message names the keys there are.
     """
     keys = sorted(_metadata_keys(filters)) if filters is not None else []
     if not keys:
@@ -115,13 +112,10 @@ def ids_condition(node_ids: Sequence[str]) -> Condition:
 
 
 def filter_condition(filters: MetadataFilters) -> Condition:
-    """Translate filters, nested ones too.
+    """Translate filters, nested ones too; a value that does not fit its operator is refused.
 
     A node that lacks a key matches NE, NIN and IS_EMPTY and nothing else, as in LlamaIndex's own
     stores. Numbers are compared as numbers, strings as strings.
-
-    Raises:
-        InputError: A value does not fit its operator, or there are too many filters.
     """
     _check_size(filters)
     return _translated(filters)

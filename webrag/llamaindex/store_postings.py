@@ -30,10 +30,8 @@ def appended(
 ) -> list[PostingRow]:
     """The rows that take the place of a page's last ones when it gets further chunks.
 
-    Args:
-        last: Of each term the row with the highest segment, where the page has the term.
-        added: Of the new chunks, whose numbers begin at 0.
-        first: Number of the first new chunk; all others of the page have lower ones.
+    Of each term the page has, `last` is the row with the highest segment. The numbers of the new
+    chunks begin at 0 and become those from `first` on.
     """
     ends = {row.term: row for row in last}
     rows: list[PostingRow] = []
@@ -59,13 +57,8 @@ def remaining(
 ) -> tuple[dict[str, list[PostingRow]], int]:
     """What is left of the terms that chunks of a page have, when these are taken out.
 
-    Args:
-        rows: All of the page, by term and segment.
-        ordinals: Numbers of the chunks.
-
-    Returns:
-        The new rows of each term that the chunks have, none where no other chunk has it; and how
-        many terms the chunks have, repetitions counted.
+    Gives the new rows of each term that the chunks have, none where no other chunk has it; and how
+    many terms the chunks have, repetitions counted.
     """
     postings = unpack_postings(b"".join(row.packed for row in rows))
     is_gone = np.isin(postings["ordinal"], list(ordinals))
@@ -100,11 +93,7 @@ async def add_postings(
     first: int,
     chunks: int,
 ) -> None:
-    """Index further chunks of a stored page.
-
-    Raises:
-        TooManyPostingsError: The page would have more chunks than can be indexed.
-    """
+    """Index further chunks of a stored page."""
     check_chunk_count(first + chunks)
     last = await connection.fetch(
         _TAKE_LAST,
@@ -137,11 +126,7 @@ async def remove_postings(connection: Connection, page_id: int, ordinals: Collec
 
 
 async def recount(connection: Connection, page_id: int, more_terms: int) -> None:
-    """Bring a page's counts up to date, after its chunks and its postings have changed.
-
-    Raises:
-        TooManyPostingsError: The page has more words than can be indexed.
-    """
+    """Bring a page's counts up to date, after its chunks and its postings have changed."""
     counts = await connection.fetch(
         """
             update {documents} set term_count = term_count + %(more)s,

@@ -66,14 +66,10 @@ class AddedPage:
         url: The page's address: of the web, of the file, or `document:` and the document's id.
         title: The page's, from the metadata; of a file without one, its name.
         edition: By the `version` in the metadata, or by the address.
-        parents: Rows of the nodes that have children; their positions are still open.
-        children: Rows of the searched nodes; their positions are still open.
         only_child_parents: A row for each searched node that is a parent's only child, by its id,
             to be used unless its parent is stored.
         tokens: How long each parent is, those of only children included.
-        postings: What the lexical index holds of the searched nodes, numbered from 0.
         term_count: How many terms they have together, repetitions counted.
-        embeddings: The vector of each searched node.
     """
 
     url: str
@@ -132,10 +128,7 @@ def pages_of_nodes(nodes: Sequence[BaseNode]) -> list[AddedPage]:
 def place_nodes(page: AddedPage, end: PageEnd, stored_parents: Set[UUID]) -> PlacedNodes:
     """Give every node a place in the page's text, behind what it holds.
 
-    Args:
-        page: Its new nodes.
-        end: Where the page ends.
-        stored_parents: Rows that stand already and may be the parents of new nodes.
+    Rows that stand already and may be the parents of new nodes are `stored_parents`.
     """
     known = stored_parents | {parent.chunk_id for parent in page.parents}
     only_children = [

@@ -33,17 +33,10 @@ from webrag.retrieval.statements import CHUNK_KEY, Queries
 def select_varied(
     query: NDArray[np.float64], vectors: NDArray[np.float64], limit: int, *, threshold: float
 ) -> list[tuple[int, float]]:
-    """Choose vectors that are near the query and unlike each other.
+    """Choose vectors that are near the query and unlike each other, in the order chosen.
 
-    Args:
-        query: Shape (dimensions,).
-        vectors: Shape (candidates, dimensions); a zero vector is similar to nothing.
-        limit: Choices at most.
-        threshold: 0 to 1; 1 is nearness alone, 0 variety alone.
-
-    Returns:
-        Row and score of each choice in the order chosen. The score is `threshold` times the
-        cosine with the query, less `1 - threshold` times the largest cosine with earlier choices.
+    A zero vector is similar to nothing. The score is `threshold` times the cosine with the query,
+    less `1 - threshold` times the largest cosine with earlier choices.
     """
     rows = _normalised(vectors)
     relevance = rows @ _normalised(query[None])[0]

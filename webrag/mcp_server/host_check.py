@@ -38,7 +38,6 @@ class Authority:
 
     Attributes:
         host: In lower case; an IPv6 address in brackets, in its shortest form.
-        port: None when none is written.
     """
 
     host: str
@@ -124,10 +123,7 @@ def allowed_names(settings: Settings) -> AllowedNames:
 class HostCheck:
     """Answers 421 and 403 to requests for another name or from a page of another origin.
 
-    Args:
-        app: What answers the others.
-        names: What is accepted.
-        unchecked: Paths that tell nothing and that probes ask for by changing addresses.
+    Paths that tell nothing and that probes ask for by changing addresses stay unchecked.
     """
 
     def __init__(

@@ -88,8 +88,7 @@ def _error(code: int, text: str, identity: object = None) -> JSONRPCError:
 class MessageCheck:
     """Answers 400 to bodies that are no JSON-RPC message; the others reach the application.
 
-    Args:
-        app: Takes messages by POST. Bodies must have been limited before.
+    Bodies must have been limited before.
     """
 
     def __init__(self, app: ASGIApp) -> None:

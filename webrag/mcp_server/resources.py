@@ -63,12 +63,7 @@ async def _remember_request(
 
 
 class PageServer(MCPServer[Runtime]):
-    """An MCP server that lists stored pages among its resources and completes their names.
-
-    Args:
-        entry: Gives each request the memory it works on.
-        options: As for `MCPServer`.
-    """
+    """An MCP server that lists stored pages among its resources and completes their names."""
 
     def __init__(self, entry: Entry, **options: Any) -> None:
         super().__init__("webrag", middleware=[_remember_request], **options)

@@ -71,11 +71,7 @@ class Runtime:
         self._owner.add_done_callback(_log_failure)
 
     async def memory(self) -> "WebRAG":
-        """The open memory; waits until it is.
-
-        Raises:
-            WebRAGError: It cannot be opened, for example for want of a database.
-        """
+        """The open memory; waits until it is."""
         self._wanted.set()
         if self._owner is None or self._owner.done():
             self.start()
@@ -101,11 +97,7 @@ class Runtime:
         owner.cancel()
 
     async def renew(self) -> None:
-        """Close the memory and open it again, when what it is made of has changed.
-
-        Raises:
-            WebRAGError: It cannot be opened so.
-        """
+        """Close the memory and open it again, when what it is made of has changed."""
         await self.close()
         self._stop = asyncio.Event()
         await self.memory()

@@ -186,13 +186,7 @@ class Database:
         return self._server.description
 
     async def open(self) -> None:
-        """Start or reach the server and check that it can hold a corpus; repeating it is free.
-
-        Raises:
-            DatabaseUnavailableError: The server cannot be started or reached.
-            ConfigurationError: The server is too old or lacks pgvector.
-            InputError: The database was retired.
-        """
+        """Start or reach the server and check that it can hold a corpus; repeating it is free."""
         self._refuse_retired()
         if not self._server.is_open:
             await asyncio.to_thread(self._server.open)
@@ -201,13 +195,9 @@ class Database:
     async def connection(self, *, autocommit: bool = False) -> AsyncIterator[Connection]:
         """A connection in a transaction that commits at the end and rolls back on an error.
 
-        Args:
-            autocommit: The transaction begins when the caller begins one; a statement before is
-                one of its own, which saves it two round trips.
-
-        Raises:
-            DatabaseUnavailableError: None was free within the acquire timeout, or the server
-                cannot be reached.
+        With `autocommit` the transaction begins when the caller begins one; a statement before is
+        one of its own, which saves it two round trips. Where none is free in time,
+        DatabaseUnavailableError.
         """
         await self.open()
         if sys.platform == "win32":
@@ -240,11 +230,7 @@ class Database:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Connection]:
-        """As `connection`, for work that cannot be repeated: failures are told as `run` does.
-
-        Raises:
-            StorageError: The database refused the operation or was lost.
-        """
+        """As `connection`, for work that cannot be repeated: failures are told as `run` does."""
         try:
             async with self.connection() as connection:
                 yield connection
@@ -281,18 +267,12 @@ class Database:
         snapshot: bool = False,
         autocommit: bool = False,
     ) -> T:
-        """What `work` returns, done in one transaction.
+        """What `work` returns, done in one transaction; StorageError when the database refuses it.
 
-        After a lost connection the server is started again if need be, and `work` is called
-        a second time: it must do the same when repeated.
-
-        Args:
-            work: What to do.
-            snapshot: All its statements see one state of the corpus, and cannot write.
-            autocommit: `work` begins the transaction itself, if it needs one.
-
-        Raises:
-            StorageError: The database refused the operation or lost it twice.
+        After a lost connection the server is started again if need be, and `work` is called a
+        second time: it must do the same when repeated. All its statements see one state of the
+        corpus, and cannot write, in a `snapshot`. With `autocommit` it begins the transaction
+        itself, if it needs one.
         """
         for last_attempt in (False, True):
             opened = self.snapshot() if snapshot else self.connection(autocommit=autocommit)
@@ -311,11 +291,7 @@ class Database:
         raise AssertionError
 
     async def fetch(self, text: str, values: Values = ()) -> Rows:
-        """Run one statement, with tables in braces, as a transaction, and give its rows.
-
-        Raises:
-            StorageError: The database failed.
-        """
+        """Run one statement, with tables in braces, as a transaction, and give its rows."""
         return await self.run(lambda connection: connection.fetch(text, values))
 
     async def fetch_as(self, kind: type[T], text: str, values: Values = ()) -> list[T]:
@@ -332,12 +308,8 @@ class Database:
     ) -> _Pool:
         """A pool of its own, for a library that wants one; who opens it closes it.
 
-        Args:
-            configure: Called with each new connection.
-            max_size: Connections at most.
-            min_size: Connections kept open.
-            check: Called with each connection that is lent; raises the driver's error for a lost
-                one.
+        Each new connection is given to `configure`, and each that is lent to `check`, which raises
+        the driver's error for a lost one.
         """
 
         async def prepare(connection: Connection) -> None:

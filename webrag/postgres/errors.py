@@ -78,12 +78,7 @@ def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[Any] | Non
 
 
 def storage_error(error: psycopg.Error, embedded: Path | None = None) -> StorageError:
-    """The error to raise in place of the driver's.
-
-    Args:
-        error: The driver's.
-        embedded: Data folder of the embedded server; None for another server.
-    """
+    """The error to raise in place of the driver's; `embedded` is the embedded server's folder."""
     reason = error.diag.message_primary or _first_line(error) or type(error).__name__
     reason = reason.rstrip(".")
     unsaid = error.sqlstate is None and isinstance(
@@ -106,11 +101,7 @@ def storage_error(error: psycopg.Error, embedded: Path | None = None) -> Storage
 
 
 def checked_dsn(url: str) -> str:
-    """The DSN as a libpq connection string, with a connect timeout.
-
-    Raises:
-        ConfigurationError: It cannot be read; the message repeats nothing of it.
-    """
+    """The DSN as a libpq connection string, with a connect timeout; errors repeat nothing of it."""
     unreadable = ConfigurationError(
         "DATABASE_URL cannot be read as a PostgreSQL DSN.",
         hint="It looks like postgresql://user:password@host:5432/database; special characters of"

@@ -48,11 +48,7 @@ class Connection(AsyncConnection[TupleRow]):
     ) -> Rows:
         """Run a statement in the current transaction and give its rows, none where it has none.
 
-        Args:
-            text: With placeholders.
-            values: Of the placeholders.
-            binary: The rows travel in binary form, which is faster for numbers and bytes.
-            parts: As for `compose`.
+        In `binary` form numbers and bytes travel faster. The `parts` are as for `compose`.
         """
         cursor = await self.execute(self._composed(text, parts), values, binary=binary)
         return await cursor.fetchall() if cursor.description else []
@@ -84,12 +80,9 @@ class Connection(AsyncConnection[TupleRow]):
     async def copy_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Load rows into a table of the collection, in binary form.
+        """Load rows, read while they are sent, into a table of the collection, in binary form.
 
-        Args:
-            name: Of the table.
-            columns: Column names and their types, in the order of a row's values.
-            rows: Read while they are sent.
+        Columns have their types, in the order of a row's values.
         """
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         statement = sql.SQL("copy {} ({}) from stdin (format binary)")
@@ -102,10 +95,7 @@ class Connection(AsyncConnection[TupleRow]):
     async def begin_snapshot(self, settings: Mapping[str, str | int] | None = None) -> None:
         """Let all following statements see one state of the database and write nothing.
 
-        In autocommit mode and in no transaction.
-
-        Args:
-            settings: Server settings for this transaction alone, by name.
+        In autocommit mode and in no transaction; server settings are for this transaction alone.
         """
         begin = sql.SQL("begin isolation level repeatable read read only")
         local = [

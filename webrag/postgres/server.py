@@ -32,12 +32,7 @@ select (select extversion from pg_extension where extname = 'vector'),
 
 
 def prepare_server(connection: psycopg.Connection[TupleRow]) -> str:
-    """Check the server, create the extension `vector` where it is missing, and give its version.
-
-    Raises:
-        ConfigurationError: The server is too old, not UTF-8, or lacks pgvector.
-        DatabaseUnavailableError: The server cannot be written.
-    """
+    """Check the server, create the extension `vector` where it is missing, and give its version."""
     version = connection.info.parameter_status("server_version") or ""
     if connection.info.server_version < _OLDEST_POSTGRES * 10_000:
         raise ConfigurationError(
@@ -107,14 +102,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class Server:
-    """One Postgres, embedded or of somebody else; safe to use from several threads.
-
-    Args:
-        config: Which.
-
-    Raises:
-        ConfigurationError: The DSN is not usable.
-    """
+    """One Postgres, embedded or of somebody else; safe to use from several threads."""
 
     def __init__(self, config: DatabaseConfig) -> None:
         self._data_dir = config.data_dir

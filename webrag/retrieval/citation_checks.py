@@ -95,12 +95,7 @@ class CitationCheck(FrozenModel):
 
 
 def check_citation(citation: Citation) -> None:
-    """Refuse what cannot be looked up, whatever is stored.
-
-    Raises:
-        InputError: The quotation is empty or too long, the offsets are none, the URL cannot be
-            used, or neither a page nor a passage is named.
-    """
+    """Refuse what cannot be looked up, whatever is stored."""
     quote = check_text("A quote", citation.quote)
     if not quote.strip():
         raise InputError("A quote is empty: give the text that was quoted.")
@@ -116,11 +111,7 @@ def check_citation(citation: Citation) -> None:
 
 
 def quoted_place(citation: Citation) -> tuple[int, int] | None:
-    """Where the quotation is said to stand; None when that is not said.
-
-    Raises:
-        InputError: The offsets are none.
-    """
+    """Where the quotation is said to stand, which must be offsets; None when that is not said."""
     start, end = citation.char_start, citation.char_end
     if start is None:
         return None

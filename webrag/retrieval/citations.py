@@ -76,14 +76,9 @@ def cited_line(chunk: RetrievedChunk, offset: int) -> int | None:
 
 
 def passage_link(url: str, plain: str) -> str:
-    """Address that opens a page at a passage, by a text fragment.
+    """Address that opens a page at a passage, by a text fragment; without words the page's own.
 
-    Args:
-        url: Address of the page.
-        plain: The passage as the reader sees it; tabs and line ends separate its blocks.
-
-    Returns:
-        `url` itself when the passage holds no words.
+    The passage is given as the reader sees it; tabs and line ends separate its blocks.
     """
     blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]
     if not blocks:

@@ -89,10 +89,8 @@ class Scope:
     ) -> "Scope":
         """The conditions of some filters.
 
-        Args:
-            filters: What was asked for.
-            choice: Which sites and versions these mean; None where no version matters.
-            left_out: Editions without which `choice` is everything.
+        Which sites and versions these mean is the `choice`, None where no version matters; without
+        the editions of `left_out` it is everything.
         """
         given = (
             # A page may be known by several addresses.

@@ -76,16 +76,9 @@ def choose_versions(
 ) -> VersionChoice:
     """Decide which stored versions a search reads.
 
-    A version that is asked for is read and no other of its library. Of libraries without one the
-    newest is, and of those that `near` names the editions there.
-
-    Args:
-        filters: Sites, some with a version.
-        stored: Every version there is.
-        near: Library to editions that are preferred to newer ones.
-
-    Raises:
-        InputError: A version that is asked for is not stored; the message names those that are.
+    A version that is asked for is read and no other of its library; one that is not stored is
+    refused with those that are. Of libraries without one the newest is, and of those that `near`
+    names the editions there.
     """
     sites = {each.site for each in stored}
     asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]

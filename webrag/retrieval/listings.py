@@ -50,10 +50,6 @@ def listing_factor(text: str, *, has_code: bool) -> float:
 
     1.0 unless hardly anything but code stands in it, and the code is numbered line by line or
     begins or ends in another chunk. What is between an example and a listing is between.
-
-    Args:
-        text: Markdown of a whole parent.
-        has_code: Whether any of it is a block of code.
     """
     if not has_code:
         return 1.0

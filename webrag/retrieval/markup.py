@@ -36,13 +36,7 @@ _TAG = re.compile(r"<[^>]*+>?")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text as the reader sees it.
-
-    Attributes:
-        start: Offset of the first character of its source.
-        end: Offset after the last one.
-        plain: What the reader sees; differs from the source for escapes and inline code.
-    """
+    """A run of text and what the reader sees of it: without escapes and marks of inline code."""
 
     start: int
     end: int
@@ -57,7 +51,6 @@ class Block:
     heading marker or outer table frame.
 
     Attributes:
-        pieces: In order, never overlapping.
         atoms: Source ranges of inline markup, which should not be cut through.
         cells: For rows, the source range of each cell that is not empty.
         tags: Source ranges of HTML tags inside the text; a quotation should not span one.

@@ -38,8 +38,6 @@ class Heading(FrozenModel):
     """A heading of a stored page.
 
     Attributes:
-        level: From 1 to 6.
-        text: Without markup.
         char_start: Offset of its line.
     """
 

@@ -182,9 +182,7 @@ class Queries:
     def phrase(self, terms: Sequence[str], pattern: str) -> Statement:
         """One row if the text of a page in scope matches a pattern; the first pages are read.
 
-        Args:
-            terms: All of them stand on the pages that are read.
-            pattern: A regular expression of Postgres, letter case aside.
+        All of the terms stand on the pages that are read.
         """
         others = "".join(
             " and exists (select from {postings} o"
@@ -208,15 +206,10 @@ class Queries:
     def nearest_of_few(
         self, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
     ) -> Statement:
-        """Best children by exact comparison with all in scope, in no order.
+        """Best children by exact comparison with all in scope, in no order, if these are few.
 
-        Args:
-            vector: What they are compared with.
-            limit: Rows at most.
-            most: Of more children than these the result is worthless.
-            columns: Of `data_children c`, and of tables in braces; the distance and the number of
-                children that were compared follow them. The latter is larger than `most` where
-                there are more.
+        After the columns of `data_children c` come the distance and the number of children that
+        were compared, which is larger than `most` where the result is worthless.
         """
         return self._statement(
             _OF_FEW, columns, vector=HalfVector(list(vector)), limit=limit, most=most + 1
@@ -225,13 +218,7 @@ class Queries:
     def nearest_in_graph(
         self, vector: Sequence[float], limit: int, columns: str = CHUNK_KEY
     ) -> Statement:
-        """Best children by the vector index, in nearly the right order.
-
-        Args:
-            vector: What they are compared with.
-            limit: Rows at most.
-            columns: Of `data_children c`; the distance follows them.
-        """
+        """Best children by the vector index, in nearly the right order, with the distance."""
         text = _IN_GRAPH_CHUNKS if self.scope.restricts_chunks else _IN_GRAPH
         allowed = _AMONG_PAGES if self.scope.restricts_pages else _NOT_GONE
         allowed = _NOT_LEFT_OUT if self.scope.left_out else allowed

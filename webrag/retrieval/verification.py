@@ -53,13 +53,9 @@ _TYPOGRAPHY = str.maketrans(
 def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Finding:
     """The best match of a quotation; of several verbatim ones that at its place, else the nearest.
 
-    Linear in the length of the text, in time and memory, and never more than quadratic in the
-    words of the quotation, sixty-four at once.
-
-    Args:
-        text: What should hold the quotation, such as the stored markdown of a page.
-        quote: What is claimed to be in it; not blank.
-        place: Offsets between which it is claimed to stand; None for anywhere.
+    Linear in the length of the text, in time and memory, and never more than quadratic in the words
+    of the quotation, sixty-four at once. The quotation is not blank; its place are the offsets
+    between which it is claimed to stand.
     """
     found = _nearest(text, quote, None if place is None else place[0])
     within = -1 if place is None else text.find(quote, *place)

@@ -96,10 +96,8 @@ def changed_passages(
 ) -> tuple[list[VersionChange], int]:
     """Tell what became of passages, and how many are the same.
 
-    Args:
-        old: URL of each page of the first version to the places of its passages.
-        new: The same of the second version.
-        texts: URL to text of the pages of each version; passages are looked for in all of them.
+    Each version has URLs of pages with the places of their passages; they are looked for in all
+    `texts` of the other version.
     """
     changes: dict[tuple[object, ...], VersionChange] = {}
     unchanged: set[str] = set()

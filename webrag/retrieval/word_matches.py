@@ -55,13 +55,10 @@ def _shared_beginning(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def matching_runs(first: Sequence[T], second: Sequence[T], *, most_pairs: int) -> list[Match]:
-    """Runs of words that both sequences have, in order, none of them empty.
+    """Runs of words, or of numbers for them, that both sequences have, in order.
 
-    Args:
-        first: Words, or numbers that stand for them.
-        second: The same of the other text.
-        most_pairs: Pairs of equal words that are compared to find the longest runs first, as a
-            reader does; beyond, what they share is found without regard to how long its runs are.
+    So many pairs of equal words are compared to find the longest runs first, as a reader does;
+    beyond, what they share is found without regard to how long its runs are.
     """
     try:
         blocks = _Matcher(first, second, most_pairs).get_matching_blocks()

@@ -17,17 +17,10 @@ _MODELS = ("embedding_provider", "embedding_model", "reranker_provider", "rerank
 
 @contextmanager
 def changed_settings(settings: Settings, values: Mapping[str, str | None]) -> Iterator[Settings]:
-    """Write settings into their file for good, if the block does not fail.
+    """Write settings into their file for good, if the block does not fail; gives the new ones.
 
-    Args:
-        settings: Those in use; what they were given in the program or environment still wins.
-        values: By field, as a variable holds them; None takes one out.
-
-    Yields:
-        The settings as they are from then on.
-
-    Raises:
-        ConfigurationError: A value is wrong, or the file cannot be written.
+    By field, values are what a variable holds; None takes one out. What the settings in use were
+    given in the program or environment still wins.
     """
     path, fields = settings.file, Settings.model_fields
     before = path.read_bytes() if path.exists() else None
@@ -52,11 +45,7 @@ def is_fixed(settings: Settings, field: str) -> bool:
 
 
 def write_settings(path: Path, values: Mapping[str, str | None]) -> None:
-    """Set variables in a settings file, which nobody else may read; None takes one out.
-
-    Raises:
-        ConfigurationError: The file cannot be written.
-    """
+    """Set variables in a settings file, which nobody else may read; None takes one out."""
     names = "|".join(map(re.escape, values))
     ours = re.compile(rf"\A\s*+(?:export\s++)?(?:WEBRAG_)?(?:{names})\s*+=")
     try:

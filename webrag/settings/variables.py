@@ -28,8 +28,6 @@ class Found(NamedTuple):
     """A variable that is set.
 
     Attributes:
-        name: Of the variable.
-        value: As written.
         file: Settings file that holds it; None for the process environment.
     """
 
@@ -60,11 +58,7 @@ def _spellings(name: str) -> tuple[str, ...]:
 
 
 class Variables:
-    """The process environment over one settings file; empty values count as not set.
-
-    Raises:
-        ConfigurationError: A settings file that was named cannot be read.
-    """
+    """The process environment over one settings file; empty values count as not set."""
 
     def __init__(self, env_file: Path | str | None = None) -> None:
         self.file = _settings_file(env_file)
@@ -136,11 +130,7 @@ def _is_foreign(info: FieldInfo, found: Found) -> bool:
 
 
 def user_folder(kind: Literal["data", "config"]) -> Path:
-    """The user's folder for WebRAG, by the platform's convention; it may not exist.
-
-    Raises:
-        ConfigurationError: The user has no home folder.
-    """
+    """The user's folder for WebRAG, by the platform's convention; it may not exist."""
     xdg = os.environ.get(f"XDG_{kind.upper()}_HOME", "")
     if xdg and Path(xdg).is_absolute():
         return Path(xdg) / "webrag"
@@ -217,11 +207,7 @@ def has_display(system: str = sys.platform) -> bool:
 
 @contextmanager
 def lent(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables while the block runs, one block at a time; what the user has set stays.
-
-    Args:
-        variables: What a package can be told in no other way.
-    """
+    """Set variables while the block runs, one block at a time; what the user has set stays."""
     with _lending:
         added = {key: value for key, value in variables.items() if key not in os.environ}
         os.environ.update(added)

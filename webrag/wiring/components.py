@@ -96,19 +96,11 @@ _NONE = OwnParts()
 
 
 class Components:
-    """The concrete objects behind an open WebRAG.
+    """The concrete objects behind an open WebRAG, which its arguments describe.
 
     What is a `part` is made when it is first asked for, as its imports take time: those of
     `node_parser`, `reranker` and `embed_model` are LlamaIndex's and take more than a second. So
-    these are asked for in a thread.
-
-    Args:
-        settings: Choose the classes.
-        stack: Undoes what `start` starts, the page source included.
-        soft_deadline_s: This and what follows is as for `WebRAG`.
-        own: The program's own parts.
-        files: Says which files of this machine may be read.
-        is_own_user: Whose logins are used.
+    these are asked for in a thread. The stack undoes what `start` starts, the page source included.
 
     Attributes:
         database: Open.
@@ -144,13 +136,7 @@ class Components:
         self._fetching = settings.fetch_config()
 
     async def start(self) -> Self:
-        """Start what needs starting, in the order it is needed.
-
-        Raises:
-            ConfigurationError: Settings contradict each other or the corpus.
-            DatabaseUnavailableError: The database cannot be started or reached.
-            InputError: A guardrail is for a stage that does not exist.
-        """
+        """Start what needs starting, in the order it is needed."""
         settings, stack = self._settings, self._stack
         self.database = Database(settings.database_config())
         stack.push_async_callback(self.database.retire)

@@ -42,16 +42,7 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> CrossEncod
     """Load the cross-encoder that the settings name, and measure how fast it is here.
 
     Takes seconds and, where its weights are not on this machine, a download: call this off the
-    event loop.
-
-    Args:
-        settings: `RERANKER_MODEL`, `reranker_timeout` and `WEBRAG_DATA_DIR`, where weights are
-            kept.
-        first: Says which passages are read first.
-
-    Raises:
-        ConfigurationError: The extra is not installed, the folder does not exist, or the model
-            cannot be loaded or does not give one score for each pair.
+    event loop. The local scorer says which passages are read first.
     """
     model = locate(settings.reranker_model or LOCAL_RERANKER_MODEL, _KIND)
     folder = settings.data_dir / "models"
@@ -133,15 +124,7 @@ def _by_sentence_transformers(model: str, folder: Path) -> PairScorer:
 
 
 def download_models(name: str, settings: "Settings") -> None:
-    """Load the models of a combination, which downloads what is not on this machine.
-
-    Args:
-        name: One of `COMBINATIONS`.
-        settings: `WEBRAG_DATA_DIR`, where weights are kept.
-
-    Raises:
-        ConfigurationError: A package is missing, or a model cannot be had.
-    """
+    """Load the models of a combination, which downloads what is not on this machine."""
     chosen = COMBINATIONS[name]
     if chosen.embedding is not None:
         choose_local(settings, "fastembed", chosen.embedding.name, None).load()

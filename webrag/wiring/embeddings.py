@@ -37,22 +37,13 @@ def choose_embedding(
     bundled: EmbeddingModel | None = None,
     own: "BaseEmbedding | None" = None,
 ) -> EmbeddingChoice:
-    """Choose the model a corpus is used with.
+    """Choose the model a corpus is used with: a program's own, or that of `EMBEDDING_PROVIDER`.
 
-    A model of this process whose vector size nobody knows is loaded to learn it, which may take
-    seconds and a download: call this off the event loop.
-
-    Args:
-        settings: `EMBEDDING_PROVIDER` and what belongs to it. `auto` takes the model of the
-            existing corpus, or for a new one OpenAI's when a key is set, else the bundled one. Any
-            other is taken as it is; whether it fits is checked when the schema is opened.
-        existing: Model name and dimensions the corpus was made with; None for a new corpus.
-        bundled: The model that needs nothing, where the caller uses it for more.
-        own: A program's own; asked for one vector where the corpus was not made with it.
-
-    Raises:
-        ConfigurationError: The provider needs a setting or a package that is missing, or the
-            corpus was made with one that is not known here.
+    There `auto` takes the model of the existing corpus, told by name and dimensions, or for a new
+    one OpenAI's when a key is set, else the bundled one. Any other is taken as it is; whether it
+    fits is checked when the schema is opened. A model of this process whose vector size nobody
+    knows is loaded to learn it, which may take seconds and a download: call this off the event
+    loop.
     """
     if own is not None:
         return _own(own, existing)
@@ -77,9 +68,6 @@ async def load_embedder(
     """Load a chosen model, and the tokenizer that its requests are measured with.
 
     Connections of a service stay open until the stack is closed.
-
-    Raises:
-        ConfigurationError: The model or the tokenizer cannot be had.
     """
     model = await asyncio.to_thread(choice.load)
     if isinstance(model, AbstractAsyncContextManager):

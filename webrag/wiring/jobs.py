@@ -24,11 +24,7 @@ _PARTS = 16  # of a collection, embedded by as many workers at once
 
 
 def require_workers() -> None:
-    """Refuse what cannot work.
-
-    Raises:
-        ConfigurationError: The extra `workers` is not installed.
-    """
+    """Refuse what cannot work without the extra `workers`."""
     if find_spec("procrastinate") is None:
         raise ConfigurationError(
             "Jobs need the package procrastinate, which is not installed.",

@@ -110,11 +110,7 @@ EMBEDDING = Kind(
 
 @contextmanager
 def loading(kind: Kind, model: str, folder: Path, *, extra: str) -> Iterator[None]:
-    """Load a model in the block, quietly, and say what to do where that fails.
-
-    Raises:
-        ConfigurationError: The extra is not installed, or anything else went wrong.
-    """
+    """Load a model in the block, quietly, and say what to do where that fails."""
     try:
         with _LOADING, quiet_loggers():
             yield
@@ -147,21 +143,10 @@ _LIMITS = EmbeddingLimits(texts=_BATCH, concurrency=1, timeout_s=600)
 def choose_local(
     settings: "Settings", provider: str, model: str | None, existing: tuple[str, int] | None
 ) -> EmbeddingChoice:
-    """A model of `LOCAL_PROVIDERS`.
+    """A model of `LOCAL_PROVIDERS` by its name there, or in a folder; None takes the usual one.
 
-    Args:
-        settings: `WEBRAG_DATA_DIR`, where weights are kept, and `EMBEDDING_DIMENSIONS`.
-        provider: One of `LOCAL_PROVIDERS`.
-        model: Its name at the provider, or the folder it is in; None takes `LOCAL_EMBEDDING_MODEL`.
-        existing: Model name and dimensions that a corpus records.
-
-    Returns:
-        The choice; a folder is named by its whole path, or as the corpus recorded it. The model
-        is loaded, and its weights downloaded, only where nothing else tells its vector size.
-
-    Raises:
-        ConfigurationError: The extra is not installed, the folder does not exist, or the model
-            cannot be loaded.
+    A folder is named by its whole path, or as an existing corpus recorded it. The model is loaded,
+    and its weights downloaded, only where nothing else tells its vector size.
     """
     wanted = model or LOCAL_EMBEDDING_MODEL
     located = locate(wanted)
@@ -190,9 +175,6 @@ def locate(model: str, kind: Kind = EMBEDDING) -> str:
 
     Only what begins at the root, with `.` or with `~` is a folder: a bare name must not mean
     another model in a directory that happens to hold a folder of that name.
-
-    Raises:
-        ConfigurationError: It can only be a path, and there is no such folder.
     """
     hint = (
         f"Set {kind.variable} to the folder that holds the model's files, beginning with `/`, `./`"

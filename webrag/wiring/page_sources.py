@@ -92,7 +92,6 @@ class PageSourceChoice:
     """Where pages come from.
 
     Attributes:
-        source: Asked for pages; whoever has it closes it.
         mapper: Names more pages of a site; None where nothing does. Closed with the source.
         is_own: The program gave the source, so its pages need not be on the network.
     """
@@ -133,11 +132,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 
 def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRenderer | None":
-    """Choose what draws the pages whose text scripts write; None where nothing can, or shall.
-
-    Raises:
-        ConfigurationError: Every page shall be drawn, or a browser is named, and it is not there.
-    """
+    """Choose what draws the pages whose text scripts write; None where nothing can, or shall."""
     if settings.browser == "never":
         return None
     browser = find_browser(settings.browser_path)
@@ -156,11 +151,7 @@ def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRender
 
 
 def find_browser_for_login(settings: "Settings", *, has_endpoint: bool) -> Path | None:
-    """Find the browser that a user can sign in with; none is looked for where one is running.
-
-    Raises:
-        ConfigurationError: There is none, or no display for its window.
-    """
+    """Find the browser that a user can sign in with; none is looked for where one is running."""
     browser = None if has_endpoint else find_browser(settings.browser_path)
     if not find_spec("playwright"):
         missing = "playwright is not installed"

@@ -36,23 +36,12 @@ def choose_reranker(
 ) -> "tuple[BaseNodePostprocessor | CrossEncoderScorer | LocalScorer | None, ScoreProfile]":
     """Choose the reranker and the thresholds that fit its scores; None keeps retrieval's order.
 
-    A cross-encoder is loaded, which may take seconds and a download: call this off the event loop.
-
-    Args:
-        settings: `RERANKER_PROVIDER` and what belongs to it. `auto` takes the first of ZeroEntropy,
-            Cohere and Jina whose key is set, else the local one. No service is asked.
-        bundled: The model the local reranker looks words up in.
-        own: A program's own, used as it is.
-        own_profile: Thresholds for its scores, or the name of a profile; None for those of
-            cross-encoders.
-
-    Returns:
-        The local one and a cross-encoder are no postprocessors yet: LlamaIndex takes seconds to
-        import. None as well for a service whose key is missing.
-
-    Raises:
-        ConfigurationError: The provider needs a model that is missing, or there are thresholds
-            without a reranker or of an unknown name.
+    A program's own is used as it is, by default with the thresholds of cross-encoders. Of
+    `RERANKER_PROVIDER`, `auto` takes the first of ZeroEntropy, Cohere and Jina whose key is set,
+    else the local one, which looks words up in the bundled model; a service whose key is missing
+    gives None, and none is asked. A cross-encoder is loaded, which may take seconds and a download:
+    call this off the event loop. It and the local one are no postprocessors yet: LlamaIndex takes
+    seconds to import.
     """
     if own is not None or own_profile is not None:
         return _own_rerank(own, own_profile)

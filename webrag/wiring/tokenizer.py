@@ -25,14 +25,8 @@ _INSTALLED = ("cl100k_base", "o200k_base")
 def choose_tokenizer(settings: "Settings") -> Tokenize:
     """The tokenizer of `embedding_tokenizer_kind` and `embedding_tokenizer_name`; blocks.
 
-    One of tiktoken is loaded when it is first used, which takes a third of a second.
-
-    Returns:
-        A function that is safe to call from several threads, cuts no text off and adds no
-        special tokens.
-
-    Raises:
-        ConfigurationError: There is no such tokenizer, or it cannot be had.
+    It is safe to call from several threads, cuts no text off and adds no special tokens. One of
+    tiktoken is loaded when it is first used, which takes a third of a second.
     """
     name = settings.embedding_tokenizer_name
     if settings.embedding_tokenizer_kind == "tiktoken":
@@ -43,11 +37,7 @@ def choose_tokenizer(settings: "Settings") -> Tokenize:
 def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggingface"], str]:
     """The same tokenizer as text, for a process that reads no settings; blocks.
 
-    Returns:
-        The kind, and an encoding's name or what a tokenizer of Hugging Face is saved as.
-
-    Raises:
-        ConfigurationError: As for `choose_tokenizer`.
+    Its kind, and an encoding's name or what a tokenizer of Hugging Face is saved as.
     """
     name = settings.embedding_tokenizer_name
     if settings.embedding_tokenizer_kind == "tiktoken":

@@ -14,11 +14,7 @@ _PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 def start_tracing(settings: "Settings", stack: AsyncExitStack) -> None:
-    """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it.
-
-    Raises:
-        ConfigurationError: A package of `webrag[tracing]` or a key is missing.
-    """
+    """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it."""
     if settings.tracing == "off":
         return
     for package in _PACKAGES:

@@ -40,14 +40,7 @@ async def urls_to_forget(
     fetched_before: datetime | None = None,
     below: str = "",
 ) -> list[str]:
-    """Canonical URLs of the pages for which everything given holds, in alphabetical order.
-
-    Args:
-        database: The collection.
-        site: `host` or `host:port`, without `www.`.
-        fetched_before: The site last delivered or confirmed the page before this time.
-        below: The address begins with this.
-    """
+    """Canonical URLs of the pages for which everything given holds, in alphabetical order."""
     rows = await database.fetch(
         "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
@@ -89,12 +82,7 @@ async def forget(
     confirm: Callable[[Sequence[str]], bool] | bool | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ForgetReport:
-    """Delete pages, by URL or by conditions, once they are confirmed; as `WebRAG.forget`.
-
-    Raises:
-        InputError: Nothing was named, URLs and conditions were, one cannot be used, or many pages
-            would go unconfirmed; nothing was deleted.
-    """
+    """Delete pages, by URL or by conditions, once they are confirmed; as `WebRAG.forget`."""
     wanted = [urls] if isinstance(urls, str) else list(urls or ())
     wanted = list(dict.fromkeys(page_address(url) for url in wanted))
     if bool(wanted) == (site is not None or older_than is not None):

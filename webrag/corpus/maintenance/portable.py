@@ -174,11 +174,7 @@ def open_for_writing(path: Path, *, compress: bool) -> IO[bytes]:
 
 
 def open_for_reading(path: Path) -> IO[bytes]:
-    """Open a file; whether it is compressed is seen from its first bytes.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Open a file; whether it is compressed is seen from its first bytes."""
     try:
         with path.open("rb") as file:
             is_compressed = file.read(2) == b"\x1f\x8b"
@@ -219,11 +215,7 @@ class _Inflated(gzip.GzipFile):
 
 
 def read_header(file: IO[bytes], path: Path) -> PortableHeader:
-    """The header of an opened file.
-
-    Raises:
-        InputError: It is not an export, or one of a newer WebRAG.
-    """
+    """The header of an opened file; refuses what is no export, or one of a newer WebRAG."""
     try:
         found = json.loads(file.readline(_LONGEST_HEADER))
     except (ValueError, RecursionError, OSError, EOFError, zlib.error, _ExpandsTooMuchError):

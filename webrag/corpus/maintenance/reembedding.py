@@ -130,8 +130,7 @@ async def insert_vectors(
 ) -> bool:
     """Copy chunks with their new vectors, or none; those deleted meanwhile are left out.
 
-    Returns:
-        False when the second table is not for this model any more; nothing was written.
+    False when the second table is not for this model any more; nothing was written.
     """
     # In the order in which `switch` takes them; from here on nobody switches or begins anew.
     await connection.change("lock table {documents} in row share mode")
@@ -247,8 +246,6 @@ class ReindexReport(FrozenModel):
     """What a reindexing did.
 
     Attributes:
-        model: Model the corpus is made with now.
-        dimensions: Its vector size.
         previous_model: Model it was made with before.
         chunks: Chunks of the new index.
         embedded: Chunks embedded by this call; others were done by an interrupted one, or have

@@ -69,12 +69,7 @@ class TokenCheck(Protocol):
 
 
 def needed_scopes(method: object, name: object) -> frozenset[str]:
-    """What a caller needs for a message of the protocol.
-
-    Args:
-        method: Such as `tools/call`; anything that is no request needs `webrag:read` as well.
-        name: Of the tool.
-    """
+    """What a caller needs for a message of the protocol, requests or not."""
     more = _BEYOND_READING.get(name) if isinstance(name, str) else None
     if method != "tools/call" or more is None:
         return frozenset({READ})
@@ -87,13 +82,7 @@ def missing_scopes(caller: Caller, tool: str | None) -> frozenset[str]:
 
 
 def collection_name(base: str, claim: str, value: str) -> str:
-    """The collection of one value of a claim; two values never share one.
-
-    Args:
-        base: Collection of the server, which is none of these.
-        claim: Its name.
-        value: Any text.
-    """
+    """The collection of one value of a claim; two values never share one."""
     identity = json.dumps([base, claim, value], ensure_ascii=True).encode()
     digest = hashlib.sha256(identity).hexdigest()[:_HASH_CHARS]
     # The readable part is for whoever looks into the database; the hash alone tells them apart.
@@ -102,11 +91,7 @@ def collection_name(base: str, claim: str, value: str) -> str:
 
 
 def collection_of_claims(base: str, claim: str | None, claims: Mapping[str, Any]) -> str | None:
-    """The collection that a token's claims lead to; None when claims say nothing about it.
-
-    Raises:
-        AccessDeniedError: The token lacks the claim, or its value is not one text.
-    """
+    """The collection that a token's claims lead to; None when claims say nothing about it."""
     if claim is None:
         return None
     value = claims.get(claim)
@@ -147,12 +132,7 @@ class _Usage:
 
 
 class UsageLedger:
-    """Counts of the current day by caller.
-
-    Args:
-        limits: The same for each caller.
-        now: Time in UTC.
-    """
+    """Counts of the current day by caller."""
 
     def __init__(
         self, limits: CallLimits, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -164,11 +144,7 @@ class UsageLedger:
         self._meters: dict[str, _Meter] = {}
 
     def count_call(self, caller: str) -> None:
-        """Count one call.
-
-        Raises:
-            AccessDeniedError: The caller may make no more for now; the call is not counted.
-        """
+        """Count one call, unless the caller may make no more for now."""
         limits, usage, now = self._limits, self._usage(caller), self._now()
         if limits.calls_per_day is not None and usage.calls >= limits.calls_per_day:
             raise AccessDeniedError(self._until_tomorrow(f"{limits.calls_per_day:,} calls"))

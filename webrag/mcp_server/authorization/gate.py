@@ -43,10 +43,7 @@ class Admission:
     """What a gate needs to know.
 
     Attributes:
-        checks: Asked one after the other, until one knows the token.
         resource: Address of this server as clients see it.
-        issuer: Authorization server that clients are sent to; None when there is none.
-        scopes: Those that tokens can have here.
     """
 
     checks: Sequence[TokenCheck]
@@ -55,13 +52,7 @@ class Admission:
     scopes: Sequence[str]
 
     async def caller(self, token: str) -> Caller:
-        """Whom a token stands for.
-
-        Raises:
-            InvalidTokenError: No check knows the token, or one must not accept it.
-            AccessDeniedError: Its caller may use nothing here.
-            UncheckedTokenError: Nobody could say.
-        """
+        """Whom a token stands for, asking one check after the other."""
         for check in self.checks:
             if (caller := await check.caller(token)) is not None:
                 return caller
@@ -95,11 +86,7 @@ def _metadata_url(admission: Admission) -> AnyHttpUrl:
 class Gate:
     """An application around another one; everything but the open paths needs a token.
 
-    Args:
-        app: What is behind it.
-        admission: Who is let in.
-        open_paths: Need none.
-        max_body_bytes: Longest message that is looked into; the application refuses longer ones.
+    Messages of more than `max_body_bytes` are not looked into; the application refuses them.
     """
 
     def __init__(

@@ -44,11 +44,7 @@ def _tls() -> ssl.SSLContext:
 
 
 async def _ask(method: str, url: str, **options: Any) -> dict[str, Any]:
-    """The object in a 200 answer.
-
-    Raises:
-        UncheckedTokenError: There was none in time; the message is for the log.
-    """
+    """The object in a 200 answer; the message of an UncheckedTokenError is for the log."""
     try:
         async with (
             asyncio.timeout(_DEADLINE_S),
@@ -122,11 +118,7 @@ class KeySet:
         self._asking = asyncio.Lock()
 
     async def candidates(self, kid: str | None) -> list[Mapping[str, Any]]:
-        """The keys a token may have been signed with: those of that id, without one all.
-
-        Raises:
-            UncheckedTokenError: The keys cannot be obtained.
-        """
+        """The keys a token may have been signed with: those of that id, without one all."""
         started = time.monotonic()
         await self._refresh(max_age_s=self._fresh_s)
         found = self._named(kid)
@@ -230,12 +222,7 @@ class ClaimReader:
         self._claim = claim
 
     def caller(self, claims: Mapping[str, Any]) -> Caller:
-        """The caller.
-
-        Raises:
-            InvalidTokenError: The token is bound to a key, or says nothing of who holds it.
-            AccessDeniedError: It does not say whose collection to use.
-        """
+        """The caller, unless the token is bound to a key or says nothing of who holds it."""
         if "cnf" in claims:
             # Taking it without that key would let a thief use it.
             raise InvalidTokenError("The token is bound to a key and cannot be used as a bearer.")
@@ -272,12 +259,7 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
 
 
 class SignedTokens(TokenCheck):
-    """JSON Web Tokens, checked with the issuer's keys.
-
-    Args:
-        claims: Knows who must have issued them, and for whom.
-        keys: The issuer's.
-    """
+    """JSON Web Tokens, checked with the issuer's keys."""
 
     def __init__(self, claims: ClaimReader, keys: KeySet) -> None:
         self._claims = claims
@@ -368,13 +350,8 @@ def _reason(error: jwt.PyJWTError) -> str:
 class IntrospectedTokens(TokenCheck):
     """Tokens of any form, checked by asking the server that issued them (RFC 7662).
 
-    What it says is remembered for 30 s at most, so a token that was taken back is refused soon.
-
-    Args:
-        claims: Knows who must have issued them, and for whom.
-        url: Where to ask.
-        credentials: Name and secret of this server there; None to ask without.
-        remembered_s: How long an answer is remembered.
+    What it says is remembered for `remembered_s`, so a token that was taken back is refused soon.
+    The credentials are the name and secret of this server there; None to ask without.
     """
 
     def __init__(

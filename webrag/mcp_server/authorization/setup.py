@@ -67,11 +67,7 @@ class Memories:
 
     @asynccontextmanager
     async def using(self, collection: str) -> AsyncIterator[Runtime]:
-        """Keep a collection open in the block.
-
-        Raises:
-            AccessDeniedError: All that may be open are in use.
-        """
+        """Keep a collection open in the block."""
         try:
             async with asyncio.timeout(self._wait_s):
                 entry = await self._entered(collection)
@@ -142,9 +138,7 @@ class Access:
     """What the server over HTTP does about its callers.
 
     Attributes:
-        admission: Who is let in; None for everybody.
         entry: What each call works on.
-        close: Closes the collections of callers.
     """
 
     admission: Admission | None
@@ -156,13 +150,7 @@ class CallerEntry:
     """Lets calls in by their caller's scopes and limits, each to its caller's collection.
 
     The gate has looked at the message already, to answer with a status; this looks at what is
-    really called.
-
-    Args:
-        runtime: The server's own collection.
-        memories: Those of callers.
-        ledger: Counts; without limits too.
-        needs_caller: Whether a call without a caller is refused.
+    really called. A call without a caller is refused where one is needed.
     """
 
     def __init__(
@@ -186,10 +174,8 @@ class CallerEntry:
     ) -> AsyncIterator[Runtime]:
         """The memory for what a caller does, which may be no call of the protocol.
 
-        Args:
-            caller: Whom the request came from.
-            tool: The tool that does the same.
-            collection: To work on instead of theirs; whoever gives it knows that they may.
+        It needs what `tool` needs. Whoever gives another `collection` than theirs knows that they
+        may.
         """
         self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
@@ -206,11 +192,7 @@ class CallerEntry:
             yield runtime
 
     def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
-        """Look at what a caller may do; nothing is counted.
-
-        Raises:
-            AccessDeniedError: That is not among it.
-        """
+        """Refuse what is not among what a caller may do; nothing is counted."""
         if caller is None:
             if self._needs_caller:
                 raise AccessDeniedError("The call carries no token.")
@@ -226,16 +208,9 @@ def caller_of(request: object) -> Caller | None:
 
 
 def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]) -> Access:
-    """What the settings say about callers.
+    """What the settings say about callers, refused where they contradict each other.
 
-    Args:
-        settings: Tokens, authorization server, collections and limits.
-        runtime: The server's own collection.
-        load: Makes the memory of another collection, unopened.
-
-    Raises:
-        ConfigurationError: The settings contradict each other, or the file with tokens cannot be
-            used.
+    The server's own collection is that of `runtime`; `load` makes the memory of another, unopened.
     """
     _check_combinations(settings)
     memories = Memories(load, most_open=settings.mcp_max_open_collections)

@@ -47,12 +47,8 @@ def digest_of(token: str) -> bytes:
 class StaticTokens(TokenCheck):
     """Compares digests, every one for every request, so that the time tells nothing.
 
-    Args:
-        table: Named tokens.
-        shared: The one token of `MCP_AUTH_TOKEN`, which may do everything and uses the server's
-            own collection.
-        base: The server's own collection.
-        claim: What collections are named after; None when all share one.
+    The `shared` one of `MCP_AUTH_TOKEN` may do everything and uses the server's own collection,
+    `base`; collections of the others are named after `claim`, and all share one without it.
     """
 
     def __init__(
@@ -87,11 +83,7 @@ def _caller(entry: StaticToken, base: str, claim: str | None) -> Caller:
 
 
 def read_tokens(path: Path) -> list[StaticToken]:
-    """The table in a file.
-
-    Raises:
-        ConfigurationError: It cannot be read, or a line is not of the form.
-    """
+    """The table in a file."""
     try:
         with path.expanduser().open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -114,9 +106,8 @@ def read_tokens(path: Path) -> list[StaticToken]:
 def parse_tokens(text: str) -> list[StaticToken]:
     """The table; empty lines and lines that begin with `#` are left out.
 
-    Raises:
-        ConfigurationError: A line is not of the form, two give the same name or the same token,
-            or there is none; the message holds no token.
+    A line that is not of the form is refused, and a name or a token that comes twice; the message
+    holds no token.
     """
     table: list[StaticToken] = []
     for number, line in enumerate(text.splitlines(), 1):

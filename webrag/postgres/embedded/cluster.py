@@ -25,9 +25,7 @@ from webrag.postgres.errors import start_error
 def why_not_private(folder: Path, owners: Collection[int]) -> str | None:
     """Why others could put something into the folder; None when they cannot.
 
-    Args:
-        folder: Looked at itself, not what a link of that name leads to.
-        owners: User ids that it may belong to.
+    Looked at is what has the name, not what a link of that name leads to.
     """
     try:
         status = folder.lstat()
@@ -47,9 +45,7 @@ def why_not_private(folder: Path, owners: Collection[int]) -> str | None:
 def open_private_log(path: Path) -> int:
     """A descriptor that appends to the file, made with mode 0600 and the owner of its folder.
 
-    Raises:
-        DatabaseUnavailableError: It is a link, or somebody else's.
-        OSError: It cannot be opened.
+    What is a link, or somebody else's, is refused.
     """
     if path.is_symlink():
         raise _refused_log(path, "it is a symbolic link")
@@ -91,13 +87,10 @@ _PROBE_TIMEOUT_S = 10.0
 
 
 def find_programs() -> Path:
-    """The folder with `initdb`, `pg_ctl` and `postgres`.
+    """The folder with `initdb`, `pg_ctl` and `postgres`, of the version that is wanted.
 
     The wheel is located, never imported: its Python starts servers of its own way, adds a system
     user when it is root and makes parent folders readable.
-
-    Raises:
-        DatabaseUnavailableError: The wheel is not installed, or holds another version.
     """
     spec = importlib.util.find_spec(_WHEEL)
     if spec is None or spec.origin is None:
@@ -120,18 +113,10 @@ def postgres_environment() -> dict[str, str]:
 
 
 def privilege_prefix(owner: int, group: int) -> tuple[list[str], int]:
-    """The command that runs Postgres, which refuses root, for data owned by `owner`.
+    """The command that runs Postgres, which refuses root, and who must own the data.
 
-    Args:
-        owner: User id of the existing data, or of the folder that will hold it.
-        group: Its group id.
-
-    Returns:
-        Words to put before the command, and the user id that must own the data.
-
-    Raises:
-        DatabaseUnavailableError: The process is root and the system offers no way around it, or
-            it is another user than the owner.
+    The words to put before the command, and a user id: that of the existing data, or of the folder
+    that will hold it. Refused where the system offers root no way around it, and for other users.
     """
     if os.geteuid() == owner != 0:
         return [], owner

@@ -29,11 +29,7 @@ def open_lock_file(path: Path) -> int:
 
 @contextmanager
 def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[int]:
-    """Hold the lock alone for the duration of the block; gives its descriptor.
-
-    Raises:
-        DatabaseUnavailableError: Another process kept it longer than `timeout_s`.
-    """
+    """Hold the lock alone for the duration of the block; gives its descriptor."""
     descriptor = open_lock_file(path)
     try:
         _wait(descriptor, path, fcntl.LOCK_EX, timeout_s)
@@ -43,11 +39,7 @@ def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[int]:
 
 
 def shared_lock(path: Path, *, timeout_s: float) -> int:
-    """A descriptor that holds the lock together with others until it is closed.
-
-    Raises:
-        DatabaseUnavailableError: Another process kept it for itself longer than `timeout_s`.
-    """
+    """A descriptor that holds the lock together with others until it is closed."""
     descriptor = open_lock_file(path)
     try:
         _wait(descriptor, path, fcntl.LOCK_SH, timeout_s)

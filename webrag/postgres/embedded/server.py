@@ -48,13 +48,8 @@ class EmbeddedPostgres:
         """Make sure that the server answers and that this client holds a lease of it.
 
         Blocks: a few milliseconds when the server runs, half a second to create one, longer for
-        crash recovery. Another process that does the same is waited for.
-
-        Returns:
-            True when this call started the server.
-
-        Raises:
-            DatabaseUnavailableError: It cannot be started; the message says why.
+        crash recovery. Another process that does the same is waited for. True when this call
+        started it.
         """
         with self._mutex:
             if self._holds_lease() and self._server.answers():
