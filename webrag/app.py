@@ -761,12 +761,7 @@ class WebRAG:
     ) -> tuple[Question, tuple[str, ...]]:
         """The question with folders taken apart, or with the pages that are held as of its moment.
 
-        Returns:
-            The question, and a sentence for everything that could not be used.
-
-        Raises:
-            InputError: Nothing is held as of its moment.
-            FetchError: There are folders, and none holds a file that can be read.
+        Gives a sentence for everything that could not be used as well.
         """
         if question.as_of is not None:
             where = "stored" if question.urls else "source_urls"
@@ -798,13 +793,9 @@ class WebRAG:
     async def _stored_files(
         self, named: NamedSources, on_progress: ProgressCallback | None = None
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The files of the folders that were named, brought up to date.
+        """Bring the files of the folders that were named up to date.
 
-        Returns:
-            Their addresses, and a sentence for everything that could not be used.
-
-        Raises:
-            FetchError: There are folders, and none holds a file that can be read.
+        Gives their addresses, and a sentence for everything that could not be used.
         """
         if not (named.folders or named.empty):
             return (), named.notes
@@ -824,11 +815,7 @@ class WebRAG:
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is held as of a moment of the pages that were named, or of everything.
 
-        Returns:
-            Their addresses, none where none was named, and a sentence for what is missing.
-
-        Raises:
-            InputError: There is nothing.
+        Gives their addresses, none where none was named, and a sentence for what is missing.
         """
         corpus = (await self._current_parts()).corpus
         if not urls:
@@ -1439,7 +1426,7 @@ class WebRAG:
         """
         from llama_index.core import StorageContext, VectorStoreIndex
 
-        from webrag.llamaindex.document_store import CorpusDocumentStore
+        from webrag.llamaindex.store import CorpusDocumentStore
 
         store = self.vector_store()
         storage = StorageContext.from_defaults(
@@ -1588,11 +1575,7 @@ def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: s
 
 
 def _identity(value: UUID | str) -> UUID:
-    """The id, also where a caller holds it as text.
-
-    Raises:
-        InputError: It is none.
-    """
+    """The id, also where a caller holds it as text."""
     try:
         return UUID(str(value))
     except ValueError:

@@ -1,8 +1,9 @@
-"""The base of the models that rooms hand to each other."""
+"""The base of the models that rooms hand to each other, and value types they share."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class FrozenModel(BaseModel):
@@ -12,12 +13,21 @@ class FrozenModel(BaseModel):
 
 
 def shared_fields(model: type[BaseModel], source: object, *others: str) -> dict[str, Any]:
-    """What an object has under the names of a model's fields, to make the model of.
-
-    Args:
-        model: Whose fields are wanted.
-        source: Has some of them as attributes.
-        others: Fields that are made of something else.
-    """
+    """What an object has under the names of a model's fields, to make the model of."""
     names = model.model_fields.keys() - set(others)
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Says which values a type allows, as it reads after "must be"; for error messages."""
+
+    text: str
+
+
+Seconds = Annotated[
+    float,
+    Field(ge=0.1, le=3600, allow_inf_nan=False),
+    Allowed("a number from 0.1 to 3600 seconds"),
+]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

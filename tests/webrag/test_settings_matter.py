@@ -43,12 +43,11 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
-from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.authorization.setup import authorize
 from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.runtime import Runtime
-from webrag.mcp_server.server import build_server, serve
+from webrag.mcp_server.server import assemble_server, build_server, serve
 from webrag.orchestration.confidence import LOCAL, quality
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, OrchestrationResult
 from webrag.postgres.config import DatabaseConfig

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from webrag.configuration import Share
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, Share
 from webrag.question import QueryType
 from webrag.retrieval.models import CitationSpan
 

@@ -179,7 +179,7 @@ def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Wa
     if not agent:
         return ([ask_answer], report_answers) if ask else ([ask_evidence], report_evidence)
     from webrag.evaluation.agent import answering_with, fetch_tools
-    from webrag.mcp_server.in_process import mcp_tools
+    from webrag.mcp_server.clients import mcp_tools
     from webrag.wiring.language_models import choose_language_model
 
     llm = choose_language_model(settings)

@@ -55,7 +55,7 @@ def _write(ctx: click.Context, server: str, model: str | None, key: str | None) 
     """Try what was chosen, write it, and say so; a variable of the environment would still win."""
     from webrag.settings.file import changed_settings, is_fixed
     from webrag.settings.variables import variable_names
-    from webrag.wiring.served_models import LANGUAGE_MODEL, tried
+    from webrag.wiring.language_models import LANGUAGE_MODEL, tried
 
     settings: Settings = ctx.obj
     values, seconds = run(tried(server, model, key))
@@ -77,7 +77,7 @@ def _write(ctx: click.Context, server: str, model: str | None, key: str | None) 
 def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bool]:
     """Ask which server and model to use; None where nobody can be asked."""
     from webrag.settings.values import OPENAI_URL
-    from webrag.wiring.served_models import WITHOUT, find_servers
+    from webrag.wiring.language_models import WITHOUT, find_servers
 
     click.echo(f"{WITHOUT}\n")
     found = run(find_servers())

@@ -5,7 +5,7 @@ import struct
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -15,12 +15,19 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.writer import copy_links, lock_pages
+from webrag.frozen import FrozenModel
 from webrag.ingestion.models import MapMark, MappedLink, is_generic_anchor
-from webrag.ingestion.site_maps.listing import ListedPage, MapContent, Section, SiteListing
+from webrag.ingestion.site_maps.listing import (
+    ListedPage,
+    MapContent,
+    MapRefusedError,
+    Section,
+    SiteListing,
+)
 from webrag.lexical.analysis import analyze, query_terms, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 from webrag.postgres.database import Database
@@ -122,14 +129,9 @@ class MapIndex:
     Where the map holds the pages' own text, that is kept as well, compressed page by page.
 
     Attributes:
-        urls: Of its pages, canonical.
-        titles: Of the same pages; may be empty.
         content: What it has of the pages beside their titles, as of `SiteListing`; "names" in place
             of "words" where it was packed before maps told.
         changed: When pages were last changed, in seconds since 1970, for those the map dates.
-
-    Args:
-        packed: From `pack_listing`.
     """
 
     def __init__(self, packed: bytes) -> None:
@@ -271,6 +273,50 @@ def _porter(word: str) -> str:
 
 
 _MARKS = TypeAdapter(tuple[MapMark, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class MapRequest:
+    """Files of a map to read; as for `read_map`."""
+
+    mark: MapMark
+    page_url: str
+    files: Mapping[str, bytes]
+
+
+class MapAnswer(FrozenModel):
+    """What came of reading; one of the attributes says it.
+
+    Attributes:
+        refusal: Why it cannot be used, as the end of a sentence.
+        wanted: Further files that are needed.
+    """
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    packed: bytes = b""
+    refusal: str = ""
+    wanted: tuple[str, ...] = ()
+    marks: tuple[MapMark, ...] = ()
+
+
+def make_mapper(_setup: object) -> Callable[[MapRequest], MapAnswer]:
+    """Load what reads maps."""
+    # The process that only asks for it does without.
+    from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
+
+    def mapped(request: MapRequest) -> MapAnswer:
+        try:
+            found = read_map(request.mark, request.page_url, request.files)
+        except MapRefusedError as error:
+            return MapAnswer(refusal=str(error))
+        if isinstance(found, Wanted):
+            return MapAnswer(wanted=tuple(found.urls))
+        if isinstance(found, NamedMaps):
+            return MapAnswer(marks=tuple(found.marks))
+        return MapAnswer(packed=pack_listing(found))
+
+    return mapped
 
 
 @dataclass(frozen=True, slots=True)

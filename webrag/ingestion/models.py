@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import ConfigDict, Field
 
-from webrag.configuration import Allowed
-from webrag.frozen import FrozenModel
+from webrag.frozen import Allowed, FrozenModel
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.formats.kinds import FileKind
 from webrag.ingestion.versions import Edition, Manifest

@@ -8,12 +8,19 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webrag.errors import InputError, WebRAGError
 from webrag.settings.variables import desktop_folder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from webrag.app import WebRAG
+    from webrag.evaluation.agent import Tools
 
 NAME: Final = "webrag"
 _LOG_LINES: Final = 8
@@ -24,7 +31,6 @@ class McpClient:
     """A program that starts MCP servers.
 
     Attributes:
-        title: As its maker writes it.
         home: Whether its file is below the home folder; else below that of desktop programs.
         file: Its settings of the user.
         key: Under which it lists servers.
@@ -77,8 +83,7 @@ def block(client: McpClient, command: Sequence[str]) -> str:
 def with_block(client: McpClient, text: str, command: Sequence[str]) -> str:
     """The text of the client's file with the lines in it, in place of those it has for us.
 
-    Raises:
-        InputError: It is not what such a file is, or holds comments, which would be lost.
+    What is not such a file is refused, and one with comments, which would be lost.
     """
     if client.is_toml:
         return _in_toml(client, text, block(client, command))
@@ -94,11 +99,7 @@ def with_block(client: McpClient, text: str, command: Sequence[str]) -> str:
 
 
 def install(client: McpClient, command: Sequence[str]) -> Path:
-    """Write the lines into the client's file; returns its path.
-
-    Raises:
-        InputError: The file cannot be read or written, or must not be changed by a program.
-    """
+    """Write the lines into the client's file and give its path, unless no program may change it."""
     path = client.path
     try:
         before = path.read_text("utf-8") if path.exists() else ""
@@ -123,11 +124,7 @@ def install(client: McpClient, command: Sequence[str]) -> Path:
 async def check(command: Sequence[str]) -> tuple[float, list[str], str]:
     """Start the server as a client does, with the few variables that clients pass on.
 
-    Returns:
-        Seconds until it could be asked, the names of its tools, and what `status` says.
-
-    Raises:
-        WebRAGError: It does not start, or does not answer.
+    Gives the seconds until it could be asked, the names of its tools, and what `status` says.
     """
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
@@ -152,6 +149,27 @@ async def check(command: Sequence[str]) -> tuple[float, list[str], str]:
     if status.is_error:
         raise WebRAGError(f"The server answers with an error: {text}")
     return took, tools, text
+
+
+@asynccontextmanager
+async def mcp_tools(memory: "WebRAG") -> "AsyncIterator[Tools]":
+    """Open a server over an open memory, which stays open, with its settings, and a session."""
+    from mcp import Client
+
+    from webrag.evaluation.agent import Tools, tool
+    from webrag.mcp_server.server import assemble_server
+
+    settings = memory.settings.model_copy(update={"mcp_transport": "stdio"})
+    server = assemble_server(settings, load=lambda: nullcontext(memory)).server
+    async with Client(server) as client:
+
+        async def call(name: str, arguments: dict[str, Any]) -> str:
+            result = await client.call_tool(name, arguments)
+            return "\n".join(part.text for part in result.content if part.type == "text")
+
+        listed = (await client.list_tools()).tools
+        described = [tool(each.name, each.description or "", each.input_schema) for each in listed]
+        yield Tools("WebRAG", described, call, client.instructions or "")
 
 
 def _entry(client: McpClient, command: Sequence[str]) -> dict[str, Any]:

@@ -20,15 +20,14 @@ from webrag.errors import InputError, WebRAGError
 from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import page_address
 from webrag.ingestion.versions import checked_version
-from webrag.mcp_server.outputs import (
+from webrag.mcp_server.replies import Reply, SeenPassages, brief_reply, new_nonce, within_budget
+from webrag.mcp_server.runtime import ProgressReporter, Runtime
+from webrag.mcp_server.schemas import (
     IngestOutput,
     ReadOutput,
     UnfinishedSite,
     VerifyOutput,
 )
-from webrag.mcp_server.replies import Reply, brief_reply, new_nonce, within_budget
-from webrag.mcp_server.runtime import ProgressReporter, Runtime
-from webrag.mcp_server.seen_passages import SeenPassages
 from webrag.presentation.reports import (
     SHOWN_CHARS,
     STATUS_PAGES,

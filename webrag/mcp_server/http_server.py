@@ -25,7 +25,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from webrag.concurrency import run_in_loop
 from webrag.errors import AccessDeniedError, ConfigurationError, WebRAGError
-from webrag.mcp_server.assembly import AssembledServer
 from webrag.mcp_server.authorization.callers import (
     InvalidTokenError,
     UncheckedTokenError,
@@ -36,6 +35,7 @@ from webrag.mcp_server.authorization.setup import caller_of
 from webrag.mcp_server.host_check import HostCheck, allowed_names
 from webrag.mcp_server.messages import MessageCheck
 from webrag.mcp_server.runtime import RunningCalls
+from webrag.mcp_server.server import AssembledServer
 from webrag.settings import Settings
 from webrag.settings.fields import is_loopback
 from webrag.web.rendering import Templates
@@ -57,14 +57,10 @@ STATIC_PATHS = ("/static/icon.svg", "/static/page.js", "/static/style.css")
 def add_page(
     app: Starlette, assembled: AssembledServer, settings: Settings, *, is_local: bool
 ) -> Templates:
-    """Serve the page at `/`; gives what renders it.
+    """Serve the page at `/` over the server's memory; gives what renders it.
 
-    Args:
-        app: The application of the server.
-        assembled: Whose memory, callers and running calls are used.
-        settings: The collection, limits, and whether pages can be forgotten.
-        is_local: Whoever opens the page sits at this machine: they may delete pages, open other
-            collections and change settings, as the commands do.
+    Whoever opens the page of a server that `is_local` sits at this machine: they may delete pages,
+    open other collections and change settings, as the commands do.
     """
     access = assembled.access
     assert access is not None, "the server was assembled for stdio"
@@ -145,12 +141,8 @@ def add_sign_in(
 def listen(host: str, port: int) -> list[socket.socket]:
     """Bound sockets, one for each address of the name; the caller closes them.
 
-    Args:
-        host: Name or address of this machine; `0.0.0.0` and `::` are all of a kind.
-        port: From 1 to 65,535; 0 takes a free one.
-
-    Raises:
-        ConfigurationError: The port is taken or needs rights, or the address is not this machine's.
+    The hosts `0.0.0.0` and `::` are all addresses of a kind, and port 0 takes a free one. What
+    cannot be listened on is refused in a sentence.
     """
     with ExitStack() as unfinished:
         bound: list[socket.socket] = []
@@ -333,12 +325,8 @@ def http_app(
 ) -> Starlette:
     """The application, ready to be run by an ASGI server; it can be run once.
 
-    Args:
-        assembled: From `assemble_server`, with the same settings.
-        settings: Names, origins and whether sessions are kept.
-        max_sessions: Sessions at once; a client that would begin another one is refused.
-        session_idle_s: Seconds without a request after which a session ends.
-        is_local: Whoever opens the page for people sits at this machine, see `add_page`.
+    A client that would begin more than `max_sessions` is refused; a session ends after
+    `session_idle_s` without a request. As for `add_page`, `is_local`.
     """
     server, runtime = assembled.server, assembled.runtime
 
@@ -401,14 +389,8 @@ def serve_http(
 ) -> None:
     """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
 
-    Args:
-        assembled: From `assemble_server`, with the same settings.
-        settings: Where to listen; port 0 takes a free one.
-        is_local: As for `http_app`.
-        on_listening: Told the address of the page as soon as a browser can connect.
-
-    Raises:
-        ConfigurationError: Nothing can listen on the configured address.
+    Port 0 takes a free one. The address of the page is told to `on_listening` as soon as a browser
+    can connect. As for `http_app`, `is_local`.
     """
     # uvicorn would end the process with the words of the operating system.
     sockets = listen(settings.mcp_bind_host, settings.mcp_port)

@@ -5,9 +5,10 @@ A failure tells the model what went wrong, and not to answer from memory.
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
 from pydantic import BaseModel
@@ -83,16 +84,37 @@ class Reply:
         return CallToolResult(content=content, structured_content=data, is_error=self.is_error)
 
 
+# A model's context holds about so many briefs; what is older it may have lost.
+_QUESTIONS: Final = 30
+
+
+class SeenPassages:
+    """The parts of passages that the latest questions of one session were answered with.
+
+    A question that is asked again is answered in full: the client may have lost the reply.
+    """
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, tuple[Seen, ...]] = OrderedDict()
+
+    def of_others(self, question: str) -> tuple[Seen, ...]:
+        """What was sent for other questions."""
+        return tuple(each for asked, sent in self._of.items() if asked != question for each in sent)
+
+    def add(self, question: str, sent: Iterable[Seen]) -> None:
+        """Keep what was sent for a question, and forget the oldest beyond those that are kept."""
+        self._of[question] = tuple(sent)
+        self._of.move_to_end(question)
+        while len(self._of) > _QUESTIONS:
+            self._of.popitem(last=False)
+
+
 def within_budget(
     text: str, token_budget: int, count_tokens: Callable[[str], int], *, hint: str
 ) -> str:
-    """A report without its last lines where it is too long, and a line that says so.
+    """A report without its last lines where it is too long, and how to see the rest.
 
-    Args:
-        text: Without frames, which a cut would leave open.
-        token_budget: Tokens at most.
-        count_tokens: Tokens of a text.
-        hint: How to see the rest.
+    The text must have no frames, which a cut would leave open.
     """
     lines, kept = text.split("\n"), text
     while len(lines) > 1 and count_tokens(kept) > token_budget:
@@ -116,15 +138,9 @@ def brief_reply(
     detail: Literal["brief", "full"] = "brief",
     seen: Sequence[Seen] = (),
 ) -> tuple[Reply, list[Seen]]:
-    """The brief of a result, and what of passages is in it.
+    """The brief of a result, as the caller wanted it, and what of passages is in it.
 
-    Args:
-        memory: Gives both.
-        result: What was found.
-        structured: Also prepare the brief as JSON.
-        max_tokens: As the caller gave it.
-        detail: As the caller gave it.
-        seen: What the caller has, which is named only.
+    It comes as JSON, too, if it is `structured`; what the caller has `seen` is named only.
     """
     options: dict[str, Any] = {"max_tokens": max_tokens, "detail": detail, "seen": seen}
     text = memory.brief(result, include_guide=True, nonce=new_nonce(), **options)

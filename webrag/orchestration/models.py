@@ -8,10 +8,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from webrag.configuration import Seconds, Share
 from webrag.errors import ConfigurationError
 from webrag.extras import how_to_install
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, Seconds, Share
 from webrag.question import QueryType
 from webrag.retrieval.models import (
     CitationSpan,

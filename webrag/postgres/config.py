@@ -5,9 +5,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from webrag.configuration import Seconds
 from webrag.errors import ConfigurationError
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, Seconds
 
 
 class DatabaseConfig(FrozenModel):
@@ -43,11 +42,7 @@ _RESERVED = frozenset({"public", "information_schema"})
 
 
 def check_collection_name(collection: str) -> str:
-    """The name itself when it can be a schema of ours.
-
-    Raises:
-        ConfigurationError: It cannot.
-    """
+    """The name itself when it can be a schema of ours; else it is refused."""
     valid = _COLLECTION_NAME.fullmatch(collection) is not None
     if not valid or collection in _RESERVED or collection.startswith("pg_"):
         raise ConfigurationError(

@@ -1,12 +1,14 @@
 """Finds the chunks of a scope that match a question best, by meaning and by words together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, TypeVar
+from uuid import UUID
 
 import numpy as np
-from llama_index.postprocessor.webrag.selection import depth_weight
+from llama_index.postprocessor.webrag.selection import depth_weight, within_budget
+from llama_index.postprocessor.webrag.wordings import wordings_score
 from numpy.typing import NDArray
 
 from webrag.ingestion.characters import storable
@@ -21,14 +23,7 @@ from webrag.lexical.bm25 import (
 )
 from webrag.lexical.fusion import fuse_ranks, fuse_scores
 from webrag.postgres.execution import Connection, Rows, Statement
-from webrag.retrieval.aggregation import (
-    Candidate,
-    ParentHit,
-    drop_repeated_texts,
-    fit_budget,
-    group_by_parent,
-)
-from webrag.retrieval.models import RetrievalConfig, WordingScores
+from webrag.retrieval.models import RetrievalConfig, RetrievedChunk, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
 
@@ -74,11 +69,124 @@ class SearchText:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A child that matched, with what is needed to order it and its parent.
+
+    Attributes:
+        text_hash: Equal for equal texts under equal titles and headings; None equals nothing.
+        depth_weight: Multiplier of the page's depth.
+        scores: Under the question, then under each other wording of it.
+    """
+
+    key: int
+    document: int
+    parent_id: UUID
+    parent_tokens: int
+    text_hash: bytes | None
+    depth_weight: float
+    scores: tuple[WordingScores, ...]
+
+    @property
+    def fused(self) -> float:
+        """Fused score under the question."""
+        return self.scores[0].fused
+
+    @property
+    def merit(self) -> float:
+        """Fused score, with other wordings the weighted mean of all."""
+        return wordings_score(tuple(each.fused for each in self.scores))
+
+    @property
+    def score(self) -> float:
+        """The merit times the depth multiplier: what parents are ordered by."""
+        return self.merit * self.depth_weight
+
+
+@dataclass(frozen=True, slots=True)
+class ParentHit:
+    """A parent whose children matched.
+
+    Attributes:
+        matches: The children that matched, best first; at least one.
+    """
+
+    parent_id: UUID
+    matches: tuple[Candidate, ...]
+
+    @property
+    def score(self) -> float:
+        """Best child's score; the maximum, so that one strong passage is not diluted."""
+        return self.matches[0].score
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the parent."""
+        return self.matches[0].parent_tokens
+
+
+def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keep one of several children with the same text, in the order given.
+
+    A text stays with the page whose best child is best, which keeps a whole page together; after
+    that, with the page nearer to the ones the user named.
+    """
+    best_of_page: dict[int, float] = {}
+    for candidate in candidates:
+        best = best_of_page.get(candidate.document, 0.0)
+        best_of_page[candidate.document] = max(best, candidate.fused)
+    owners: dict[bytes, Candidate] = {}
+
+    def preference(candidate: Candidate) -> tuple[float, float, int]:
+        best = best_of_page[candidate.document]
+        return (best, candidate.depth_weight, -candidate.key)
+
+    for candidate in candidates:
+        if candidate.text_hash is not None:
+            rival = owners.get(candidate.text_hash)
+            if rival is None or preference(candidate) > preference(rival):
+                owners[candidate.text_hash] = candidate
+    return [c for c in candidates if c.text_hash is None or owners[c.text_hash] is c]
+
+
+def group_by_parent(candidates: Iterable[Candidate]) -> list[ParentHit]:
+    """Each parent once, best first; ties keep the order in which parents were first seen."""
+    members: dict[UUID, list[Candidate]] = {}
+    for candidate in candidates:
+        members.setdefault(candidate.parent_id, []).append(candidate)
+    hits = [
+        ParentHit(parent_id, tuple(sorted(children, key=lambda child: -child.merit)))
+        for parent_id, children in members.items()
+    ]
+    return sorted(hits, key=lambda hit: -hit.score)
+
+
+def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> tuple[list[T], bool]:
+    """The longest prefix within a token budget, at least one item if there is any.
+
+    Tells as well whether anything was cut.
+    """
+    kept = within_budget(map(tokens, items), budget)
+    return list(items[:kept]), kept < len(items)
+
+
+def in_reading_order(
+    items: Iterable[T], chunk: Callable[[T], RetrievedChunk], score: Callable[[T], float]
+) -> tuple[T, ...]:
+    """One group per page, groups by best score, chunks of a page as they stand on it."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(chunk(item).source_url, []).append(item)
+    ordered = sorted(groups.values(), key=lambda group: -max(map(score, group)))
+    return tuple(
+        item for group in ordered for item in sorted(group, key=lambda one: chunk(one).chunk_index)
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SearchRows:
     """The rows that a search found.
 
     Attributes:
-        parents: Column name to value, one mapping per parent.
         hits: Matched parents by id; empty when everything was read.
         texts: Child key to node id, offsets, text and heading path.
         idf: Weight of each term of the question.
@@ -126,14 +234,9 @@ async def search_chunks(
 ) -> SearchRows:
     """Find the parents of the children that match best by meaning and by words.
 
-    Args:
-        connection: In a snapshot.
-        queries: Statements for the scope.
-        config: Weights and limits.
-        variants: The question, then other wordings of it; what these find comes on top of what
-            the question finds, at most half as much again.
-        budget: Tokens of parents at most.
-        limit: Children taken from each leg, and kept after fusion.
+    The variants are the question, then other wordings of it; what these find comes on top of what
+    the question finds, at most half as much again. Parents have `budget` tokens at most; `limit`
+    children are taken from each leg, and kept after fusion. The connection is in a snapshot.
     """
     totals, legs = await _both_legs(connection, queries, config, variants=variants, limit=limit)
     words = [each for each, _ in legs]
@@ -242,18 +345,11 @@ async def find_nearest(
     columns: str,
     settings: Mapping[str, str | int] | None = None,
 ) -> Rows:
-    """Rows of the nearest chunks, in any order: the columns, and the distance.
+    """Rows of the nearest chunks, in any order: the columns of `data_children c`, and the distance.
 
-    Args:
-        connection: In a snapshot, or in no transaction.
-        queries: Statements for the scope.
-        vector: What the chunks are compared with.
-        limit: Rows at most.
-        most: Up to here what the scope leaves is compared one by one, and nothing is missed;
-            beyond, the graph is searched until enough rows match.
-        columns: Of `data_children c`.
-        settings: Of the graph, for a connection in no transaction: one is begun with them where
-            they count. One statement sees one state of the corpus without.
+    Up to `most` what the scope leaves is compared one by one, and nothing is missed; beyond, the
+    graph is searched until enough rows match. A connection in no transaction begins one with the
+    settings of the graph where they count; one statement sees one state of the corpus without.
     """
     if queries.scope.restricts:
         rows = await _first_try(queries, vector, limit, most, columns).fetch(connection)

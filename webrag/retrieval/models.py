@@ -7,9 +7,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from webrag.configuration import Share
 from webrag.corpus.models import ParentChunk
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, Share
 from webrag.ingestion.addresses import place_in_file
 from webrag.ingestion.models import Anchor
 from webrag.instrumentation import FoundPassage

@@ -16,13 +16,11 @@ from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.spelling import respelled
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
-from webrag.retrieval.aggregation import (
-    Candidate,
-    in_reading_order,
-)
 from webrag.retrieval.chunk_search import (
+    Candidate,
     SearchRows,
     SearchText,
+    in_reading_order,
     parents_of,
     read_everything,
     search_chunks,
@@ -90,16 +88,10 @@ class RetrievalRequest:
 class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
-    Stateless apart from its parts; safe to share between tasks and threads. The search itself
-    sees one state of the corpus; which versions and spellings it has is read before. A
-    filter changes scores: within one site, words that all its pages share count little.
-
-    Args:
-        database: Where the corpus is.
-        embedder: The model the corpus was made with.
-        config: Weights and limits.
-        is_common: Tells a common word from one that may be misspelt; without it, each word that
-            the searched pages lack may be.
+    Stateless apart from its parts; safe to share between tasks and threads. The search itself sees
+    one state of the corpus; which versions and spellings it has is read before. A filter changes
+    scores: within one site, words that all its pages share count little. A word that `is_common` is
+    not taken for one that may be misspelt.
     """
 
     def __init__(
@@ -145,14 +137,6 @@ class Searcher:
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
             similarity_floor: Least cosine of a candidate that only the dense leg found; None as
                 configured.
-
-        Returns:
-            Chunks grouped by page; empty when nothing matches or nothing is stored.
-
-        Raises:
-            InputError: The question is empty or a number is out of range.
-            ProviderError: The question could not be embedded.
-            StorageError: The database failed.
         """
         request = self._checked(
             query,
@@ -311,9 +295,8 @@ async def _prepared(
 ) -> tuple[RetrievalRequest, SearchRows | None, Doubts]:
     """Read which versions the filters mean, then everything in scope or what is to be respelled.
 
-    Returns:
-        The request for the versions that are searched; everything in scope, where that is what
-        it wants; words of the question that the searched pages lack.
+    Gives the request for the versions that are searched; everything in scope, where that is what it
+    wants; words of the question that the searched pages lack.
     """
     collection = request.queries.collection
     choice = await read_choice(connection, filters)

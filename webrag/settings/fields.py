@@ -9,8 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
-from webrag.configuration import Allowed
-from webrag.frozen import FrozenModel
+from webrag.frozen import Allowed, FrozenModel
 from webrag.ingestion.http.hosts import host_and_port
 
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
@@ -102,11 +101,7 @@ def filling(settings: type[BaseModel], config: type[BaseModel]) -> Iterator[tupl
 
 
 def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    """The hosts in lower case, each once, IPv6 addresses in brackets.
-
-    Raises:
-        ValueError: One of them is not `host` or `host:port`.
-    """
+    """The hosts in lower case, each once, IPv6 addresses in brackets."""
     found: dict[str, None] = {}
     for entry in hosts:
         host, port = host_and_port(entry.lower())
@@ -168,11 +163,7 @@ def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def checked_http_url(value: str) -> str:
-    """The address without slashes at its end.
-
-    Raises:
-        ValueError: It is not http(s), names no host or a user, or holds white space.
-    """
+    """The address without slashes at its end."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("not an http(s) URL")

@@ -23,9 +23,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
-from webrag.configuration import Allowed
 from webrag.errors import ConfigurationError
-from webrag.frozen import FrozenModel
+from webrag.frozen import Allowed, FrozenModel
 from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
@@ -89,13 +88,7 @@ def explain(
 ) -> str:
     """One sentence that names each wrong variable, its value and what is allowed.
 
-    Values of secrets are left out.
-
-    Args:
-        error: What validation found.
-        fields: The settings by name.
-        given: Values passed in the program, which win over variables.
-        found: Where the other values came from.
+    Values of secrets are left out. Values passed in the program win over variables.
     """
     parts: dict[str, str] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=True):
@@ -196,10 +189,6 @@ def settings_of(name: str, given: frozenset[str]) -> dict[str, Any]:
 
     A provider that was given replaces its whole part of the combination; a model alone is looked
     for at the combination's provider.
-
-    Args:
-        name: One of `COMBINATIONS`.
-        given: Names of the settings that were given.
     """
     chosen = COMBINATIONS[name]
     parts = (

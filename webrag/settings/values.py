@@ -9,8 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webrag.answering.models import AnswerConfig
-from webrag.configuration import Seconds, Share
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, Seconds, Share
 from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.models import FetchConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile

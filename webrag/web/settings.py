@@ -14,13 +14,13 @@ from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.settings.file import changed_settings, is_fixed
 from webrag.settings.model import COMBINATIONS, Settings, allowed_text
 from webrag.web.site import Site, status_of
-from webrag.wiring.language_models import uses_language_model
-from webrag.wiring.served_models import (
+from webrag.wiring.language_models import (
     LANGUAGE_MODEL,
     WITHOUT,
     ModelServer,
     find_servers,
     tried,
+    uses_language_model,
 )
 
 _LABELS: Final = {

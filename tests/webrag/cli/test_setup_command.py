@@ -17,7 +17,7 @@ from webrag.cli import main
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
 from webrag.settings.file import write_settings
-from webrag.wiring import served_models
+from webrag.wiring import language_models
 
 Run = Callable[..., Result]
 KEY = "sk-of-the-user-0123456789"
@@ -137,7 +137,7 @@ def test_server_of_this_machine_is_found_without_being_named(
     webrag: Run, model: str, monkeypatch: pytest.MonkeyPatch, file: Path
 ) -> None:
     monkeypatch.setattr(
-        served_models, "_USUAL", (("Mine", model), ("None", "http://127.0.0.1:9/v1"))
+        language_models, "_USUAL", (("Mine", model), ("None", "http://127.0.0.1:9/v1"))
     )
 
     result = webrag("setup")

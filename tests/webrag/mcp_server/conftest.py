@@ -48,8 +48,8 @@ from webrag.corpus.models import (
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.jobs.models import Job, JobRequest
-from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.server import assemble_server
 from webrag.orchestration.models import ProgressCallback
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.question import Question

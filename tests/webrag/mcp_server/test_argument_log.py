@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.mcp_server.argument_log import described
+from webrag.mcp_server.tools import described
 
 KNOWN = ("url", "query", "source_urls", "top_k")
 

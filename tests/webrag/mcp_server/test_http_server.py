@@ -20,7 +20,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from webrag.errors import DatabaseUnavailableError
-from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import (
     MAX_BODY_BYTES,
     PATH,
@@ -28,6 +27,7 @@ from webrag.mcp_server.http_server import (
     http_app,
     uvicorn_config,
 )
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import load_settings
 
 from .odd_messages import ODD_MESSAGES, as_bytes

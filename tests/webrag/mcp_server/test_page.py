@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from webrag.errors import ConfigurationError, InputError
-from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import load_settings
 
 Load = Callable[[], Any]

@@ -23,9 +23,9 @@ from starlette.routing import Route
 from webrag.corpus.schema import drop_collection, list_collections
 from webrag.ingestion.logins.session import Cookie, Login
 from webrag.ingestion.logins.store import LoginStore
-from webrag.mcp_server.assembly import assemble_server
 from webrag.mcp_server.authorization.callers import collection_name
 from webrag.mcp_server.http_server import HEALTH_PATH, PATH, http_app
+from webrag.mcp_server.server import assemble_server
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.settings import load_settings

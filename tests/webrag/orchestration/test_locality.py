@@ -4,7 +4,7 @@ from uuid import UUID
 import pytest
 
 from webrag.orchestration.steps.result import neighbours
-from webrag.retrieval.aggregation import in_reading_order
+from webrag.retrieval.chunk_search import in_reading_order
 
 from .conftest import Lab, build_ranked
 

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.retrieval.aggregation import (
+from webrag.retrieval.chunk_search import (
     Candidate,
     drop_repeated_texts,
     fit_budget,

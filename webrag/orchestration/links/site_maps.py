@@ -16,9 +16,15 @@ from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 from webrag.concurrency import in_background, within
-from webrag.corpus.map_worker import MapAnswer, MapRequest
 from webrag.corpus.models import LinkCandidate
-from webrag.corpus.site_index import MapIndex, MarkedPage, SiteMapStore, StoredMap
+from webrag.corpus.site_index import (
+    MapAnswer,
+    MapIndex,
+    MapRequest,
+    MarkedPage,
+    SiteMapStore,
+    StoredMap,
+)
 from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import same_site
 from webrag.ingestion.models import MapMark
@@ -28,7 +34,7 @@ from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 _log = logging.getLogger(__name__)
 
-_JOB: Final = Job("webrag.corpus.map_worker:make_mapper", MapAnswer)
+_JOB: Final = Job("webrag.corpus.site_index:make_mapper", MapAnswer)
 # A page of a manual names one map, and a start page of several manuals the home of each.
 _MAX_MAPS: Final = 4
 _MAX_FILES: Final = 12

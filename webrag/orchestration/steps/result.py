@@ -22,7 +22,7 @@ from webrag.orchestration.ranking.reranker import documents_in
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
-from webrag.retrieval.aggregation import in_reading_order
+from webrag.retrieval.chunk_search import in_reading_order
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.listings import longest_piece
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
