@@ -35,13 +35,13 @@ from quotations import UNITS, Asked, begun, found, lines, opened, read_questions
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from webrag.demo import serve_static_site
 from webrag.embedding.bundled_model import BundledVectors
 from webrag.lexical.spelling import respelled
 from webrag.orchestration import judge
 from webrag.orchestration.confidence import HIGH, LOW, MEDIUM
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.sections import cited_quotes
-from webrag.static_site import serve_static_site
 
 Floats = NDArray[np.float64]
 

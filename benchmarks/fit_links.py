@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from webrag import Question as Asked
 from webrag import WebRAG
+from webrag.demo import serve_static_site
 from webrag.errors import WebRAGError
 from webrag.evaluation.questions import Question, load_questions, with_wordings
 from webrag.orchestration.links.rules import LinkScope
 from webrag.orchestration.links.scoring import LinkQuestion, fitted, link_signals, score_links
 from webrag.settings import load_settings
-from webrag.static_site import serve_static_site
 
 Floats = NDArray[np.float64]
 ROUNDS, PAGES = 5, 5

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webrag import Settings, WebRAG
-from webrag.corpus.maintenance.portable import PortableHeader, PortableLink, PortablePage
+from webrag.corpus.maintenance.transfer import PortableHeader, PortableLink, PortablePage
 from webrag.ingestion.addresses import content_hash
 
 WORDS = [f"{first}{last}" for first in "bcdfghklmnprst" for last in ("ale", "ine", "ost", "urk")]

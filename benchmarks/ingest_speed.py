@@ -27,9 +27,9 @@ from llama_index.core.schema import Document
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag import WebRAG
+from webrag.demo import serve_static_site
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.settings import load_settings
-from webrag.static_site import serve_static_site
 
 READERS: dict[str, dict[str, Any]] = {
     "SimpleWebPageReader": {"html_to_text": True},

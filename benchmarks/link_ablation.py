@@ -30,9 +30,15 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import urlopen
 
 from webrag.app import WebRAG
+from webrag.demo import serve_static_site
 from webrag.evaluation.metrics import QuestionScore, score_question
-from webrag.evaluation.questions import Question, load_questions, with_wordings
-from webrag.evaluation.runs import ResultRecord, RunRecord
+from webrag.evaluation.questions import (
+    Question,
+    ResultRecord,
+    RunRecord,
+    load_questions,
+    with_wordings,
+)
 from webrag.orchestration.models import (
     ExpansionConfig,
     OrchestrationConfig,
@@ -40,7 +46,6 @@ from webrag.orchestration.models import (
     SiteMapConfig,
 )
 from webrag.settings import Settings, load_settings
-from webrag.static_site import serve_static_site
 
 RISE = 0.02
 VARIANTS: Mapping[str, dict[str, Any]] = {

@@ -39,12 +39,11 @@ from typing import Any, NamedTuple, TextIO
 from urllib.parse import quote, urlsplit
 
 from webrag.app import WebRAG
+from webrag.demo import serve_static_site
 from webrag.evaluation.metrics import comparison_key
-from webrag.evaluation.questions import Gold, Question
+from webrag.evaluation.questions import Gold, Question, RunRecord, read_run
 from webrag.evaluation.runner import Evaluation, Site
-from webrag.evaluation.runs import RunRecord, read_run
 from webrag.settings import load_settings
-from webrag.static_site import serve_static_site
 
 UNITS = Path(__file__).parent / "questions/units"
 # To five neighbours in the order of language and kind.

@@ -122,19 +122,11 @@ def _read_moment(name: str, value: Any) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _read_kinds(name: str, value: Any) -> list[str]:
-    return [_chosen(name, each, CONTENT_KINDS) for each in _read_list(name, value)]
+def _read_each(check: Callable[[str, Any], object]) -> BeforeValidator:
+    return _reads(lambda name, value: [check(name, each) for each in _read_list(value)])
 
 
-def _read_years(name: str, value: Any) -> list[int]:
-    return [_counted(name, each, 1) for each in _read_list(name, value)]
-
-
-def _read_identities(name: str, value: Any) -> list[UUID]:
-    return [_read_identity(name, each) for each in _read_list(name, value)]
-
-
-def _read_list(_name: str, value: Any) -> list[Any]:
+def _read_list(value: Any) -> list[Any]:
     items = _parsed(value)
     return list(items) if isinstance(items, list | tuple) else [items]
 
@@ -262,7 +254,7 @@ class _Asked(ToolInput):
     detail: Annotated[Detail, _read_choice(get_args(Detail))] = Field(
         default="brief", description="full adds passages and links."
     )
-    seen: Annotated[list[UUID], _reads(_read_identities)] | None = Field(
+    seen: Annotated[list[UUID], _read_each(_read_identity)] | None = Field(
         default=None, description="Ids of passages you have."
     )
 
@@ -302,8 +294,15 @@ class SearchInput(_Asked):
     )
     source_urls: Texts | None = _told("source_urls")
     sites: Texts | None = _told("sites")
-    years: Annotated[list[int], _reads(_read_years)] | None = _told("years")
-    has: Annotated[list[ContentKind], _reads(_read_kinds)] | None = _told("has")
+    years: Annotated[list[int], _read_each(lambda name, year: _counted(name, year, 1))] | None = (
+        _told("years")
+    )
+    has: (
+        Annotated[
+            list[ContentKind], _read_each(lambda name, kind: _chosen(name, kind, CONTENT_KINDS))
+        ]
+        | None
+    ) = _told("has")
     as_of: Moment | None = _told("as_of")
     top_k: _FromOne | None = _told("top_k")
 
@@ -370,7 +369,7 @@ class CitationInput(ToolInput):
 
 
 def _read_citations(name: str, value: Any) -> list[Any]:
-    items = [value] if isinstance(value, Mapping) else _read_list(name, value)
+    items = [value] if isinstance(value, Mapping) else _read_list(value)
     items = [items[0]] if len(items) == 1 and isinstance(items[0], Mapping) else items
     if not items or not all(isinstance(item, Mapping) for item in items):
         known = ", ".join(CitationInput.model_fields)

@@ -56,7 +56,8 @@ from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings
-from webrag.wiring.embeddings import choose_embedding
+from webrag.wiring.components import start_tracing
+from webrag.wiring.embeddings import choose_embedding, choose_tokenizer
 from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.page_sources import (
     builtin_source,
@@ -65,8 +66,6 @@ from webrag.wiring.page_sources import (
     choose_renderer,
 )
 from webrag.wiring.rerankers import choose_reranker
-from webrag.wiring.tokenizer import choose_tokenizer
-from webrag.wiring.tracing import start_tracing
 
 ROOT = Path(__file__).parents[2]
 QUESTION = "How is the confidence computed and which thresholds decide?"

@@ -4,7 +4,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from webrag.static_site import serve_static_site
+from webrag.demo import serve_static_site
 
 
 def test_files_of_the_folder_are_served_while_the_block_runs(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ async def _demo(ctx: click.Context) -> "tuple[str, ResultDocument, list[Evidence
 @asynccontextmanager
 async def _alone(settings: "Settings") -> "AsyncIterator[None]":
     """Wait for a demo that runs in another process: both would empty the collection."""
-    from webrag.postgres.embedded.locks import exclusive_lock
+    from webrag.postgres.embedded.server import exclusive_lock
 
     def locked() -> None:
         try:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from llama_index.core.llms.function_calling import FunctionCallingLLM
 
     from webrag.app import WebRAG
-    from webrag.evaluation.questions import Question
+    from webrag.evaluation.questions import Question, RunRecord
     from webrag.evaluation.report import Report
     from webrag.evaluation.runner import Site, Way
-    from webrag.evaluation.runs import RunRecord
     from webrag.settings import Settings
 
     _Judge = Callable[[Sequence[Question], Sequence[RunRecord]], Report]
@@ -122,7 +121,7 @@ def eval_command(
     result moved are listed, those that became worse first.
     """
     from webrag.cli.progress import count_progress
-    from webrag.evaluation.page_text import gold_warnings
+    from webrag.evaluation.metrics import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
 
     if compare is not None:
@@ -307,9 +306,9 @@ def _keep_lines(partial: Path) -> None:
 def _sites(
     questions: "Sequence[Question]", site_root: Path | None, base_url: str | None
 ) -> "Iterator[dict[str, Site]]":
-    from webrag.evaluation.page_text import VisiblePages
+    from webrag.demo import serve_static_site
+    from webrag.evaluation.metrics import VisiblePages
     from webrag.evaluation.runner import Site
-    from webrag.static_site import serve_static_site
 
     names = list(dict.fromkeys(question.site for question in questions))
     if site_root is None:
@@ -349,9 +348,8 @@ def _compare(questions: Path, first: Path, second: Path) -> None:
     """Print how two runs differ."""
     from webrag.evaluation.comparison import compare_scores, moved_questions
     from webrag.evaluation.metrics import score_question
-    from webrag.evaluation.questions import load_questions
+    from webrag.evaluation.questions import load_questions, read_run
     from webrag.evaluation.report import comparison_rows, moved_rows
-    from webrag.evaluation.runs import read_run
 
     asked = load_questions(questions)
     runs = [read_run(first), read_run(second)]

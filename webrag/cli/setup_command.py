@@ -118,7 +118,7 @@ def _show_models(ctx: click.Context, name: str | None) -> None:
     if name is not None:
         if name not in COMBINATIONS:
             raise InputError(f"There is no {name!r}; there are {', '.join(COMBINATIONS)}.")
-        from webrag.wiring.cross_encoders import download_models
+        from webrag.wiring.rerankers import download_models
 
         download_models(name, settings)
     chosen = {key: each for key, each in COMBINATIONS.items() if name in (None, key)}

@@ -231,7 +231,9 @@ class PageAcquirer:
                 and partial(self._convert, known=stored and stored.content_hash),
             )
         except FetchError as error:
-            if stored is not None and not request.refresh and _is_refused_file(error):
+            is_refused_file = isinstance(error, RefusedAddressError) and is_file(error.url)
+            if stored is not None and not request.refresh and is_refused_file:
+                # It was stored where it may be read; nothing new is known of it.
                 return stored.acquired(url, "stored")
             await self._note_failure(error, url, stored, asked_at)
             gone = isinstance(error, PageGoneError)
@@ -331,11 +333,6 @@ def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
         hint="The log has the whole of it; please report it.",
         kind="unexpected",
     )
-
-
-def _is_refused_file(error: FetchError) -> bool:
-    """A file that may not be read here was stored where it may; nothing new is known of it."""
-    return isinstance(error, RefusedAddressError) and is_file(error.url)
 
 
 def _given_edition(request: _Request, url: str, found: Edition | None) -> Edition | None:

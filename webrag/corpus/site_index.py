@@ -82,7 +82,8 @@ def pack_listing(listing: SiteListing) -> bytes:
         "\n".join(numbers),
     ]
     packed = [text.encode() for text in texts]
-    dates = [_seconds(page.modified_at) for page in listing.pages]
+    changed = [page.modified_at for page in listing.pages]
+    dates = [0 if at is None else int(at.timestamp()) for at in changed]
     arrays = [lengths.astype(">u4"), per_term, owners, summed]
     if any(dates):
         arrays.append(np.array(dates, ">u4"))
@@ -105,11 +106,6 @@ def _packed_texts(pages: Sequence[ListedPage]) -> bytes:
         for page in pages
     ]
     return np.array([len(blob) for blob in blobs], ">u4").tobytes() + b"".join(blobs)
-
-
-def _seconds(at: datetime | None) -> int:
-    """A date as seconds since 1970; 0 for none."""
-    return int(at.timestamp()) if at is not None else 0
 
 
 def _weights(page: ListedPage) -> Counter[str]:

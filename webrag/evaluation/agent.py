@@ -12,9 +12,8 @@ from webrag.answering.language_model import chat
 from webrag.errors import WebRAGError
 from webrag.evaluation.answers import score_answer
 from webrag.evaluation.metrics import comparison_key
-from webrag.evaluation.questions import Question
+from webrag.evaluation.questions import CitationRecord, Question, RunRecord
 from webrag.evaluation.runner import Site, Way
-from webrag.evaluation.runs import CitationRecord, RunRecord
 
 if TYPE_CHECKING:
     from llama_index.core.llms.function_calling import FunctionCallingLLM

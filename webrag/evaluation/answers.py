@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from webrag.evaluation.metrics import comparison_key, is_page
-from webrag.evaluation.questions import Question
-from webrag.evaluation.runs import CitationRecord, RunRecord
+from webrag.evaluation.questions import CitationRecord, Question, RunRecord
 from webrag.orchestration.models import ConfidenceBand
 
 Verdict = Literal["right", "half", "wrong"]

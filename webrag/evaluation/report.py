@@ -9,8 +9,7 @@ from webrag.evaluation.agent import agent_figures
 from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
 from webrag.evaluation.comparison import PairedFigure
 from webrag.evaluation.metrics import QuestionScore, score_question, summarise
-from webrag.evaluation.questions import Question
-from webrag.evaluation.runs import RunRecord
+from webrag.evaluation.questions import Question, RunRecord
 
 _SHOWN_RESULTS = 3
 _SHOWN_CHARS = 300

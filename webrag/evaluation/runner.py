@@ -10,9 +10,14 @@ from urllib.parse import urljoin
 from webrag.answering.models import FinalReason
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import WebRAGError
-from webrag.evaluation.page_text import VisiblePages
-from webrag.evaluation.questions import Question
-from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord, write_record
+from webrag.evaluation.metrics import VisiblePages
+from webrag.evaluation.questions import (
+    CitationRecord,
+    Question,
+    ResultRecord,
+    RunRecord,
+    write_record,
+)
 from webrag.ingestion.addresses import site_of
 from webrag.presentation.brief.sections import cited_quotes
 from webrag.question import Question as Asked

@@ -33,7 +33,7 @@ from webrag.errors import InputError
 from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.judge import cited_units
-from webrag.orchestration.models import OrchestrationResult, RankedChunk
+from webrag.orchestration.models import RankedChunk
 from webrag.question import Question, ResearchMode
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
@@ -222,12 +222,19 @@ class WebRAGQueryEngine(BaseQueryEngine):
     async def _evidence(self, query_bundle: QueryBundle) -> _Evidence:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.RETRIEVE, payload=payload) as event:
-            result = await self._research(query_bundle)
+            wordings = bundle_wordings(query_bundle)
+            asked = dict(self._asked) | {"text": query_bundle.query_str, "wordings": wordings}
+            result = await self._engine.run(Question(**asked))
             matched = sorted(
                 (item for item in result.chunks if not item.is_locality_expanded),
                 key=lambda item: -item.reranked_score,
             )
-            nodes = [_node(item) for item in matched[: self._similarity_top_k]]
+            nodes = [
+                NodeWithScore(
+                    node=evidence_node(item.chunk), score=min(max(item.reranked_score, 0.0), 1.0)
+                )
+                for item in matched[: self._similarity_top_k]
+            ]
             event.on_end(payload={EventPayload.NODES: nodes})
         for postprocessor in self._postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=query_bundle)
@@ -254,10 +261,6 @@ class WebRAGQueryEngine(BaseQueryEngine):
         }
         return _Evidence(text or _NO_ANSWER, nodes, metadata)
 
-    async def _research(self, query_bundle: QueryBundle) -> OrchestrationResult:
-        asked = {"text": query_bundle.query_str, "wordings": bundle_wordings(query_bundle)}
-        return await self._engine.run(Question(**dict(self._asked) | asked))
-
 
 def _is_likely(item: RankedChunk, floor: float) -> bool:
     """Whether a passage may answer by one wording of the question, whatever the others say.
@@ -278,12 +281,6 @@ def _in_one_piece(text: str) -> Generator[str, None, None]:
 
 async def _later_in_one_piece(text: str) -> AsyncGenerator[str, None]:
     yield text
-
-
-def _node(item: RankedChunk) -> NodeWithScore:
-    return NodeWithScore(
-        node=evidence_node(item.chunk), score=min(max(item.reranked_score, 0.0), 1.0)
-    )
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

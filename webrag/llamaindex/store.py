@@ -482,14 +482,11 @@ class CorpusDocumentStore(SimpleDocumentStore):
                 known[node_id] = added
         missing = [node_id for node_id in node_ids if node_id not in known]
         if missing:
-            known |= {node.node_id: node for node in await self._stored(missing)}
+            known |= {node.node_id: node for node in await self._vector_store.aget_nodes(missing)}
         unknown = next((node_id for node_id in node_ids if node_id not in known), None)
         if raise_error and unknown is not None:
             raise ValueError(f"doc_id {unknown} not found.")
         return [known[node_id] for node_id in node_ids if node_id in known]
-
-    async def _stored(self, node_ids: Sequence[str]) -> list[BaseNode]:
-        return await self._vector_store.aget_nodes(list(node_ids))
 
 
 def _check_names(called: str, given: Iterable[str], *known: Callable[..., Any]) -> None:

@@ -58,6 +58,8 @@ _KNOWN_KEYS = """
     jsonb_object_keys(c.metadata_) key where key <> all(%s)
 """
 _COMPARISONS = {
+    FilterOperator.EQ: "=",
+    FilterOperator.NE: "=",
     FilterOperator.GT: ">",
     FilterOperator.GTE: ">=",
     FilterOperator.LT: "<",
@@ -174,10 +176,6 @@ def _single(given: MetadataFilter) -> Condition:
     return negated(condition) if is_negative else condition
 
 
-def _equal(each: MetadataFilter) -> Condition:
-    return _compare(each, "=", _scalar(each))
-
-
 def _order(each: MetadataFilter) -> Condition:
     return _compare(each, _COMPARISONS[each.operator], _scalar(each))
 
@@ -286,8 +284,6 @@ def _is_empty(each: MetadataFilter) -> Condition:
 
 
 _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
-    FilterOperator.EQ: _equal,
-    FilterOperator.NE: _equal,
     **dict.fromkeys(_COMPARISONS, _order),
     FilterOperator.IN: _within,
     FilterOperator.NIN: _within,

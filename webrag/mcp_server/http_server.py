@@ -149,7 +149,8 @@ def listen(host: str, port: int) -> list[socket.socket]:
         absent: OSError | None = None
         for family, address in _addresses(host, port):
             try:
-                bound.append(unfinished.enter_context(_bind(family, address)))
+                server = socket.create_server(address, family=family, backlog=2048)
+                bound.append(unfinished.enter_context(server))
             except OSError as error:
                 # A name may have an address of a family that is switched off.
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
@@ -172,10 +173,6 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
             hint="Give an address of this machine with --host or MCP_HOST, such as 127.0.0.1.",
         ) from error
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
-
-
-def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
-    return socket.create_server(address, family=family, backlog=2048)
 
 
 def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:

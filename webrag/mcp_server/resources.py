@@ -1,9 +1,8 @@
 """Stored pages and passages as MCP resources, and the prompts people can choose."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mcp.server import ServerRequestContext
@@ -33,10 +32,7 @@ from webrag.presentation.reports import format_excerpt, page_uri
 from webrag.presentation.untrusted import one_line
 
 if TYPE_CHECKING:
-    from webrag.app import WebRAG
     from webrag.corpus.models import PageName, PageText
-
-T = TypeVar("T")
 
 _MIME_TYPE = "text/plain"
 _MOST_LISTED = 100
@@ -132,14 +128,32 @@ def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int
     )
     async def page(id: str, context: Context[Any, Any], offset: str = "0") -> str:
         uri = page_uri(id)
-        identity = _identity(uri, id)
         if not offset.isdecimal() or len(offset) > _OFFSET_DIGITS:
             raise ResourceError(f"{uri} has no offset {offset[:20]!r}; give a whole number.")
-        async with _opened(entry, context) as memory:
-            text = await _stored(uri, memory.page_text(identity))
-            return await in_background(
-                _page_part, text, int(offset), token_budget, memory.count_tokens
-            )
+        try:
+            identity = UUID(id)
+        except ValueError:
+            raise _not_found(uri) from None
+        try:
+            async with entry(context, None) as runtime:
+                memory = await runtime.memory()
+                text = await memory.page_text(identity)
+                if text is None:
+                    raise _not_found(uri)
+                return await in_background(
+                    _page_part, text, int(offset), token_budget, memory.count_tokens
+                )
+        except AccessDeniedError as error:
+            raise ResourceError(error_text(error)) from error
+        except WebRAGError as error:
+            raise ResourceError(failure_text(error)) from error
+
+
+def _not_found(uri: str) -> ResourceNotFoundError:
+    return ResourceNotFoundError(
+        f"{uri} is not stored; the page may have changed or been deleted since. `search` finds "
+        "what is stored now."
+    )
 
 
 def _page_part(
@@ -161,41 +175,6 @@ def _page_part(
         excerpt, token_budget=token_budget, count_tokens=count_tokens, nonce=new_nonce()
     )
     return text
-
-
-@asynccontextmanager
-async def _opened(entry: Entry, context: Context[Any, Any]) -> AsyncIterator["WebRAG"]:
-    try:
-        async with entry(context, None) as runtime:
-            yield await runtime.memory()
-    except AccessDeniedError as error:
-        raise ResourceError(error_text(error)) from error
-    except WebRAGError as error:
-        raise ResourceError(failure_text(error)) from error
-
-
-async def _stored(uri: str, reading: Awaitable[T | None]) -> T:
-    try:
-        found = await reading
-    except WebRAGError as error:
-        raise ResourceError(failure_text(error)) from error
-    if found is None:
-        raise _not_found(uri)
-    return found
-
-
-def _identity(uri: str, given: str) -> UUID:
-    try:
-        return UUID(given)
-    except ValueError:
-        raise _not_found(uri) from None
-
-
-def _not_found(uri: str) -> ResourceNotFoundError:
-    return ResourceNotFoundError(
-        f"{uri} is not stored; the page may have changed or been deleted since. `search` finds "
-        "what is stored now."
-    )
 
 
 _TASK = """\

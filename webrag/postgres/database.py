@@ -187,7 +187,8 @@ class Database:
 
     async def open(self) -> None:
         """Start or reach the server and check that it can hold a corpus; repeating it is free."""
-        self._refuse_retired()
+        if self._is_retired:
+            raise InputError("WebRAG was closed: use its parts while it is open.")
         if not self._server.is_open:
             await asyncio.to_thread(self._server.open)
 
@@ -347,10 +348,6 @@ class Database:
         """Close for good: what still holds this database is told so instead of opening it again."""
         self._is_retired = True
         await self.close()
-
-    def _refuse_retired(self) -> None:
-        if self._is_retired:
-            raise InputError("WebRAG was closed: use its parts while it is open.")
 
     async def _pool(self) -> _Pool:
         """The open pool of the running event loop."""

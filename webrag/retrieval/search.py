@@ -1,10 +1,12 @@
 """Retrieves evidence for a question from the stored corpus."""
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
@@ -13,7 +15,8 @@ from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
-from webrag.lexical.spelling import respelled
+from webrag.lexical.analysis import analyze, content_words
+from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
 from webrag.retrieval.chunk_search import (
@@ -40,20 +43,101 @@ from webrag.retrieval.models import (
     Wording,
     passages,
 )
-from webrag.retrieval.respelling import (
-    Doubts,
-    IsCommon,
-    find_compounds,
-    find_doubts,
-    find_spellings,
-    likely_spellings,
-    respellings,
-)
 from webrag.retrieval.statements import Queries
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+IsCommon = Callable[[str], bool]
+"""Tells whether a word, in lower case, is a common one of the language; may block."""
+
+
+# The first of a question; each is some five hundred look-ups in an index.
+_MOST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What of a question the searched pages do not have as the question has it.
+
+    Attributes:
+        words: Words that no chunk holds, and their index terms.
+        pairs: Neighbouring words that chunks hold as one word.
+        absent: Words of any kind, names and numbers too, of which no chunk holds anything.
+    """
+
+    words: Mapping[str, str]
+    pairs: Sequence[str]
+    absent: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self.words or self.pairs)
+
+
+async def find_doubts(connection: Connection, queries: Queries, text: str) -> Doubts:
+    """What of a question the pages in scope lack; one statement, nearly always without a find."""
+    words, pairs = doubtful_words(text), word_pairs(text)
+    content = content_words(text)
+    terms = sorted({*words.values(), *pairs.values(), *chain.from_iterable(content.values())})
+    rows = await queries.held_terms(terms).fetch(connection) if terms else []
+    held = {term for (term,) in rows}
+    absent = [(word, term) for word, term in words.items() if term not in held]
+    joined = [pair for pair, term in pairs.items() if term in held]
+    nowhere = [word for word, terms in content.items() if not held.intersection(terms)]
+    return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS], nowhere)
+
+
+def respellings(doubts: Doubts) -> list[Respelling]:
+    """The ways to spell each of the absent words; takes milliseconds for each."""
+    return [Respelling(word, term) for word, term in doubts.words.items()]
+
+
+def likely_spellings(
+    words: Sequence[Respelling], chunks: Mapping[str, int], is_common: IsCommon
+) -> dict[str, str]:
+    """Give the spelling of each word that has a likely one; `is_common` may block."""
+    found = {each.word: each.best(chunks, is_common) for each in words}
+    return {word: text for word, text in found.items() if text is not None}
+
+
+async def find_spellings(
+    connection: Connection, queries: Queries, words: Sequence[Respelling]
+) -> dict[str, int]:
+    """How many chunks hold each term of the spellings; counting ends at some hundreds."""
+    terms = sorted(set(chain.from_iterable(each.terms for each in words)))
+    return dict(await queries.bounded_counts(terms).fetch(connection)) if terms else {}
+
+
+async def find_compounds(
+    connection: Connection,
+    queries: Queries,
+    words: Sequence[Respelling],
+    pairs: Sequence[str],
+    chunks: Mapping[str, int],
+) -> dict[str, str]:
+    """Compounds that the pages write otherwise: in two words, or two words as one.
+
+    Gives what the question has, and what the pages have in its place.
+    """
+    found: dict[str, str] = {}
+    for each in words:
+        for first, second in each.splits(chunks):
+            if await _is_phrase(connection, queries, first, second):
+                found[each.word] = f"{first} {second}"
+                break
+    for pair in pairs:
+        first, second = re.split("[ -]", pair.lower())
+        if not await _is_phrase(connection, queries, first, second):
+            found[pair] = f"{first}{second}"
+    return found
+
+
+async def _is_phrase(connection: Connection, queries: Queries, first: str, second: str) -> bool:
+    terms = [*analyze(first), *analyze(second)]
+    return bool(await queries.phrase(terms, rf"\m{first}[\s_-]+{second}").fetch(connection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +189,7 @@ class Searcher:
         self._database = database
         self._embedder = embedder
         self._config = config
-        self._is_common = is_common or _nothing_is_common
+        self._is_common = is_common or (lambda _: False)
 
     @property
     def best_score(self) -> float:
@@ -279,11 +363,6 @@ def _positive(name: str, value: int | None, default: int) -> int:
     if value < 1:
         raise InputError(f"{name} is {value}; it must be at least 1.")
     return value
-
-
-def _nothing_is_common(word: str) -> bool:
-    del word
-    return False
 
 
 async def _prepared(

@@ -103,7 +103,8 @@ def changed_passages(
     unchanged: set[str] = set()
     for places, own, other, is_old in ((new, texts[1], texts[0], False), (old, *texts, True)):
         for passage in _passages(places, own):
-            if _word_count(passage.text) < _LEAST_WORDS or passage.text.lstrip().startswith("#"):
+            words = sum(any(map(str.isalnum, word)) for word in passage.text.split())
+            if words < _LEAST_WORDS or passage.text.lstrip().startswith("#"):
                 continue
             match, url = _best_match(passage.text, other)
             if match is not None and match.state in _SAME:
@@ -166,7 +167,3 @@ def _identity(change: VersionChange) -> tuple[object, ...]:
         return change.kind, " ".join(change.old.text.split()), " ".join(change.new.text.split())
     passage = change.old or change.new
     return change.kind, "" if passage is None else " ".join(passage.text.split())
-
-
-def _word_count(text: str) -> int:
-    return sum(any(map(str.isalnum, word)) for word in text.split())

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import cached_property, partial
+from importlib.util import find_spec
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -14,6 +15,7 @@ from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.errors import ConfigurationError
+from webrag.extras import how_to_install
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.source import FileSource
@@ -22,7 +24,12 @@ from webrag.ingestion.git.source import GitSource
 from webrag.ingestion.service import IngestionService, SourceByAddress
 from webrag.postgres.database import Database
 from webrag.settings import Settings
-from webrag.wiring.embeddings import as_llamaindex, choose_embedding, load_embedder
+from webrag.wiring.embeddings import (
+    as_llamaindex,
+    choose_embedding,
+    load_embedder,
+    portable_tokenizer,
+)
 from webrag.wiring.jobs import open_queue
 from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.page_sources import (
@@ -39,8 +46,6 @@ from webrag.wiring.rerankers import (
     map_scorer,
     missing_key,
 )
-from webrag.wiring.tokenizer import portable_tokenizer
-from webrag.wiring.tracing import start_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -446,3 +451,48 @@ class Components:
             similarity=TextSimilarity(self._bundled).between,
             guardrails=with_defaults(self._guardrails),
         )
+
+
+_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+
+
+def start_tracing(settings: "Settings", stack: AsyncExitStack) -> None:
+    """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it."""
+    if settings.tracing == "off":
+        return
+    for package in _PACKAGES:
+        if not _is_installed(package):
+            raise ConfigurationError(
+                f"WEBRAG_TRACING={settings.tracing} needs {package.replace('.', '-')}.",
+                hint=how_to_install("tracing"),
+            )
+    from webrag.wiring.open_telemetry import export_spans, listening_spans
+
+    if settings.tracing in ("opentelemetry", "both"):
+        endpoint = settings.otel_exporter_otlp_endpoint
+        # Without a collector they go to the tracer provider of the program.
+        provider = endpoint and export_spans(endpoint, stack, proxy=settings.service_proxy)
+        stack.enter_context(listening_spans(provider or None))
+    if settings.tracing in ("langsmith", "both"):
+        if settings.langsmith_api_key is None:
+            raise ConfigurationError(
+                f"WEBRAG_TRACING={settings.tracing} needs a key for LangSmith: set"
+                " LANGSMITH_API_KEY."
+            )
+        provider = export_spans(
+            f"{settings.langsmith_endpoint}/otel",
+            stack,
+            proxy=settings.service_proxy,
+            headers={
+                "x-api-key": settings.langsmith_api_key.get_secret_value(),
+                "Langsmith-Project": settings.langsmith_project,
+            },
+        )
+        stack.enter_context(listening_spans(provider, with_inputs=True))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

@@ -3,8 +3,7 @@ from typing import Any
 
 from webrag import WebRAG
 from webrag.evaluation.agent import agent_figures, fetch_tools
-from webrag.evaluation.questions import Gold, Question
-from webrag.evaluation.runs import RunRecord
+from webrag.evaluation.questions import Gold, Question, RunRecord
 
 
 async def test_fetch_gives_a_page_as_markdown_with_its_links(

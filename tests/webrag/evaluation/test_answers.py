@@ -3,9 +3,8 @@
 import pytest
 
 from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
-from webrag.evaluation.questions import Question
+from webrag.evaluation.questions import CitationRecord, Question, RunRecord
 from webrag.evaluation.report import report_answers
-from webrag.evaluation.runs import CitationRecord, RunRecord
 
 GOLD = [
     {"page": "ports.html", "quote": "port 5432"},

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from webrag.evaluation.page_text import VisiblePages, gold_warnings
+from webrag.evaluation.metrics import VisiblePages, gold_warnings
 from webrag.evaluation.questions import Question
 
 

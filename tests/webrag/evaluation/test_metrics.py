@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.evaluation.metrics import comparison_key, score_question, summarise
-from webrag.evaluation.questions import Question
-from webrag.evaluation.runs import CitationRecord, ResultRecord, RunRecord
+from webrag.evaluation.questions import CitationRecord, Question, ResultRecord, RunRecord
 
 
 def question(*quotes: str, page: str = "a.html", type: str = "factual") -> Question:

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from webrag.evaluation.page_text import VisiblePages
+from webrag.evaluation.metrics import VisiblePages
 
 
 def site(folder: Path) -> VisiblePages:

@@ -1,8 +1,7 @@
 from webrag.evaluation.comparison import compare_scores
 from webrag.evaluation.metrics import QuestionScore
-from webrag.evaluation.questions import Question
+from webrag.evaluation.questions import Question, ResultRecord, RunRecord
 from webrag.evaluation.report import comparison_rows, figures, figures_by_type, report_evidence
-from webrag.evaluation.runs import ResultRecord, RunRecord
 
 RANKS = {1: 1.0, 3: 1.0, 5: 1.0, 10: 1.0}
 WORDS = {500: 1.0, 1000: 0.5, 2000: 1.0}

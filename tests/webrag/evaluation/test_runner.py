@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from webrag import WebRAG
-from webrag.evaluation.page_text import VisiblePages
-from webrag.evaluation.questions import Question
+from webrag.evaluation.metrics import VisiblePages
+from webrag.evaluation.questions import Question, RunRecord
 from webrag.evaluation.runner import Evaluation, Site
-from webrag.evaluation.runs import RunRecord
 
 Evaluate = Callable[..., Evaluation]
 

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from webrag.evaluation.runs import ResultRecord, RunRecord, read_run, write_record
+from webrag.evaluation.questions import ResultRecord, RunRecord, read_run, write_record
 
 
 def test_run_file_gives_back_what_was_written(tmp_path: Path) -> None:

@@ -24,8 +24,14 @@ from webrag.lexical.postings import (
     pack_postings,
 )
 from webrag.llamaindex.store import CorpusVectorStore
-from webrag.llamaindex.store_postings import add_postings, appended, recount, remaining
-from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
+from webrag.llamaindex.store_rows import (
+    add_nodes,
+    add_postings,
+    appended,
+    pages_of_nodes,
+    recount,
+    remaining,
+)
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, table
 

@@ -19,8 +19,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from webrag.errors import DatabaseUnavailableError
-from webrag.postgres.embedded.locks import exclusive_lock
-from webrag.postgres.embedded.server import EmbeddedPostgres
+from webrag.postgres.embedded.server import EmbeddedPostgres, exclusive_lock
 
 _CLIENT = """
 import sys

@@ -7,7 +7,7 @@ import pytest
 
 from webrag.errors import DatabaseUnavailableError
 from webrag.postgres.embedded.cluster import open_private_log, why_not_private
-from webrag.postgres.embedded.locks import open_lock_file
+from webrag.postgres.embedded.server import open_lock_file
 
 
 def _own(path: Path) -> None:

@@ -16,10 +16,10 @@ from webrag.errors import ConfigurationError, WebRAGError
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.settings import Settings, load_settings
+from webrag.wiring.components import start_tracing
 from webrag.wiring.embeddings import choose_embedding
 from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.rerankers import choose_reranker
-from webrag.wiring.tracing import start_tracing
 
 KEY = "sk-canary-0123456789"
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
-from webrag.wiring.tokenizer import choose_tokenizer
+from webrag.wiring.embeddings import choose_tokenizer
 
 TEXT = "Replicas follow the primary. 日本語です <|endoftext|>"
 

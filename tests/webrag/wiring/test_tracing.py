@@ -14,8 +14,8 @@ from tests.loopback import QuietHandler, serving
 from webrag.answering.manager import in_span
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
+from webrag.wiring.components import start_tracing
 from webrag.wiring.open_telemetry import listening_spans
-from webrag.wiring.tracing import start_tracing
 
 
 class Collector(list[Any]):
@@ -126,7 +126,7 @@ async def test_langsmith_without_a_key_is_refused() -> None:
 async def test_nothing_is_imported_while_tracing_is_off() -> None:
     code = (
         "import sys, asyncio; from contextlib import AsyncExitStack;"
-        "import webrag.wiring.components; from webrag.wiring.tracing import start_tracing;"
+        "import webrag.wiring.components; from webrag.wiring.components import start_tracing;"
         "from webrag.settings import load_settings;"
         "start_tracing(load_settings(), AsyncExitStack());"
         "print([m for m in ('langsmith', 'opentelemetry.sdk') if m in sys.modules])"

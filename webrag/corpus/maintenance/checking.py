@@ -132,12 +132,16 @@ class CorpusCheck(FrozenModel):
         return all(check.level != "fail" for check in self.checks)
 
 
-_LOADING = Check(
-    name="indexes",
-    level="warn",
-    found="A large load is under way or was interrupted: there is no vector index yet, and"
-    " searches compare with every chunk.",
-    remedy="None needed: the load, or the next command that opens the collection, builds it.",
+def _check(level: _Level, name: str, found: str, remedy: str | None = None) -> Check:
+    return Check(name=name, level=level, found=found, remedy=remedy)
+
+
+_LOADING = _check(
+    "warn",
+    "indexes",
+    "A large load is under way or was interrupted: there is no vector index yet, and searches"
+    " compare with every chunk.",
+    "None needed: the load, or the next command that opens the collection, builds it.",
 )
 
 
@@ -146,8 +150,8 @@ def _schema_check(meta: CorpusMeta) -> Check:
     found = f"Schema version {meta.version}; vectors of {model} ({dimensions})."
     if not meta.is_current:
         remedy = f"None needed: the next command that uses it makes version {SCHEMA_VERSION} whole."
-        return Check(name="schema", level="warn", found=found, remedy=remedy)
-    return Check(name="schema", level="ok", found=found)
+        return _check("warn", "schema", found, remedy)
+    return _check("ok", "schema", found)
 
 
 async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> list[Check]:
@@ -157,7 +161,7 @@ async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> lis
     orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
     orphans += f" chunk, {row['pageless']:,} rows without page."
     return [
-        Check(name="rows", level="ok", found=counted),
+        _check("ok", "rows", counted),
         _judged("embeddings", embedded, row["unembedded"], _REINDEX),
         _judged(
             "vector size",
@@ -179,12 +183,7 @@ async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> lis
 
 
 def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check:
-    return Check(
-        name=name,
-        level="fail" if is_bad else "ok",
-        found=found,
-        remedy=remedy if is_bad else None,
-    )
+    return _check("fail", name, found, remedy) if is_bad else _check("ok", name, found)
 
 
 def _page_checks(faults: PageFaults) -> list[Check]:
@@ -207,11 +206,11 @@ def _model_check(
     remedy = "Run `webrag reindex` with the model that is to be used."
     if unfinished is not None:
         found = f"A reindexing to {unfinished[0]} was interrupted, or is under way."
-        return Check(name="model", level="warn", found=found, remedy=remedy)
+        return _check("warn", "model", found, remedy)
     if wanted is not None and wanted != embedding:
         found = f"The settings ask for {wanted[0]} ({wanted[1]} dimensions)."
-        return Check(name="model", level="fail", found=found, remedy=remedy)
-    return Check(name="model", level="ok", found="The settings fit the collection.")
+        return _check("fail", "model", found, remedy)
+    return _check("ok", "model", "The settings fit the collection.")
 
 
 _VERSIONS = """
@@ -265,7 +264,6 @@ async def check_corpus(
     The model that the settings ask for is `wanted`, None when they leave it to the corpus. Of a
     `sample` of pages, None for all, every offset and posting is verified.
     """
-    checks: list[Check] = []
     collection = database.config.collection
 
     async def examine(connection: Connection) -> list[Check]:
@@ -273,23 +271,14 @@ async def check_corpus(
         meta = await read_meta(connection)
         found = [await _server(connection, database)]
         if meta is None:
-            absent = Check(
-                name="collection",
-                level="warn",
-                found=f"The collection {collection} does not exist yet.",
-                remedy="Run `webrag ingest URL`, or name another with --collection.",
-            )
-            return [*found, absent]
+            absent = f"The collection {collection} does not exist yet."
+            remedy = "Run `webrag ingest URL`, or name another with --collection."
+            return [*found, _check("warn", "collection", absent, remedy)]
         found.append(_schema_check(meta))
         missing = await _missing_tables(connection, meta)
         if missing:
-            incomplete = Check(
-                name="tables",
-                level="fail",
-                found=f"Missing: {', '.join(missing)}.",
-                remedy="Restore a backup, or `webrag corpus drop` it and fetch its pages again.",
-            )
-            return [*found, incomplete]
+            remedy = "Restore a backup, or `webrag corpus drop` it and fetch its pages again."
+            return [*found, _check("fail", "tables", f"Missing: {', '.join(missing)}.", remedy)]
         found += await _indexes(connection, meta)
         found += await _row_checks(connection, meta.embedding)
         found += _page_checks(await check_pages(connection, sample, on_progress))
@@ -300,7 +289,7 @@ async def check_corpus(
         await database.open()
         checks = await database.run(examine, snapshot=True)
     except (ConfigurationError, StorageError) as error:
-        checks.append(Check(name="database", level="fail", found=str(error), remedy=error.hint))
+        checks = [_check("fail", "database", str(error), error.hint)]
     return CorpusCheck(checks=tuple(checks))
 
 
@@ -309,8 +298,8 @@ async def _server(connection: Connection, database: Database) -> Check:
     found = f"{database.description}, pgvector {row['pgvector']}."
     if row["offered"] is not None and row["offered"] != row["pgvector"]:
         remedy = f"Run `alter extension vector update` for version {row['offered']}."
-        return Check(name="server", level="warn", found=found, remedy=remedy)
-    return Check(name="server", level="ok", found=found)
+        return _check("warn", "server", found, remedy)
+    return _check("ok", "server", found)
 
 
 async def _missing_tables(connection: Connection, meta: CorpusMeta) -> list[str]:
@@ -334,27 +323,25 @@ async def _indexes(connection: Connection, meta: CorpusMeta) -> list[Check]:
         with_past=meta.has_past,
     )
     checks = [
-        Check(
-            name="indexes",
-            level="fail",
-            found=f"The index {name} is missing.",
-            remedy=f"Run in the database: {' '.join(statement.as_string(connection).split())}",
+        _check(
+            "fail",
+            "indexes",
+            f"The index {name} is missing.",
+            f"Run in the database: {' '.join(statement.as_string(connection).split())}",
         )
         for name, statement in expected.items()
         if name not in valid and not (meta.is_loading and name == VECTOR_INDEX)
     ]
     checks += [
-        Check(
-            name="indexes",
-            level="fail",
-            found=f"The index {name} is not valid.",
-            remedy=f'Run in the database: reindex index "{connection.collection}"."{name}"',
+        _check(
+            "fail",
+            "indexes",
+            f"The index {name} is not valid.",
+            f'Run in the database: reindex index "{connection.collection}"."{name}"',
         )
         for name, is_valid in valid.items()
         if not is_valid
     ]
     if meta.is_loading:
         checks.append(_LOADING)
-    return checks or [
-        Check(name="indexes", level="ok", found=f"All {len(valid)} exist and are valid.")
-    ]
+    return checks or [_check("ok", "indexes", f"All {len(valid)} exist and are valid.")]
