@@ -56,17 +56,6 @@ async def _defer_index(connection: Connection, coming: int) -> bool:
     return True
 
 
-def _must_keep_index(error: StorageError) -> bool:
-    """Whether `_defer_index` failed as others use the table, or the user does not own it.
-
-    A load then goes through the index, slower and otherwise the same.
-    """
-    if not isinstance(error.__cause__, _KEEPING):
-        return False
-    logger.info("Loading through the vector index: %s", error)
-    return True
-
-
 async def _build_index(connection: Connection) -> bool:
     """Build an index that was deferred; not while a load is under way, which will build it.
 
@@ -133,8 +122,10 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
     try:
         return await database.run(lambda connection: _defer_index(connection, coming))
     except StorageError as error:
-        if not _must_keep_index(error):
+        # Others use the table, or the user does not own it: slower and otherwise the same.
+        if not isinstance(error.__cause__, _KEEPING):
             raise
+        logger.info("Loading through the vector index: %s", error)
         return False
 
 

@@ -192,7 +192,7 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
             "ndcg": ndcg(expected, first),
             "gold_cited": gold_cited(
                 question.gold,
-                [comparison_key(result.text) for result in record.retrieved if result.in_brief],
+                [text for text, each in zip(texts, record.retrieved, strict=True) if each.in_brief],
                 [comparison_key(citation.verbatim_text) for citation in record.citations],
             ),
         }

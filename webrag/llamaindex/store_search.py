@@ -90,9 +90,9 @@ class SearchOptions:
         variety: `mmr_threshold`: 1 is similarity alone, 0 variety alone.
     """
 
-    ef_search: int = 200
-    prefetch: int = 40
-    variety: float = 0.5
+    ef_search: int
+    prefetch: int
+    variety: float
 
 
 async def search(

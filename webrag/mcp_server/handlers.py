@@ -6,16 +6,16 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
-from webrag.concurrency import in_background
+from webrag.concurrency import in_background, within
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.report import CrawlOptions, CrawlProgress
+from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, WebRAGError
 from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import page_address
@@ -73,11 +73,11 @@ _READ_TOKENS = 4_000
 _READ_AT_PLACE_TOKENS = 1_000
 
 
+@dataclass(eq=False)
 class Handlers:
     """One method per tool, over one memory.
 
-    Args:
-        runtime: Gives the open memory.
+    Attributes:
         searches: Held during a search; all callers share it.
         soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
             own for `answer`.
@@ -87,24 +87,13 @@ class Handlers:
         ask: Puts a question to the user of this call's client.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        searches: asyncio.Semaphore,
-        *,
-        soft_deadline_s: float,
-        structured: bool,
-        token_budget: int,
-        seen: SeenPassages,
-        ask: AskUser,
-    ) -> None:
-        self._seen = seen
-        self._token_budget = token_budget
-        self._ask = ask
-        self._runtime = runtime
-        self._soft_deadline_s = soft_deadline_s
-        self._structured = structured
-        self._searches = searches
+    runtime: Runtime
+    searches: asyncio.Semaphore
+    soft_deadline_s: float
+    structured: bool
+    token_budget: int
+    seen: SeenPassages
+    ask: AskUser
 
     async def answer(self, given: AnswerInput, progress: ProgressReporter) -> Reply:
         """Fetch, index, and find evidence."""
@@ -118,19 +107,19 @@ class Handlers:
         self, given: AnswerInput | SearchInput, question: "Question", progress: ProgressReporter
     ) -> Reply:
         memory = await self._memory(progress)
-        async with self._searches if question.is_search else nullcontext():
+        async with self.searches if question.is_search else nullcontext():
             result = await memory.evidence_for(question, on_progress=progress)
-        had = self._seen.of_others(question.text)
+        had = self.seen.of_others(question.text)
         reply, printed = await in_background(
             brief_reply,
             memory,
             result,
-            structured=self._structured,
+            structured=self.structured,
             max_tokens=given.max_tokens,
             detail=given.detail,
             seen=(*had, *((passage_id, 0, sys.maxsize) for passage_id in given.seen or ())),
         )
-        self._seen.add(question.text, printed)
+        self.seen.add(question.text, printed)
         return reply
 
     async def read(self, given: ReadInput, progress: ProgressReporter) -> Reply:
@@ -139,7 +128,7 @@ class Handlers:
         place = given.model_dump(exclude={"url", "max_tokens"})
         is_place = given.heading or given.quote or given.passage_id
         usual = _READ_AT_PLACE_TOKENS if is_place else _READ_TOKENS
-        budget = min(given.max_tokens or usual, self._token_budget)
+        budget = min(given.max_tokens or usual, self.token_budget)
         excerpt = await memory.read(given.url, **place, max_tokens=max(budget, LEAST_READ_TOKENS))
         return await in_background(_page_reply, memory, excerpt, budget)
 
@@ -152,7 +141,7 @@ class Handlers:
         shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page)
         text = within_budget(
             await in_background(shown),
-            self._token_budget,
+            self.token_budget,
             memory.count_tokens,
             hint="`contains` lists fewer pages",
         )
@@ -167,7 +156,7 @@ class Handlers:
 
     async def ingest(self, given: IngestInput, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
-        deadline = time.monotonic() + self._soft_deadline_s
+        deadline = time.monotonic() + self.soft_deadline_s
         urls, refused = _usable("url", given.url, MAX_INGEST_URLS)
         refresh = given.refresh
         version = None if given.version is None else checked_version(given.version)
@@ -193,20 +182,16 @@ class Handlers:
             progress.note(f"{became.capitalize()}: {one_line(url)} ({len(outcomes)}/{found})")
 
         await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
-        limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
-        try:
-            async with limit:
-                report = await memory.ingest(
-                    urls, refresh=refresh, version=version, on_page=on_page, on_found=on_found
-                )
-        except TimeoutError:
-            if not limit.expired():
-                raise
+        async with within(max(deadline - time.monotonic(), 0)):
+            report = await memory.ingest(
+                urls, refresh=refresh, version=version, on_page=on_page, on_found=on_found
+            )
+        if report is None:
             logger.warning("Time ran out after %d of %d pages", len(outcomes), found)
         await progress.flush()
         reply = _ingest_reply(urls, outcomes, refused, report)
         text = within_budget(
-            reply.text, self._token_budget, memory.count_tokens, hint="`status` lists the pages"
+            reply.text, self.token_budget, memory.count_tokens, hint="`status` lists the pages"
         )
         return replace(reply, text=text)
 
@@ -226,27 +211,23 @@ class Handlers:
             progress.note(f"Visited {now.done:,} pages, {now.queued:,} wait ({now.failed} failed)")
 
         await progress("ingest", f"Crawling from {one_line(url)}...")
-        limit = asyncio.timeout(max(deadline - time.monotonic(), 0))
-        try:
-            async with limit:
-                report = await memory.ingest_site(url, options, on_progress=on_progress)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            await progress.flush()
+        report: SiteReport | None = None
+        async with within(max(deadline - time.monotonic(), 0)):
+            report = await memory.ingest_site(url, options, on_progress=on_progress)
+        await progress.flush()
+        if report is None:
             done, queued = (latest[0].done, latest[0].queued) if latest else (0, 1)
             return Reply(
                 format_unfinished_site(url, done, queued),
                 data=UnfinishedSite(start_url=url, visited=done, queued=queued),
                 changes_pages=True,
             )
-        await progress.flush()
         text = format_site(report, caller="mcp")
         return Reply(text, is_error=not report.obtained, data=report, changes_pages=True)
 
     async def verify(self, given: VerifyInput, progress: ProgressReporter) -> Reply:
         """Check quotations against the stored and the live pages."""
-        deadline = time.monotonic() + self._soft_deadline_s
+        deadline = time.monotonic() + self.soft_deadline_s
         citations, refused = _usable_citations(given.citations)
         memory = await self._memory(progress)
 
@@ -267,7 +248,7 @@ class Handlers:
         )
         nonce, shown = new_nonce(), SHOWN_CHARS
         text = format_verification(checks, nonce=nonce, refused=refused)
-        while shown and memory.count_tokens(text) > self._token_budget:
+        while shown and memory.count_tokens(text) > self.token_budget:
             shown //= 2
             text = format_verification(checks, nonce=nonce, refused=refused, shown_chars=shown)
         return Reply(text, data=data)
@@ -278,7 +259,7 @@ class Handlers:
         if refused:
             raise InputError(" ".join(refused.values()))
         if len(urls) > FORGOTTEN_UNASKED:
-            await _confirm_forgetting(len(urls), self._ask, confirmed=given.confirm)
+            await _confirm_forgetting(len(urls), self.ask, confirmed=given.confirm)
         memory = await self._memory(progress)
         report = await memory.forget(urls, confirm=True)
         removed = bool(report.removed)
@@ -287,9 +268,9 @@ class Handlers:
         )
 
     async def _memory(self, progress: ProgressReporter) -> "WebRAG":
-        if not self._runtime.is_ready:
+        if not self.runtime.is_ready:
             await progress("start", "Starting WebRAG (loading the index and the database)...")
-        return await self._runtime.memory()
+        return await self.runtime.memory()
 
 
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:

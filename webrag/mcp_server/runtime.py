@@ -4,13 +4,15 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 from mcp.server.mcpserver import Context as CallContext
+
+from webrag.concurrency import within
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
@@ -151,15 +153,13 @@ class RunningCalls:
         """Wait until all calls have ended; cancel those that have not when the time is over."""
         if not self._tasks:
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(grace_s):
-                await self._idle.wait()
+        async with within(grace_s):
+            await self._idle.wait()
         self.is_ending = True
         for task in self._tasks:
             task.cancel()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_CANCELLING_S):
-                await self._idle.wait()
+        async with within(_CANCELLING_S):
+            await self._idle.wait()
 
 
 def shared_entry(runtime: Runtime) -> Entry:
