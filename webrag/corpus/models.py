@@ -161,7 +161,6 @@ class LinkCandidate(FrozenModel):
     """A link of a stored page, as a candidate for expansion.
 
     Attributes:
-        source_page_id: Its row number; 0 until it is stored.
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
         heading: Nearest heading above the link.
         char_start: Offset of the anchor in the source's markdown; None for navigation.
@@ -173,7 +172,6 @@ class LinkCandidate(FrozenModel):
     """
 
     source_url: str
-    source_page_id: int = 0
     url: str
     title: str = ""
     description: str = ""

@@ -320,7 +320,6 @@ class MarkedPage:
     """A stored page that names maps of its site."""
 
     url: str
-    page_id: int
     depth: int
     marks: tuple[MapMark, ...]
 
@@ -356,14 +355,14 @@ class SiteMapStore:
     async def marked(self, urls: Sequence[str]) -> list[MarkedPage]:
         """Give those of some canonical URLs whose stored page names maps, in order."""
         rows = await self._database.fetch(
-            "select url, id, depth, map_marks from {documents}"
+            "select url, depth, map_marks from {documents}"
             " where url = any(%(urls)s) and map_marks <> '[]'"
             " order by array_position(%(urls)s, url)",
             {"urls": list(urls)},
         )
         return [
-            MarkedPage(page_url, page_id, depth, _MARKS.validate_python(marks))
-            for page_url, page_id, depth, marks in rows
+            MarkedPage(page_url, depth, _MARKS.validate_python(marks))
+            for page_url, depth, marks in rows
         ]
 
     async def read(self, url: str) -> StoredMap | None:

@@ -150,8 +150,8 @@ async def _as_version_2(database: Database) -> None:
 
 def test_links_of_other_pages_are_left_alone() -> None:
     links = [
-        LinkCandidate(source_url="p", source_page_id=1, url="t", title=""),
-        LinkCandidate(source_url="q", source_page_id=2, url="t", title="T", origin="map"),
+        LinkCandidate(source_url="p", url="t", title=""),
+        LinkCandidate(source_url="q", url="t", title="T", origin="map"),
     ]
 
     assert enriched(links) == links

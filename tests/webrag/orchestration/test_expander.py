@@ -10,7 +10,7 @@ from .scripted_web import SCOPE, SEED, Web, target
 
 
 def link(name: object, **values: Any) -> LinkCandidate:
-    given_values = {"source_url": SEED, "source_page_id": 1, "url": target(name)}
+    given_values = {"source_url": SEED, "url": target(name)}
     return LinkCandidate(**{**given_values, **values})
 
 

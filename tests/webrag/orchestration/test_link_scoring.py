@@ -21,7 +21,7 @@ QUESTION = "What is the replica lag?"
 
 
 def link(url: str = "https://d.test/x", **values: Any) -> LinkCandidate:
-    given = {"source_url": "https://d.test/", "source_page_id": 1, "url": url}
+    given = {"source_url": "https://d.test/", "url": url}
     return LinkCandidate(**{**given, **values})
 
 

@@ -227,7 +227,7 @@ def known_map(*pages: ListedPage, content: MapContent = "texts") -> KnownMap:
     mark = MapMark(kind="mkdocs", root="https://docs.test/", urls=("https://docs.test/map",))
     listing = SiteListing(pages, content=content)
     return KnownMap(
-        MapIndex(pack_listing(listing)), MarkedPage("https://docs.test/", 1, 0, (mark,)), mark
+        MapIndex(pack_listing(listing)), MarkedPage("https://docs.test/", 0, (mark,)), mark
     )
 
 

@@ -389,7 +389,7 @@ class LinkExpander:
 
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
-    return [LinkCandidate(source_url="", source_page_id=0, url=folder) for folder in folders]
+    return [LinkCandidate(source_url="", url=folder) for folder in folders]
 
 
 def _dated(link: LinkCandidate, changed: Mapping[str, int]) -> LinkCandidate:

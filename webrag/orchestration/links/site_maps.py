@@ -164,7 +164,7 @@ class SiteMaps:
         if not addresses:
             return []
         mark = MapMark(kind="sitemap", root=url, urls=tuple(addresses[:1]))
-        return await self._maps(MarkedPage(url, 0, 0, (mark,)), mark, until, sentences)
+        return await self._maps(MarkedPage(url, 0, (mark,)), mark, until, sentences)
 
     async def _maps(
         self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
@@ -379,7 +379,6 @@ def _positive(urls: Sequence[str], values: NDArray[np.float32]) -> dict[str, flo
 def _link(known: KnownMap, at: int, queries: Sequence[str]) -> LinkCandidate:
     return LinkCandidate(
         source_url=known.page.url,
-        source_page_id=known.page.page_id,
         url=known.index.urls[at],
         title=known.index.titles[at],
         description="; ".join(known.index.names_about(at, queries)),
