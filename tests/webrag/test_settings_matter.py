@@ -40,9 +40,8 @@ from webrag.ingestion.addresses import file_url
 from webrag.ingestion.browser.renderer import BrowserRenderer
 from webrag.ingestion.fetch_context import received
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig, FetchedPage, MappedLink
+from webrag.ingestion.models import FetchConfig, FetchedPage, FirecrawlConfig, MappedLink
 from webrag.mcp_server.authorization.setup import authorize
 from webrag.mcp_server.host_check import allowed_names
 from webrag.mcp_server.http_server import http_app

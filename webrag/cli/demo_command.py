@@ -110,7 +110,7 @@ async def _alone(settings: "Settings") -> "AsyncIterator[None]":
 
 
 def _demo_settings(settings: "Settings", base_url: str) -> "Settings":
-    from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL
+    from webrag.ingestion.models import FIRECRAWL_CLOUD_URL
 
     if settings.origin("collection") == "argument" and settings.collection != COLLECTION:
         raise InputError(

@@ -25,8 +25,7 @@ from typing_extensions import override
 from webrag.answering.models import AnswerConfig
 from webrag.errors import ConfigurationError
 from webrag.frozen import Allowed, FrozenModel
-from webrag.ingestion.firecrawl.models import FIRECRAWL_CLOUD_URL, FirecrawlConfig
-from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.models import FIRECRAWL_CLOUD_URL, FetchConfig, FirecrawlConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig

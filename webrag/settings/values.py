@@ -10,8 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webrag.answering.models import AnswerConfig
 from webrag.frozen import FrozenModel, Seconds, Share
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
-from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.models import FetchConfig, FirecrawlConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig

@@ -11,10 +11,9 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.site_index import MappedLinks
 from webrag.embedding.embedder import Embedder
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.models import FetchConfig
+from webrag.ingestion.models import FetchConfig, FirecrawlConfig
 from webrag.ingestion.service import FallbackSource, IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.links.discovery import LinkDiscovery

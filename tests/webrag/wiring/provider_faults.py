@@ -16,8 +16,8 @@ from tests.loopback import QuietHandler, serving
 from webrag.answering.language_model import ask
 from webrag.embedding.embedder import Embedder
 from webrag.embedding.served import ServedEmbedding
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.models import FirecrawlConfig
 from webrag.wiring.served_language_model import ServedLanguageModel
 
 KEY = "sk-canary-A7b/9Zq+4Lm2=Rt6Yh8Wx3"

@@ -23,8 +23,8 @@ from tests.webrag.orchestration.conftest import build_chunk, build_match, build_
 from webrag.answering.language_model import ask, stream
 from webrag.embedding.embedder import Embedder
 from webrag.errors import ProviderError, SourceUnavailableError, WebRAGError
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.models import FirecrawlConfig
 from webrag.mcp_server.replies import failure_text
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.question.analyzer import QueryAnalyzer

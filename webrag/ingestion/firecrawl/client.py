@@ -8,25 +8,154 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 from llama_index.postprocessor.webrag.service_calls import (
     CircuitBreaker,
     RetryPolicy,
     limited_client,
+    size_failure,
 )
 
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import collapse, normalize_characters, storable
-from webrag.ingestion.firecrawl.errors import Failure, clean_text, failure_of
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.html.markdown import PageFacts
-from webrag.ingestion.models import MappedLink
-from webrag.redaction import Redactor, remember_secrets
+from webrag.ingestion.http.answers import retry_after_s
+from webrag.ingestion.models import FirecrawlConfig, MappedLink
+from webrag.redaction import Redactor, redacted_failure, remember_secrets
 
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+_REQUEST_TIMEOUT_S = 30.0
+_CANCEL_TIMEOUT_S = 5.0
+# What the SDK raises, and what its code stumbles over when an answer is not what it expects.
+_SDK_FAILURES = (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, AttributeError, KeyError)
+_CACHE_KEPT_S = 172_800.0
+_LEAST_TIMEOUT_S = 1.0
+_MOST_TIMEOUT_S = 300.0
+_MOST_PAUSE_S = 600.0
+_PASSING = frozenset({500, 502, 503, 504})
+_MAX_SAID = 200
 _MAX_FIELD_CHARS = 1_000
+_REFUSED_KEY_PAUSE_S = 300.0
+_CHECK_URL = "Check FIRECRAWL_API_URL: it must lead to a Firecrawl server of version 2."
+_CHECK_KEY = "Check FIRECRAWL_API_KEY, or take it out to use the built-in fetcher."
+_TOP_UP = "Top up the account or raise its plan at firecrawl.dev."
+_RATES = "Wait a minute, or raise the plan's limits with Firecrawl."
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one request to Firecrawl brought nothing.
+
+    Attributes:
+        kind: `page` the page cannot be had, whoever asks; `request` Firecrawl will not do this,
+            others may; `service` Firecrawl itself does not work now.
+        sentence: For the user; names no key.
+        hint: What the user can do.
+        status: HTTP status of Firecrawl's answer.
+        may_retry: The same request may succeed a little later.
+        wait_s: How long Firecrawl wants to be left alone.
+        pause_s: Asking again is useless for so long.
+    """
+
+    kind: Literal["page", "request", "service"]
+    sentence: str
+    hint: str | None = None
+    status: int | None = None
+    may_retry: bool = False
+    wait_s: float | None = None
+    pause_s: float | None = None
+
+
+_PAGE_FAILURES = {
+    "SCRAPE_DNS_RESOLUTION_ERROR": "Firecrawl found no address for the page's host.",
+    "SCRAPE_SSL_ERROR": "The page's host has no valid TLS certificate, so it was not trusted.",
+}
+_REFUSALS = {
+    401: ("Firecrawl refused the API key (HTTP 401).", _CHECK_KEY, _REFUSED_KEY_PAUSE_S),
+    402: ("The Firecrawl account has no credits left (HTTP 402).", _TOP_UP, _REFUSED_KEY_PAUSE_S),
+    404: ("Firecrawl does not know this request (HTTP 404).", _CHECK_URL, None),
+}
+
+
+def failure_of(error: Exception) -> Failure:
+    """Explain an exception of the SDK, of its HTTP client, or of code that misread an answer."""
+    if large := size_failure(error):
+        return Failure("page", f"Firecrawl answered with {large}, which is more than is read.")
+    if isinstance(error, httpx.HTTPError):
+        reason = clean_text(str(error)) or type(error).__name__
+        if isinstance(error, httpx.TimeoutException):
+            reason = "it did not answer in time"
+        return Failure(
+            "service",
+            f"Firecrawl could not be reached: {reason}.",
+            hint=_CHECK_URL if isinstance(error, httpx.ConnectError) else None,
+            may_retry=True,
+        )
+    status = getattr(error, "status_code", None)
+    code = str(getattr(error, "code", None) or "")
+    is_refusal = isinstance(status, int) and status >= 400
+    if code.startswith("SCRAPE_") and not (is_refusal and code == "SCRAPE_TIMEOUT"):
+        unread = f"Firecrawl could not read the page ({code}){_said(error)}."
+        return Failure("page", _PAGE_FAILURES.get(code, unread), None, status or 200)
+    if isinstance(status, int) and status >= 400:
+        return _by_status(status, error)
+    sentence = f"Firecrawl's answer could not be understood ({_nature(error)})."
+    return Failure("service", sentence, _CHECK_URL, status, may_retry=True)
+
+
+def _by_status(status: int, error: Exception) -> Failure:
+    said = _said(error)
+    if status in _REFUSALS:
+        sentence, hint, pause_s = _REFUSALS[status]
+        return Failure("service", sentence, hint, status, pause_s=pause_s)
+    if status == 408:
+        sentence = f"Firecrawl could not load the page in time (HTTP 408){said}."
+        return Failure("page", sentence, status=status, may_retry=True)
+    if status == 429:
+        sentence = f"Firecrawl's limit of requests is reached (HTTP 429){said}."
+        response = getattr(error, "response", None)
+        wait_s = None if response is None else retry_after_s(response.headers.get("retry-after"))
+        return Failure(
+            "service", sentence, _RATES, status, may_retry=True, wait_s=wait_s, pause_s=wait_s
+        )
+    if status >= 500:
+        sentence = f"Firecrawl failed (HTTP {status}){said}."
+        return Failure("service", sentence, status=status, may_retry=status in _PASSING)
+    return Failure("request", f"Firecrawl refused the request (HTTP {status}){said}.", None, status)
+
+
+def _nature(error: Exception) -> str:
+    if isinstance(error, ValueError) and type(error).__name__ == "JSONDecodeError":
+        return "it is not JSON"
+    said = _said(error).removeprefix(": ")
+    return said if said and hasattr(error, "response") else "it lacks what the interface promises"
+
+
+def _said(error: Exception) -> str:
+    """What the service itself says, as an ending for a sentence; empty when it says nothing."""
+    response: Any = getattr(error, "response", None)
+    text = ""
+    if response is not None:
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        text = str(body.get("error") or "") if isinstance(body, dict) else ""
+    elif hasattr(error, "status_code"):
+        text = str(error)
+    return f": {clean_text(text)}" if clean_text(text) else ""
+
+
+def clean_text(text: str) -> str:
+    """A service's words on one short line, without anything that looks like a key."""
+    line = collapse(normalize_characters(redacted_failure(text)))
+    return line[:_MAX_SAID].rstrip(". ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +224,6 @@ def _plain(redactor: Redactor, value: Any) -> str:
 
 def _one_line(redactor: Redactor, value: Any) -> str:
     return collapse(normalize_characters(_plain(redactor, value)))[:_MAX_FIELD_CHARS]
-
-
-_log = logging.getLogger(__name__)
-
-_ENDED = frozenset({"completed", "failed", "cancelled"})
-_REQUEST_TIMEOUT_S = 30.0
-_CANCEL_TIMEOUT_S = 5.0
 
 
 class BatchRun:
@@ -195,18 +317,20 @@ class BatchRun:
     async def _ask_reasons(self, job: str) -> None:
         if len(self._pages) == len(self._urls):
             return
-        deadline = time.monotonic() + _CANCEL_TIMEOUT_S
+
+        async def ask(sdk: Any, _left_s: float) -> dict[str, str]:
+            answer = await sdk.get_batch_scrape_errors(job)
+            failed = {item["url"]: item.get("error") or "" for item in answer.get("errors") or ()}
+            blocked = answer.get("robotsBlocked") or ()
+            return failed | dict.fromkeys(blocked, "the site's robots.txt forbids it")
+
         try:
-            answer = await self._call(lambda sdk, _: sdk.get_batch_scrape_errors(job), deadline)
+            reasons = await self._call(ask, time.monotonic() + _CANCEL_TIMEOUT_S)
         except (ProviderError, FetchError) as error:
             _log.info("The reasons of a batch's failures are not known: %s", error)
             return
-        for item in _listed(answer, "errors"):
-            if isinstance(item, dict):
-                reason = clean_text(str(item.get("error") or ""))
-                self._reasons[link_target(str(item.get("url") or "")) or ""] = reason or "it failed"
-        for url in _listed(answer, "robotsBlocked"):
-            self._reasons[link_target(str(url)) or str(url)] = "the site's robots.txt forbids it"
+        for url, reason in reasons.items():
+            self._reasons[link_target(str(url)) or ""] = clean_text(str(reason)) or "it failed"
 
     async def _cancel(self, job: str) -> None:
         deadline = time.monotonic() + _CANCEL_TIMEOUT_S
@@ -222,21 +346,6 @@ class BatchRun:
     def _failure(self, url: str) -> FetchError:
         reason = self._reasons.get(url, self._rest).rstrip(".")
         return FetchError(f"{url} could not be fetched by Firecrawl: {reason}.", url=url)
-
-
-def _listed(answer: Any, name: str) -> list[Any]:
-    found = answer.get(name) if isinstance(answer, dict) else getattr(answer, name, None)
-    return found if isinstance(found, list) else []
-
-
-_T = TypeVar("_T")
-
-# What the SDK raises, and what its code stumbles over when an answer is not what it expects.
-_SDK_FAILURES = (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, AttributeError, KeyError)
-_CACHE_KEPT_S = 172_800.0
-_LEAST_TIMEOUT_S = 1.0
-_MOST_TIMEOUT_S = 300.0
-_MOST_PAUSE_S = 600.0
 
 
 class FirecrawlClient:
@@ -345,7 +454,7 @@ class FirecrawlClient:
             wait_s = self._quiet_until - time.monotonic()
             if self._limit is not None and time.monotonic() + wait_s >= deadline:
                 last = self._limit
-                raise _FailedError(last)
+                raise _FailedError
             await asyncio.sleep(max(wait_s, 0.0))
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
@@ -356,13 +465,13 @@ class FirecrawlClient:
                     # The limit is the account's: everybody waits, not only this call.
                     self._limit = last
                     self._quiet_until = max(self._quiet_until, time.monotonic() + last.wait_s)
-                raise _FailedError(last) from None
+                raise _FailedError from None
 
         policy = RetryPolicy(
             attempts=self.config.attempts,
             backoff_s=self.config.backoff_s,
             deadline=deadline,
-            is_passing=lambda error: isinstance(error, _FailedError) and error.failure.may_retry,
+            is_passing=lambda error: isinstance(error, _FailedError) and last.may_retry,
             # What the service asks for is waited for before the next request, whoever makes it;
             # here it only decides whether there is time for one.
             asked_pause_s=lambda _: max(self._quiet_until - time.monotonic(), 0.0),
@@ -417,9 +526,7 @@ class FirecrawlClient:
 
 
 class _FailedError(Exception):
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.sentence)
-        self.failure = failure
+    """A request brought nothing."""
 
 
 def _provider_error(failure: Failure) -> ProviderError:

@@ -22,23 +22,23 @@ from webrag.ingestion.characters import collapse
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetch_context import note, rate_limited, received
 from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient, ScrapedPage
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.html.markdown import html_from_markdown, page_html
 from webrag.ingestion.http.answers import status_failure
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
 from webrag.ingestion.models import (
     FetchConfig,
     FetchedPage,
+    FirecrawlConfig,
     MappedLink,
     NormalizedDocument,
     Validators,
 )
 
+_log = logging.getLogger(__name__)
+
 # A page drawn by scripts is nearly empty as it was sent; what was drawn is in the other forms.
 _LEAST_SHARE = 0.5
-
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "head"})
-
 _PIECE = re.compile(r"<(/?)([a-z][a-z0-9]*+)[^<>]*+>|([^<]+)|<", re.IGNORECASE)
 
 
@@ -50,7 +50,8 @@ def page_content(page: ScrapedPage) -> str:
     Cleaned HTML and Markdown get a page around them that says what Firecrawl knows of theirs.
     """
     markdown = html_from_markdown(page.markdown) if page.markdown.strip() else ""
-    if not _is_html(page.content_type) and markdown:
+    kind = page.content_type.partition(";")[0].strip().lower()
+    if markdown and kind not in ("", "text/html", "application/xhtml+xml"):
         return page_html(markdown, page)
     enough = _shown_chars(markdown) * _LEAST_SHARE
     if page.raw_html.strip() and _shown_chars(page.raw_html) >= enough:
@@ -58,11 +59,6 @@ def page_content(page: ScrapedPage) -> str:
     if page.html.strip() and _shown_chars(page.html) >= enough:
         return page_html(page.html, page)
     return page_html(markdown, page) if markdown else ""
-
-
-def _is_html(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind in ("", "text/html", "application/xhtml+xml")
 
 
 def _shown_chars(html: str) -> int:
@@ -78,9 +74,6 @@ def _shown_chars(html: str) -> int:
         elif tag and slash and tag.lower() == inside:
             inside = ""
     return count
-
-
-_log = logging.getLogger(__name__)
 
 
 class FirecrawlSource:
@@ -159,9 +152,9 @@ class FirecrawlSource:
             return {url: SourceUnavailableError(str(error), url=url, hint=hint) for url in urls}
         for url, answer in scraped.items():
             try:
-                outcomes[url] = (
-                    answer if isinstance(answer, FetchError) else await self._page(url, answer)
-                )
+                if isinstance(answer, FetchError):
+                    raise answer
+                outcomes[url] = await self._page(url, answer)
             except FetchError as error:
                 outcomes[url] = error
         return outcomes
@@ -298,20 +291,15 @@ class FirecrawlPageReader(BaseReader):
             yield from self.load_data(url)
 
 
-def _shown(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
 def _document(page: NormalizedDocument) -> Document:
-    names = ("html", "description", "language", "published_at", "modified_at", "fetched_at")
+    dates = {name: getattr(page, name) for name in ("published_at", "modified_at", "fetched_at")}
     known = {
         "title": page.title,
         "source_url": page.url,
-        **{name: _shown(getattr(page, name)) for name in names},
+        **page.model_dump(include={"html", "description", "language"}),
+        **{name: date and date.isoformat() for name, date in dates.items()},
         "links": [link.url for link in page.links],
-        "status": page.status,
-        "source": page.source,
-        "content_hash": page.content_hash,
+        **page.model_dump(include={"status", "source", "content_hash"}),
     }
     return Document(
         id_=page.url,

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.models import FirecrawlConfig
 
 from .fake_firecrawl import KEY, FakeFirecrawl
 

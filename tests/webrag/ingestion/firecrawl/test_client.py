@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from webrag.errors import FetchError, SourceUnavailableError
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.models import FirecrawlConfig
 
 from .fake_firecrawl import KEY, FakeFirecrawl, Fault, document, failing
 

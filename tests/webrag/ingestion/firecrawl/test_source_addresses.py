@@ -7,8 +7,8 @@ from webrag.errors import (
     InputError,
     RefusedAddressError,
 )
-from webrag.ingestion.firecrawl.models import FirecrawlConfig
 from webrag.ingestion.firecrawl.source import FirecrawlSource
+from webrag.ingestion.models import FirecrawlConfig
 
 from .conftest import public_resolver
 from .fake_firecrawl import KEY, FakeFirecrawl, document
