@@ -25,8 +25,7 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.lexical.bm25 import CorpusTotals, score_words
-from webrag.lexical.fusion import fuse_scores
+from webrag.lexical.bm25 import CorpusTotals, fuse_scores, score_words
 from webrag.lexical.postings import PostingBlock, SlotLayout, TermSlots
 from webrag.retrieval.models import RetrievalConfig
 

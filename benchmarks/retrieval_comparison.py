@@ -30,7 +30,7 @@ from fit_local_rerank import COLLECTIONS, Bm25, gain
 from llama_index.postprocessor.webrag.local_scoring import weighted_sum
 from memory_corpus import EMBEDDING, Candidates, Judged, letters, load_collection, load_site
 
-from webrag.lexical.fusion import fuse_ranks
+from webrag.lexical.bm25 import fuse_ranks
 
 Texts = list[str]
 Rows = dict[str, dict[str, Texts]]  # pipeline to question id to results, best first

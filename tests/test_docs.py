@@ -59,7 +59,7 @@ def test_worked_example_of_the_scoring_page_is_what_the_code_computes() -> None:
     from webrag.answering.evidence import boosted, freshness
     from webrag.answering.judging import answer_confidence, band_of, weighted
     from webrag.answering.models import AnswerConfig, CitationTally
-    from webrag.lexical.fusion import fuse_scores
+    from webrag.lexical.bm25 import fuse_scores
     from webrag.orchestration.confidence import LOCAL, quality
 
     example = page("scoring.md").partition("### A worked example")[2]

@@ -58,12 +58,11 @@ from webrag.errors import (
     PageGoneError,
     WebRAGError,
 )
-from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
+from webrag.ingestion.addresses import file_path, file_url, is_file, is_git, page_address
 from webrag.ingestion.characters import storable
 from webrag.ingestion.fetch_context import listening
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
-from webrag.ingestion.git.address import is_git
 from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
@@ -674,7 +673,7 @@ class WebRAG:
             InputError: Something is no file or folder, or cannot be watched.
             ConfigurationError: The extra `watch` is not installed.
         """
-        from webrag.ingestion.files.watching import changed_files, require_watching, states_of
+        from webrag.ingestion.files.folder import changed_files, require_watching, states_of
 
         require_watching()
         several = [paths] if isinstance(paths, (str, Path)) else list(paths)

@@ -16,7 +16,7 @@ from tests.git_host import Host, git, served_repositories
 from webrag import WebRAG
 from webrag.concurrency import all_of
 from webrag.errors import FetchError
-from webrag.ingestion.git.address import parse_git
+from webrag.ingestion.addresses import parse_git
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.git.source import GitSource
 from webrag.ingestion.models import FetchedPage

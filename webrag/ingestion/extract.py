@@ -18,9 +18,12 @@ from webrag.ingestion.characters import (
     strip_private_use,
 )
 from webrag.ingestion.dates import parse_date
-from webrag.ingestion.formats.containers import without_containers
 from webrag.ingestion.formats.lines import line_anchors
-from webrag.ingestion.formats.markdown import read_front_matter, without_components
+from webrag.ingestion.formats.markdown import (
+    read_front_matter,
+    without_components,
+    without_containers,
+)
 from webrag.ingestion.html.content import remove_unwanted
 from webrag.ingestion.html.controls import framed, spell_out, unveil
 from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas

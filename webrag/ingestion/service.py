@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack
 from ada_url import URL
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
-from webrag.ingestion.addresses import is_file, page_address
+from webrag.ingestion.addresses import is_file, is_git, page_address
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetch_context import check_request, count_answer, note
-from webrag.ingestion.git.address import is_git
 from webrag.ingestion.models import (
     FetchedPage,
     NormalizedDocument,

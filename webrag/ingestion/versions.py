@@ -12,9 +12,8 @@ from packaging.version import InvalidVersion, Version
 from webrag.argument_checks import check_text, shown_value
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
-from webrag.ingestion.addresses import FILES, is_file, site_of
+from webrag.ingestion.addresses import FILES, is_file, is_git, parse_git, site_of
 from webrag.ingestion.characters import storable
-from webrag.ingestion.git.address import is_git, parse_git
 
 MAX_NAME_CHARS: Final = 200
 """Of a library's name, and of what its editions have in common."""

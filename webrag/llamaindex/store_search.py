@@ -18,10 +18,10 @@ from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
     ChildScores,
     child_key,
+    fuse_scores,
     score_words,
     split_key,
 )
-from webrag.lexical.fusion import fuse_scores
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import STORED_NODE, STORED_NODE_WIDTH, stored_node
 from webrag.postgres.execution import Connection, Rows

@@ -18,10 +18,11 @@ from webrag.lexical.bm25 import (
     CorpusTotals,
     WordScores,
     child_key,
+    fuse_ranks,
+    fuse_scores,
     score_words,
     split_key,
 )
-from webrag.lexical.fusion import fuse_ranks, fuse_scores
 from webrag.postgres.execution import Connection, Rows, Statement
 from webrag.retrieval.models import RetrievalConfig, RetrievedChunk, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of

@@ -4,7 +4,7 @@ import re
 from itertools import takewhile
 from urllib.parse import quote
 
-from webrag.ingestion.git.address import is_git, parse_git, web_link
+from webrag.ingestion.addresses import is_git, parse_git, web_link
 from webrag.retrieval.markup import plain_span
 from webrag.retrieval.models import CitationSpan, RetrievedChunk
 

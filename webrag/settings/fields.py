@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 from webrag.frozen import Allowed, FrozenModel
-from webrag.ingestion.http.hosts import host_and_port
+from webrag.ingestion.addresses import host_and_port
 
 HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
 MASK = "********"

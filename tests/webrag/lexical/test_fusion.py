@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.fusion import fuse_ranks, fuse_scores
+from webrag.lexical.bm25 import fuse_ranks, fuse_scores
 
 CANDIDATES = st.lists(
     st.tuples(st.floats(0, 50), st.floats(-1, 1), st.floats(0, 1)), min_size=1, max_size=20

@@ -1,6 +1,7 @@
-"""Markdown's own extras: front matter, components of MDX, and fences that fit a text."""
+"""What site generators add to Markdown, as Markdown of everybody's, and fences that fit a text."""
 
 import re
+from collections.abc import Iterator
 
 _FENCE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))", re.MULTILINE)
 _MODULE = re.compile(r"(?:^(?:import|export)[ \t][^\n]*\n(?:[ \t}\])][^\n]*\n)*)", re.MULTILINE)
@@ -55,3 +56,96 @@ def fenced(text: str, language: str = "") -> str:
     """A block of code that holds the text, in a fence longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+_FENCE_LINE = re.compile(r"[ ]{0,3}(`{3,100}+|~{3,100}+)([^`]{0,300}+)\Z")
+_INDENTED = re.compile(
+    r'(?:!!!|\?\?\?\+?)[ \t]{1,20}+([\w-]{1,50}+)[^"]{0,100}+(?:"([^"]{0,300}+)")?\s{0,20}+\Z'
+)
+_TAB = re.compile(r'===[+!]?[ \t]{1,20}+"([^"]{1,300}+)"\s{0,20}+\Z')
+_OPENED = re.compile(
+    r":{3,20}+[ \t]{0,20}+(?:\{\.?(?:callout-)?([\w-]{1,50}+)[^{}]{0,200}+\}|([\w-]{1,50}+))"
+    r"[ \t]{0,20}+(?:\[([^\[\]]{0,300}+)\]|([^\[\]{}]{0,300}+))?(?:\{[^{}]{0,300}+\})?\Z"
+)
+_CLOSED = re.compile(r":{3,20}+[ \t]{0,20}+\Z")
+_DIRECTIVE = re.compile(r"\{([\w-]{1,50}+)\}[ \t]{0,20}+([^\n]{0,300}+)\Z")
+_OPTION = re.compile(r":[\w-]{1,50}+:(?:[ \t]|\Z)")
+_CODE = frozenset({"code", "code-block", "code-cell", "sourcecode"})
+# What holds other blocks, and is no title for a reader.
+_FRAMES = frozenset({"admonition", "code-group", "div", "grid", "raw", "tab-set", "tabs", "v-pre"})
+_NOTES = frozenset(
+    """admonition attention caution card danger deprecated dropdown error grid hint important
+    note seealso tab-item tab-set tip versionadded versionchanged warning""".split()  # noqa: SIM905
+)
+
+
+def without_containers(source: str) -> str:
+    """Take such blocks apart; code in fences is left as it is."""
+    if not any(sign in source for sign in (":::", "!!!", "???", "===", "{")):
+        return source
+    return "\n".join(_Reader().lines(source.split("\n")))
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._depth = 0
+        self._fence = ""
+        self._opened: list[str] = []
+        self._may_be_option = False
+
+    def lines(self, lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            yield from self._line(self._dedented(line.removesuffix("\r")))
+
+    def _dedented(self, line: str) -> str:
+        """Without the margin of the notes and tabs it is in, which it ends by having less."""
+        if not line.strip():
+            return ""
+        margin = len(line) - len(line.lstrip(" "))
+        self._depth = min(self._depth, margin // 4)
+        return line[4 * self._depth :]
+
+    def _line(self, line: str) -> Iterator[str]:
+        found = _FENCE_LINE.match(line)
+        if self._fence:
+            if found and found[1].startswith(self._fence) and not found[2].strip():
+                self._fence = ""
+            yield line
+        elif found:
+            yield from self._fenced(line, found[1], found[2].strip())
+        elif self._may_be_option and _OPTION.match(line):
+            return
+        else:
+            self._may_be_option = False
+            yield from self._prose(line)
+
+    def _fenced(self, line: str, fence: str, info: str) -> Iterator[str]:
+        directive = _DIRECTIVE.match(info)
+        if self._opened and fence == self._opened[-1] and not info:
+            self._opened.pop()
+            yield ""
+        elif directive and directive[1] in _NOTES:
+            self._opened.append(fence)
+            yield from self._title(directive[1], directive[2])
+        else:
+            self._fence = fence
+            yield f"{fence}{directive[2]}" if directive and directive[1] in _CODE else line
+
+    def _prose(self, line: str) -> Iterator[str]:
+        if found := _INDENTED.match(line):
+            self._depth += 1
+            yield from self._title(found[1], found[2])
+        elif found := _TAB.match(line):
+            self._depth += 1
+            yield from self._title(found[1], found[1])
+        elif found := _OPENED.match(line):
+            yield from self._title(found[1] or found[2], found[3] or found[4])
+        elif _CLOSED.match(line):
+            yield ""
+        else:
+            yield line
+
+    def _title(self, kind: str, given: str | None) -> Iterator[str]:
+        self._may_be_option = True
+        title = (given or "").strip() or ("" if kind in _FRAMES else kind.capitalize())
+        yield from ("", f"**{title}**", "") if title else ("",)

@@ -25,8 +25,8 @@ from webrag.errors import (
     RefusedAddressError,
     SourceUnavailableError,
 )
+from webrag.ingestion.addresses import GitFile
 from webrag.ingestion.fetch_context import note
-from webrag.ingestion.git.address import GitFile
 from webrag.ingestion.process_limits import end_group, under_limits
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webrag.errors import FetchError, PageGoneError, RefusedAddressError
-from webrag.ingestion.addresses import file_url
+from webrag.ingestion.addresses import GitFile, file_url, parse_git
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 from webrag.ingestion.files.source import FileSource
-from webrag.ingestion.git.address import GitFile, parse_git
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 

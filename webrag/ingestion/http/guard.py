@@ -11,8 +11,7 @@ import httpcore2
 from ada_url import URL
 
 from webrag.errors import ConfigurationError, FetchError, RefusedAddressError
-from webrag.ingestion.addresses import port_of
-from webrag.ingestion.http.hosts import host_and_port
+from webrag.ingestion.addresses import host_and_port, port_of
 
 Address: TypeAlias = IPv4Address | IPv6Address
 

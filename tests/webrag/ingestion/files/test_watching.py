@@ -8,7 +8,7 @@ import pytest
 
 from webrag.errors import ConfigurationError, InputError
 from webrag.extras import how_to_install
-from webrag.ingestion.files.watching import (
+from webrag.ingestion.files.folder import (
     FileState,
     changed_files,
     changes_between,

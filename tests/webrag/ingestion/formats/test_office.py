@@ -11,7 +11,7 @@ from openpyxl import Workbook
 
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
-from webrag.ingestion.formats.sheets import shown_value
+from webrag.ingestion.formats.office import shown_value
 from webrag.ingestion.models import FetchedPage
 
 JANUARY_5 = date(2026, 1, 5)

@@ -1,8 +1,7 @@
 import pytest
 
 from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, page_address, site_of
-from webrag.ingestion.git.address import parse_git, web_link
+from webrag.ingestion.addresses import canonical_url, page_address, parse_git, site_of, web_link
 
 FILE = "git+https://github.com/owner/repo.git@v1.2/docs/a%20b.md"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.git_host import Host, git, served_repositories
 from webrag.errors import FetchError
-from webrag.ingestion.git.address import parse_git
+from webrag.ingestion.addresses import parse_git
 from webrag.ingestion.git.clone import GitClones
 
 
