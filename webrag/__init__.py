@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
     from webrag.app import IngestReport, WebRAG
     from webrag.errors import WebRAGError
+    from webrag.ingestion.documents import ReaderSource
     from webrag.ingestion.firecrawl.source import FirecrawlPageReader
-    from webrag.ingestion.reader_source import ReaderSource
     from webrag.llamaindex.query_engine import WebRAGQueryEngine
     from webrag.llamaindex.retriever import WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
@@ -63,7 +63,7 @@ _HOMES = {
     "OrchestrationResult": "webrag.orchestration.models",
     "OrchestratorEngine": "webrag.orchestration.engine",
     "Question": "webrag.question",
-    "ReaderSource": "webrag.ingestion.reader_source",
+    "ReaderSource": "webrag.ingestion.documents",
     "Settings": "webrag.settings",
     "WebRAG": "webrag.app",
     "WebRAGError": "webrag.errors",

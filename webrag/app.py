@@ -711,7 +711,7 @@ class WebRAG:
         Raises:
             InputError: One of them is no document, or has no text; nothing was stored.
         """
-        from webrag.ingestion.given_documents import GivenPage, pages_of_documents
+        from webrag.ingestion.documents import GivenPage, pages_of_documents
 
         pages = await in_background(pages_of_documents, documents)
         parts = await self._current_parts()

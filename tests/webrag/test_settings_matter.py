@@ -37,7 +37,7 @@ from webrag.answering.models import AnswerConfig
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import file_url
-from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.browser import BrowserRenderer
 from webrag.ingestion.fetch_context import received
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.http.fetcher import HttpFetcher

@@ -145,7 +145,7 @@ def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRender
             hint=f"{how_to_install('browser')} Put Chromium on the PATH, or name the program in"
             " load_settings(browser_path=...), or set WEBRAG_BROWSER=never.",
         )
-    from webrag.ingestion.browser.renderer import BrowserRenderer
+    from webrag.ingestion.browser import BrowserRenderer
 
     return BrowserRenderer(builtin, browser)
 
@@ -191,6 +191,6 @@ def _as_page_source(settings: "Settings", own: "PageSource | BaseReader") -> "Pa
 
     if not isinstance(own, BaseReader):
         return own
-    from webrag.ingestion.reader_source import ReaderSource
+    from webrag.ingestion.documents import ReaderSource
 
     return ReaderSource(own, allowed_hosts=settings.allow_hosts)

@@ -10,9 +10,9 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from webrag.errors import FetchError, InputError, RefusedAddressError, UnusablePageError
+from webrag.ingestion.documents import ReaderSource
 from webrag.ingestion.extract import extract
 from webrag.ingestion.models import NormalizedDocument
-from webrag.ingestion.reader_source import ReaderSource
 
 HTML = (
     "<html><head><title>Install</title></head><body><main><h1>Install</h1><p>Unpack the archive"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import InputError, PageGoneError, UnusablePageError
-from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.browser import BrowserRenderer
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators

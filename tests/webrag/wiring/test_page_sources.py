@@ -6,12 +6,12 @@ import pytest
 from llama_index.core.readers.base import BaseReader
 
 from webrag.concurrency import all_of
+from webrag.ingestion.documents import ReaderSource
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
 from webrag.ingestion.logins.session import Cookie, Login, Logins
 from webrag.ingestion.logins.store import LoginStore
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.reader_source import ReaderSource
 from webrag.ingestion.service import FallbackSource
 from webrag.settings import Settings
 from webrag.wiring.page_sources import (

@@ -1,1 +1,0 @@
-"""Sessions of the user's own, for pages that want a login."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webrag.concurrency import ended
 from webrag.errors import ConfigurationError
-from webrag.ingestion.browser.renderer import start_driver
+from webrag.ingestion.browser import start_driver
 from webrag.ingestion.logins.session import Cookie, cookies_for
 
 if TYPE_CHECKING:

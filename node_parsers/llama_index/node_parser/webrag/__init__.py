@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .metadata import (
+from .outline import (
     CHUNK_INDEX,
     CHUNK_LEVEL,
     FLAG_KEYS,

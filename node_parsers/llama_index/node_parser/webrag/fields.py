@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from . import metadata as keys
+from . import outline as keys
 from .chunks import Chunk
 
 PREVIOUS: Final = "2"

@@ -1,14 +1,41 @@
 """What a page is made of: lines and the cost of cutting before them, units, headings, content.
 
-Knows nothing of the parser that finds the blocks, nor of chunk sizes.
+With the names of the metadata keys that parsed nodes carry. Knows nothing of the parser that finds
+the blocks, nor of chunk sizes.
 """
 
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
-from .metadata import Flag
+Flag = Literal[
+    "has_table", "has_code", "has_math", "has_definition_list", "has_admonition", "has_steps"
+]
+
+CHUNK_LEVEL: Final = "chunk_level"
+CHUNK_INDEX: Final = "chunk_index"
+HEADING: Final = "heading"
+HEADING_PATH: Final = "heading_path"
+SECTION: Final = "section"
+TOKEN_START: Final = "token_start"  # noqa: S105 - counts, not secrets
+TOKEN_END: Final = "token_end"  # noqa: S105 - counts, not secrets
+LINE: Final = "line"
+IMAGES: Final = "images"
+IMAGE_TEXT: Final = "image_text"
+HTML: Final = "html"
+
+FLAG_KEYS: Final[tuple[Flag, ...]] = (
+    "has_table",
+    "has_code",
+    "has_math",
+    "has_definition_list",
+    "has_admonition",
+    "has_steps",
+)
+# Numbered steps survive as markdown; everything else loses structure that HTML keeps.
+LOSSY_FLAGS: Final[frozenset[Flag]] = frozenset(FLAG_KEYS) - {"has_steps"}
+
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 # Terms of definition lists and pseudo headings end up as short lines that are no sentence.

@@ -17,8 +17,7 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from .metadata import FLAG_KEYS, LOSSY_FLAGS, Flag
-from .outline import Image, Outline, TextRun
+from .outline import FLAG_KEYS, LOSSY_FLAGS, Flag, Image, Outline, TextRun
 
 # HTML may hold an image in a stretch that has no text of its own; file names are no description.
 _FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif")

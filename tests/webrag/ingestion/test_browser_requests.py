@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.ingestion.browser.renderer import MAX_REQUESTS, Request, refusal
+from webrag.ingestion.browser import MAX_REQUESTS, Request, refusal
 
 PAGE = "https://docs.example.com/guide"
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.conftest import Route, StaticSite
 from tests.tls_hosts import tls_hosts
 from webrag.errors import FetchError, SourceUnavailableError
-from webrag.ingestion.browser.renderer import BrowserRenderer
+from webrag.ingestion.browser import BrowserRenderer
 from webrag.ingestion.fetch_context import metered
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Cookie, Login, Logins
