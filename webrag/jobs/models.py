@@ -44,12 +44,10 @@ class JobRequest(FrozenModel):
 
     Attributes:
         url: Canonical URL of the page, or of the site's first page; empty for the other kinds.
-        options: How far to go on a site; None for the others.
+        options: How far to go on a site.
         refresh: Ask the site again even when the stored version of a single page is fresh.
         version: Of the library that a single page is about; "" for what its address or text says.
-        citations: Quotations to check.
-        live: Check them on the pages as they are now, too.
-        embedding: New vectors to make.
+        live: Check the quotations on the pages as they are now, too.
     """
 
     url: str = ""
@@ -123,8 +121,7 @@ class Job(FrozenModel):
         reason: Why it failed, or what its last turn met.
         retry_at: When a job that waits is tried again; None for as soon as a worker is free.
         deaths: Workers in a row that ended without a word while they worked on it.
-        visited: Pages of its site that are dealt with.
-        queued: Pages of its site that are known and wait.
+        visited: Pages of its site that are dealt with; `queued` are known and wait.
         schedule: Number of the schedule it comes from.
     """
 
@@ -147,7 +144,6 @@ class Schedule(FrozenModel):
     """A site that is visited again and again.
 
     Attributes:
-        every: Time between two visits.
         next_at: When a worker enqueues the next visit.
         overdue: How long ago that should have been; zero as long as it is to come.
         failures: Visits in a row that failed.
@@ -192,27 +188,18 @@ class WorkerOptions(FrozenModel):
 def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -> SiteReport:
     """The report of all turns."""
     turns = [now] if before is None else [before, now]
-
-    def total(name: str) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for turn in turns:
-            counts.update(getattr(turn, name))
-        return dict(counts.most_common())
-
-    failures: dict[str, str] = {}
-    for turn in turns:
-        failures |= turn.failures
-    pages, failed = total("pages"), total("failed")
-    told = sum(pages.values()) + sum(failed.values())
+    names = ("pages", "failed", "skipped")
+    totals = {
+        name: sum((Counter(getattr(turn, name)) for turn in turns), Counter()) for name in names
+    }
+    failures = {url: why for turn in turns for url, why in turn.failures.items()}
     return now.model_copy(
         update={
-            "pages": pages,
-            "failed": failed,
+            **{name: dict(counts.most_common()) for name, counts in totals.items()},
             "failures": dict(list(failures.items())[:_SHOWN_FAILURES]),
-            "skipped": total("skipped"),
             "degraded": tuple(dict.fromkeys(note for turn in turns for note in turn.degraded)),
             "chunks_embedded": sum(turn.chunks_embedded for turn in turns),
-            "before": max(0, visited - told),
+            "before": max(0, visited - totals["pages"].total() - totals["failed"].total()),
             "resumed": False,
             "seconds": round(sum(turn.seconds for turn in turns), 3),
         }

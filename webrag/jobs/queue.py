@@ -8,11 +8,12 @@ transaction wherever both change.
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import procrastinate
+from packaging.version import Version
 from procrastinate.schema import SchemaManager
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -27,7 +28,6 @@ from webrag.jobs.models import (
     JobKind,
     JobReport,
     JobRequest,
-    JobState,
     NewVectors,
     Schedule,
     merged_report,
@@ -39,19 +39,12 @@ from webrag.retrieval.citation_checks import Citation, check_citation
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
 
-
 _VERSION_KEY: Final = "queue_version"
-
 _PAGE_PRIORITY: Final = 1  # somebody waits for it
-
 _EPOCH: Final = 1_700_000_000
-
 _MOST_DEATHS: Final = 20
-
 _REMOVED_AT_ONCE: Final = 1_000
-
 _ALONE_SEED: Final = 44
-
 _LONGEST_EVERY: Final = timedelta(days=3650)
 
 
@@ -93,12 +86,9 @@ def _is_whole(job: Job) -> bool:
 
 
 class JobQueue:
-    """The jobs of one collection; safe to share between tasks, threads and processes.
+    """The jobs of a database's collection, which must exist; tasks, threads and processes share it.
 
     All methods raise StorageError when the database fails.
-
-    Args:
-        database: Says which collection, which must exist.
     """
 
     def __init__(self, database: Database) -> None:
@@ -145,10 +135,8 @@ class JobQueue:
     ) -> list[Job]:
         """Let workers bring single pages into the corpus, before the pages of sites.
 
-        Args:
-            urls: Pages.
-            refresh: Ask the site again even when the stored version is fresh.
-            version: Of the library that they are about; "" for what addresses and pages say.
+        `refresh` asks the site again even when the stored version is fresh; `version` is of the
+        library that they are about, "" for what addresses and pages say.
 
         Returns:
             A job for each page, as `enqueue_site`.
@@ -164,9 +152,8 @@ class JobQueue:
     async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
         """Let a worker check quotations; `Job.report` then has what it found.
 
-        Args:
-            citations: The quotations, each with its page and, if known, its place.
-            live: Also fetch the pages as they are now; those that cannot be had are tried again.
+        With `live` the pages are also fetched as they are now; those that cannot be had are tried
+        again.
 
         Returns:
             The job, as `enqueue_site`.
@@ -189,11 +176,9 @@ class JobQueue:
     async def enqueue_embedding(
         self, wanted: tuple[str, int], ranges: Sequence[tuple[int, int]]
     ) -> list[Job]:
-        """Let workers embed the stored text again, after `prepare_reembedding`.
+        """Let workers embed the stored text again with a model, after `prepare_reembedding`.
 
-        Args:
-            wanted: Model and dimensions.
-            ranges: Parts that several workers may embed at once.
+        Several workers may embed the `ranges` at once.
 
         Returns:
             The job that embeds what is left and switches over, then one for each part.
@@ -214,13 +199,7 @@ class JobQueue:
     async def jobs(
         self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
     ) -> list[Job]:
-        """The jobs, newest first.
-
-        Args:
-            limit: At most so many.
-            unfinished: Only those that wait or run.
-            kind: Only those of one queue.
-        """
+        """The jobs, newest first; all, or those that wait or run, or those of one queue."""
         await self.prepare()
         return await self._select(
             "(j.ended_at is null or not %s) and j.kind = coalesce(%s, j.kind)"
@@ -386,11 +365,7 @@ class JobQueue:
         await self.database.run(lambda connection: connection.change(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
-        """Whether a job waits for a worker now.
-
-        Args:
-            kinds: Those that the worker does; None for all.
-        """
+        """Whether a job that a worker does waits for one now; `kinds` None for all."""
         statement = (
             "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
             " and (scheduled_at is null or scheduled_at <= now())"
@@ -589,8 +564,11 @@ class JobQueue:
     async def _select(self, condition: str, values: tuple[Any, ...]) -> list[Job]:
         statement = (
             """
-            select j.id, j.request, j.outcome, j.enqueued_at, j.started_at, j.ended_at, j.reason,
-              j.deaths, j.schedule, j.report, p.status::text as status, p.scheduled_at,
+            select j.id, j.request, j.enqueued_at, j.started_at, j.ended_at, j.reason, j.deaths,
+              j.schedule, coalesce(j.report, '{{}}') as report, coalesce(j.outcome,
+                case when p.status = 'doing' then 'running' else 'waiting' end) as state,
+              case when j.outcome is null and p.status <> 'doing' and p.scheduled_at > now()
+                then p.scheduled_at end as retry_at,
               count(u.url) filter (where u.state in (1, 2)) as visited,
               count(u.url) filter (where u.state = 0) as queued
             from {jobs} j left join {queue}.procrastinate_jobs p on p.id = j.id
@@ -600,10 +578,9 @@ class JobQueue:
             + condition
             + ") group by j.id, p.id order by j.id desc"
         )
-        rows = await self.database.run(
-            lambda each: each.fetch_as(dict, statement, values, queue=self._place)
+        return await self.database.run(
+            lambda each: each.fetch_as(Job, statement, values, queue=self._place)
         )
-        return [_job(row) for row in rows]
 
     async def _schedules(self, connection: Connection, number: int | None = None) -> list[Schedule]:
         statement = (
@@ -671,18 +648,4 @@ def _scripts(version: str | None) -> list[str]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.partition("_")[0].split(".")[:3]
-    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
-
-
-def _job(row: dict[str, Any]) -> Job:
-    state: JobState = row["outcome"] or ("running" if row["status"] == "doing" else "waiting")
-    retry_at: datetime | None = row["scheduled_at"]
-    is_later = state == "waiting" and retry_at is not None and retry_at > datetime.now(UTC)
-    names = ("id", "request", "enqueued_at", "started_at", "ended_at", "reason", "deaths")
-    return Job(
-        **{name: row[name] for name in (*names, "visited", "queued", "schedule")},
-        state=state,
-        retry_at=retry_at if is_later else None,
-        report=JobReport.model_validate(row["report"] or {}),
-    )
+    return Version(version.partition("_")[0]).release

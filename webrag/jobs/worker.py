@@ -33,21 +33,13 @@ from webrag.retrieval.verification import Verifier
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S: Final = 60
-
 _PAUSE_FACTOR: Final = 4
-
 _MOST_FAILURES: Final = 5
-
 _LOST_PAUSE_S: Final = 10
-
 _MOST_INTERRUPTIONS: Final = 5
-
 _TIDIED_EVERY_S: Final = 3600
-
 _MOST_REASON_CHARS: Final = 300
-
 _RESTART_PAUSE_S: Final = 3.0
-
 # Of a pool of its own: heartbeats, looks for jobs, and what becomes of them.
 _CONNECTIONS: Final = 3
 
@@ -83,18 +75,15 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
     """What follows a turn that failed: another one after a pause where that may help."""
     # Settings are a worker's own: those of another may fit, or of this one when it starts anew.
     may_pass = (ConfigurationError, ProviderError, StorageError)
-    is_passing = isinstance(error, may_pass) or is_no_answer(error)
-    if not is_passing:
-        return TurnEnd("failed", reason=str(error))
-    return _again_or_failed(str(error), failures)
+    if isinstance(error, may_pass) or is_no_answer(error):
+        return _again_or_failed(str(error), failures)
+    return TurnEnd("failed", reason=str(error))
 
 
 def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
     """What follows a turn that met an error of WebRAG itself: it may lie in a single page."""
-    said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")[
-        :_MOST_REASON_CHARS
-    ]
-    reason = f"An unexpected error, which the worker's log has whole: {said}"
+    said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")
+    reason = "An unexpected error, which the worker's log has whole: " + said[:_MOST_REASON_CHARS]
     return _again_or_failed(reason, failures)
 
 
@@ -195,10 +184,9 @@ class _OwnJobs(JobManager):
 
 
 class Tools(NamedTuple):
-    """What jobs are done with; it fits the model that the collection is made with.
+    """What jobs are done with, and what loads a model by its name and dimensions.
 
-    Attributes:
-        load_embedder: Loads a model, given its name and dimensions.
+    It fits the model that the collection is made with.
     """
 
     crawler: SiteCrawler
@@ -236,8 +224,7 @@ class JobWorker:
     async def run(self, *, until_empty: bool = False) -> None:
         """Work until cancelled; the pages under way are finished first, within `grace_s`.
 
-        Args:
-            until_empty: End as soon as no job waits for a worker now.
+        `until_empty` ends it as soon as no job waits for a worker now.
 
         Raises:
             StorageError: The queue cannot be reached at the start, or, `until_empty`, later on, or
@@ -382,8 +369,13 @@ class JobWorker:
                     site = await self._visit_site(turn, tools.crawler)
                     end = decide_after_visit(site, turn.failures)
                 case "citation":
-                    found["checks"] = await self._check(turn, tools.verifier)
-                    end = decide_after_check(found["checks"], turn.failures)
+                    checks = await tools.verifier.verify(
+                        turn.request.citations,
+                        live=turn.request.live,
+                        deadline_s=self._options.page_s,
+                    )
+                    found["checks"] = tuple(checks)
+                    end = decide_after_check(checks, turn.failures)
                 case "embedding":
                     end, found = await self._embed(turn, tools)
         except TurnLostError:
@@ -426,13 +418,6 @@ class JobWorker:
                 turn.request.options,
                 turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
             )
-
-    async def _check(self, turn: Turn, verifier: Verifier) -> tuple[CitationCheck, ...]:
-        request = turn.request
-        checks = await verifier.verify(
-            request.citations, live=request.live, deadline_s=self._options.page_s
-        )
-        return tuple(checks)
 
     async def _embed(self, turn: Turn, tools: Tools) -> tuple[TurnEnd, dict[str, Any]]:
         """Make new vectors for a part of the chunks, or for all that have none and switch."""

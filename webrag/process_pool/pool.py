@@ -103,13 +103,14 @@ class _Worker:
         # -P and another folder: nothing in the current directory may be imported, because an MCP
         # server is started inside other people's projects. No environment: a process that parses
         # hostile pages has no use for keys.
+        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "webrag.process_pool.process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             close_fds=True,
             cwd=Path(sys.executable).parent,
-            env=_worker_environment(),
+            env=passed_on | _SINGLE_THREADED | token_tables(),
         )
         self._prepared: dict[Job[Any], int] = {}
 
@@ -377,11 +378,6 @@ def _failure(found: dict[str, Any], about: str, parts: Sequence[Any]) -> WorkFai
         return WorkFailedError("memory", "it takes too much memory", parts)
     _log.error("Work on %s failed unexpectedly:\n%s", about, found["traceback"])
     return WorkFailedError("unexpected", str(found["reason"]), parts)
-
-
-def _worker_environment() -> dict[str, str]:
-    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return passed_on | _SINGLE_THREADED | token_tables()
 
 
 def token_tables() -> dict[str, str]:
