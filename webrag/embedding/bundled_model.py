@@ -26,11 +26,8 @@ Numbers = NDArray[np.int64]
 # Nothing is ever merged across the ends of these: the mark of a word's beginning, which stands for
 # a space, comes only first in a token, and a line feed in no token of several characters.
 _WORDS = re.compile(r"\n[^ \n]*| *[^ \n]+| +")
-
 _MARK = "\u2581"
-
 _LONGEST_REMEMBERED = 40  # characters; longer are URLs, data and scripts without spaces
-
 _REMEMBERED = 50_000  # words, about 10 MB
 
 
@@ -51,11 +48,7 @@ class WordTokens:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def ids(self, texts: Sequence[str]) -> tuple[Numbers, Numbers]:
-        """The tokens of texts.
-
-        Returns:
-            The tokens of all texts, one after another, and how many each text has.
-        """
+        """The tokens of all texts, one after another, and how many each text has."""
         words = [self._words(text) for text in texts]
         lengths = np.fromiter(map(len, words), np.int64, len(words))
         places: defaultdict[str, int] = defaultdict()
@@ -109,17 +102,11 @@ class WordTokens:
 
 
 BUNDLED_MODEL_NAME = "bundled/wordllama-256-logtf"
-
 BUNDLED_DIMENSIONS = 256
-
 BUNDLED_BATCH_SIZE = 256  # texts of one call
-
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
-
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-
 _CONTROL = frozenset({"<s>", "</s>", "<unk>"})
-
 _ROWS_PER_STEP = 512  # keeps the gathered rows (1 KB each) in cache
 
 
@@ -189,11 +176,9 @@ class BundledVectors:
     def encode_with_tokens(
         self, texts: Sequence[str]
     ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
-        """Embed many texts at once, and give the tokens of each for the price of one tokenising.
+        """Embed many texts at once, as `encode`, and give the tokens of each at no further cost.
 
-        Returns:
-            The array of `encode`, and per text its distinct alphanumeric tokens, ascending, as
-            `vectors_of` takes them.
+        They are its distinct alphanumeric tokens, ascending, as `vectors_of` takes them.
         """
         return _load_model().pool(texts)
 
@@ -319,31 +304,17 @@ _KNOWN, _ALPHANUMERIC, _VISIBLE = 1, 2, 4
 
 
 def _kind(piece: str) -> int:
-    return (
-        _KNOWN
-        | (_ALPHANUMERIC if _is_alphanumeric(piece) else 0)
-        | (_VISIBLE if not _is_blank(piece) else 0)
-    )
-
-
-def _is_alphanumeric(piece: str) -> bool:
-    if _is_byte(piece):
-        return int(piece[3:5], 16) >= 0x80  # one byte of a rare letter
-    return piece not in _CONTROL and any(c.isalnum() for c in piece)
-
-
-def _is_blank(piece: str) -> bool:
-    if _is_byte(piece):
-        return chr(int(piece[3:5], 16)).isspace()
-    return piece in _CONTROL or not piece.strip()
-
-
-def _is_byte(piece: str) -> bool:
-    return len(piece) == len("<0x00>") and piece.startswith("<0x")
+    if len(piece) == len("<0x00>") and piece.startswith("<0x"):
+        byte = int(piece[3:5], 16)
+        is_word, is_blank = byte >= 0x80, chr(byte).isspace()  # one byte of a rare letter
+    else:
+        is_control = piece in _CONTROL
+        is_word = not is_control and any(map(str.isalnum, piece))
+        is_blank = is_control or not piece.strip()
+    return _KNOWN | (_ALPHANUMERIC if is_word else 0) | (0 if is_blank else _VISIBLE)
 
 
 _load_lock = threading.Lock()
-
 _loaded: list[_Model] = []
 
 

@@ -47,12 +47,9 @@ class EmbeddingLimits:
 def plan_batches(
     sizes: Sequence[int], *, most_texts: int, most_tokens: int | None = None
 ) -> Iterator[slice]:
-    """Divide texts, in their order, into as few calls as both limits allow.
+    """Divide texts, in their order and of so many tokens, into as few calls as the limits allow.
 
-    Args:
-        sizes: Tokens of each text.
-        most_texts: Texts of one call, at least 1.
-        most_tokens: Tokens of one call; a text above it is a call of its own.
+    A text of more than `most_tokens` is a call of its own.
     """
     start = tokens = 0
     for end, size in enumerate(sizes):

@@ -2,15 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from webrag.embedding.embedder import EmbeddingLimits, EmbeddingModel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Vector sizes of models that are asked for by name, so that a corpus is created without a request.
 _OPENAI = {
@@ -62,15 +58,13 @@ class EmbeddingChoice:
 
     Attributes:
         name: What a corpus records, `provider/model`.
-        dimensions: Vector size.
         load: Builds the model; may take seconds and, for weights that are not on this machine,
             a download. Repeating it gives the same model where loading is costly.
-        limits: What one call may hold.
     """
 
     name: str
     dimensions: int
-    load: "Callable[[], EmbeddingModel]"
+    load: Callable[[], EmbeddingModel]
     limits: EmbeddingLimits = field(default=EmbeddingLimits())
 
 
@@ -100,9 +94,7 @@ def download_notice(
 def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
     """What a model wants before a question and before a passage; empty where nothing is known.
 
-    Args:
-        model: Its name or folder.
-        own: Prompts by their names, as they are saved with a model; they win.
+    Its own prompts, by the names under which they are saved with a model, win.
     """
     query = own.get("query", "")
     text = own.get("document", "") or own.get("passage", "")

@@ -113,11 +113,7 @@ def register_folder(folder: Path) -> str:
 def register_cross_encoder(folder: Path) -> str:
     """Make a cross-encoder in a folder known to fastembed, as `register_folder` does.
 
-    Args:
-        folder: Holds what `register_folder` wants; the network's first output is one logit a pair.
-
-    Raises:
-        ValueError: As for `register_folder`.
+    The network's first output is one logit a pair.
     """
     network = _network(folder)
     with _REGISTERING:
@@ -175,15 +171,11 @@ _TIMEOUT_S = 10.0
 
 
 def announce_hub_download(model: str, folder: Path, *, endpoint: str | None = None) -> None:
-    """Say the size and the licence of what is downloaded, as the Hub tells them.
+    """Say the size and the licence of what is downloaded, as the Hub at an endpoint tells them.
 
-    Where the Hub does not answer, both are said to be unknown; it is for the download to fail.
-    Blocks for up to ten seconds.
-
-    Args:
-        model: Its name at the Hub; one without an owner is sentence-transformers' own.
-        folder: Where weights are kept; nothing is asked or said where they are there.
-        endpoint: Address of the Hub; None takes that of the environment, or the public one.
+    A model without an owner is sentence-transformers' own; nothing is asked or said of one whose
+    weights are in the folder. Where the Hub does not answer, both are said to be unknown; it is for
+    the download to fail. Blocks for up to ten seconds.
     """
     repository = model if "/" in model else f"sentence-transformers/{model}"
     if is_on_disk(repository, folder, _WEIGHTS):

@@ -6,7 +6,7 @@ import binascii
 import json
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -27,9 +27,9 @@ from webrag.ingestion.http.answers import retry_after_s
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 _RETRIED = frozenset({408, 409, 425, 429})
-
 _MOST_DETAIL = 200
-
+_ATTEMPT_TIMEOUT_S = 30.0
+_MOST_ATTEMPTS = 4
 _REFUSALS = {
     401: "refused the key",
     402: "wants payment for the account of this key",
@@ -37,16 +37,8 @@ _REFUSALS = {
     404: "knows no such model or address",
     413: "finds the request too large",
 }
-
 # What these answer may repeat the key, in full or in part.
 _ABOUT_THE_KEY = frozenset({401, 403})
-
-
-class ServiceName(NamedTuple):
-    """How a service is called in messages."""
-
-    model: str
-    host: str
 
 
 class PassingError(ProviderError):
@@ -57,65 +49,6 @@ class PassingError(ProviderError):
     """
 
     asked_pause_s = 0.0
-
-
-def refused(
-    service: ServiceName, status: int, body: Any, headers: Mapping[str, str]
-) -> ProviderError:
-    """The error for an answer with an HTTP status that is not 200."""
-    detail = "" if status in _ABOUT_THE_KEY else _detail(body)
-    kind: type[ProviderError] = ProviderError
-    hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
-    if _is_quota(body):
-        what, hint = "has no quota left for this key", "Check plan and billing of the account."
-    elif status == 429:
-        kind, what = PassingError, "refused the request because of its rate limit"
-        hint = "Wait a little, then try again."
-    elif status >= 500 or status in _RETRIED:
-        kind, what, hint = PassingError, "failed", "Try again later."
-    else:
-        what = _REFUSALS.get(status, "refused the request")
-    if status in _ABOUT_THE_KEY:
-        hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
-    if headers.get("x-should-retry") == "false":
-        kind = ProviderError
-    error = _error(service, f"{what} (HTTP {status}){detail}", status=status, hint=hint, kind=kind)
-    if isinstance(error, PassingError):
-        error.asked_pause_s = _asked_pause_s(headers)
-    return error
-
-
-def unreachable(service: ServiceName, error: Exception) -> ProviderError:
-    """The error for a service that gave no answer."""
-    reason = error.__cause__ or error
-    text = redacted_failure(str(reason)).strip().rstrip(".") or type(reason).__name__
-    return _error(
-        service,
-        f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
-        hint="Check EMBEDDING_BASE_URL and that the server runs.",
-        kind=PassingError,
-    )
-
-
-def unusable(service: ServiceName, what: str) -> ProviderError:
-    """The error for an answer that cannot be used; `what` follows "answered with"."""
-    return _error(
-        service,
-        f"answered with {what}",
-        hint="Check that EMBEDDING_BASE_URL is the address of an embedding server.",
-    )
-
-
-def _error(
-    service: ServiceName,
-    what: str,
-    *,
-    status: int | None = None,
-    hint: str,
-    kind: type[ProviderError] = ProviderError,
-) -> ProviderError:
-    message = f"The embedding model {service.model} at {service.host} {what}."
-    return kind(message, provider=service.model, status=status, hint=hint)
 
 
 def _asked_pause_s(headers: Mapping[str, str]) -> float:
@@ -139,14 +72,8 @@ def _detail(body: Any) -> str:
         error = body.get("error", body)
         said = error.get("message") if isinstance(error, dict) else error
         body = said if isinstance(said, str) else json.dumps(body)
-    text = " ".join(str(body or "").split())
-    text = redacted_failure(text)
+    text = redacted_failure(" ".join(str(body or "").split()))
     return f": {text[:_MOST_DETAIL].rstrip('.')}" if text and not text.startswith("<") else ""
-
-
-_ATTEMPT_TIMEOUT_S = 30.0
-
-_MOST_ATTEMPTS = 4
 
 
 class ServedEmbedding(OpenAIEmbedding):
@@ -268,31 +195,66 @@ class ServedEmbedding(OpenAIEmbedding):
         form = "base64" if self.as_base64 else "float"
         return {"model": self.model_name, "encoding_format": form} | self.additional_kwargs
 
-    def _service(self) -> ServiceName:
-        host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
-        return ServiceName(self.model_name, host)
-
     def _failure(self, error: openai.APIError) -> ProviderError:
         if isinstance(error, openai.APIStatusError):
-            headers = dict(error.response.headers)
-            return refused(self._service(), error.status_code, error.body, headers)
+            return self._refused(error.status_code, error.body, error.response.headers)
         if large := size_failure(error):
-            return unusable(self._service(), str(large))
-        return unreachable(self._service(), error)
+            return self._unusable(str(large))
+        reason = error.__cause__ or error
+        text = redacted_failure(str(reason)).strip().rstrip(".") or type(reason).__name__
+        return self._error(
+            f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
+            hint="Check EMBEDDING_BASE_URL and that the server runs.",
+            kind=PassingError,
+        )
+
+    def _refused(self, status: int, body: Any, headers: Mapping[str, str]) -> ProviderError:
+        detail = "" if status in _ABOUT_THE_KEY else _detail(body)
+        kind: type[ProviderError] = ProviderError
+        hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
+        if _is_quota(body):
+            what, hint = "has no quota left for this key", "Check plan and billing of the account."
+        elif status == 429:
+            kind, what = PassingError, "refused the request because of its rate limit"
+            hint = "Wait a little, then try again."
+        elif status >= 500 or status in _RETRIED:
+            kind, what, hint = PassingError, "failed", "Try again later."
+        else:
+            what = _REFUSALS.get(status, "refused the request")
+        if status in _ABOUT_THE_KEY:
+            hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
+        if headers.get("x-should-retry") == "false":
+            kind = ProviderError
+        error = self._error(f"{what} (HTTP {status}){detail}", hint=hint, status=status, kind=kind)
+        if isinstance(error, PassingError):
+            error.asked_pause_s = _asked_pause_s(headers)
+        return error
+
+    def _unusable(self, what: str) -> ProviderError:
+        hint = "Check that EMBEDDING_BASE_URL is the address of an embedding server."
+        return self._error(f"answered with {what}", hint=hint)
+
+    def _error(
+        self,
+        what: str,
+        *,
+        hint: str,
+        status: int | None = None,
+        kind: type[ProviderError] = ProviderError,
+    ) -> ProviderError:
+        host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
+        message = f"The embedding model {self.model_name} at {host} {what}."
+        return kind(message, provider=self.model_name, status=status, hint=hint)
 
     def _read(self, body: bytes, expected: int) -> list[Embedding]:
         try:
             return read_vectors(body, expected)
         except ValueError as error:
-            raise unusable(self._service(), str(error)) from error
+            raise self._unusable(str(error)) from error
 
 
 def read_vectors(body: bytes, expected: int) -> list[Embedding]:
-    """The vectors of an answer, in the order of the texts that were sent.
-
-    Args:
-        body: JSON as OpenAI's interface describes it; vectors as numbers or in base64.
-        expected: Number of texts.
+    """The vectors of an answer in JSON, numbers or base64, in the order of the `expected` texts.
 
     Raises:
         ValueError: It is something else; the message follows "answered with".

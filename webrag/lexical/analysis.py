@@ -205,37 +205,25 @@ def _piece_terms(piece: str, stopwords: frozenset[str]) -> list[str]:
     end = 0
     for match in _UNSPACED.finditer(word):
         terms.extend(_stem(part) for part in [word[end : match.start()]] if part)
-        terms.extend(_bigrams(match[0]))
+        run = match[0]
+        terms.extend([run[at : at + 2] for at in range(len(run) - 1)] or [run])
         end = match.end()
     terms.extend(_stem(part) for part in [word[end:]] if part)
     return terms
 
 
-def _bigrams(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
-
-
 def _stem(word: str) -> str:
     word = word[:_MAX_TERM_CHARS]
-    language = _language(word)
+    language: str | None = "english"
+    if not word.isascii():
+        language = next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
     if language is None:
         return word
-    if language == "english" and not word.isascii():
-        word = _without_accents(word)
+    if language == "english" and not word.isascii():  # people type Latin words without accents
+        letters = unicodedata.normalize("NFD", word)
+        word = "".join(char for char in letters if not unicodedata.combining(char)) or word
     stemmed: str = _stemmer(language).stemWord(word)
     return stemmed or word
-
-
-def _language(word: str) -> str | None:
-    if word.isascii():
-        return "english"
-    return next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
-
-
-def _without_accents(word: str) -> str:
-    """People type Latin words without their accents."""
-    letters = unicodedata.normalize("NFD", word)
-    return "".join(c for c in letters if not unicodedata.combining(c)) or word
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:

@@ -30,12 +30,7 @@ class CorpusTotals(NamedTuple):
 
 
 class LexicalScores(NamedTuple):
-    """BM25 of pages, by ascending row number.
-
-    Attributes:
-        ids: Row numbers, no duplicates.
-        scores: BM25 of each, > 0.
-    """
+    """BM25 of pages, > 0, by ascending row number without duplicates."""
 
     ids: NDArray[np.int64]
     scores: NDArray[np.float64]
@@ -92,7 +87,6 @@ class WordScores(NamedTuple):
     """What the words of a question say of chunks and of pages.
 
     Attributes:
-        children: BM25 of children.
         pages: BM25 of whole pages, divided by the best page's: (0, 1].
         idf: Weight of each term among children.
     """

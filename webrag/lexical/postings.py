@@ -46,10 +46,7 @@ class PostingRow(NamedTuple):
 
 
 def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
-    """Pack the terms of a page's chunks.
-
-    Args:
-        chunks: Terms of each chunk with repetitions, in page order; a chunk may have none.
+    """Pack the terms of a page's chunks, with repetitions and in page order; some may have none.
 
     Returns:
         Rows ordered by term and segment, the order in which they are cheapest to load.
@@ -204,11 +201,7 @@ class PackedBlock(NamedTuple):
 
 
 def pack_block(rows: Sequence[tuple[str, bytes, bytes]]) -> PackedBlock:
-    """Pack the postings of pages.
-
-    Args:
-        rows: As for `block_of_rows`, one for each term, by ascending page and place on it.
-    """
+    """Pack rows as `block_of_rows` takes them, one a term, by ascending page and place on it."""
     found = _flatten([(term, [(head, body)]) for term, head, body in sorted(rows)])
     layout = found.layout
     pages = np.zeros(len(layout.pages), _LAYOUT_PAGE)
@@ -309,8 +302,7 @@ class _Flat(NamedTuple):
     Attributes:
         layout: The pages that hold any.
         ends: For each term, the number of the posting behind its last.
-        slots: Of each posting.
-        row_ends: As `ends`, of rows of postings.
+                row_ends: As `ends`, of rows of postings.
         row_sizes: Postings of each row.
         places: For each row, the place of its page.
     """

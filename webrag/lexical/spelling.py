@@ -67,7 +67,11 @@ def doubtful_words(text: str) -> dict[str, str]:
     Names in capitals, identifiers, code, addresses and short words are none of them.
     """
     words = (match[0] for match in _WORD.finditer(text))
-    found = {word: analyze(word) for word in words if _is_worth_it(word)}
+    found = {
+        word: analyze(word)
+        for word in words
+        if _LEAST_LETTERS <= len(word) <= _MOST_LETTERS and word.lower() not in QUESTION_STOPWORDS
+    }
     return {word: terms[0] for word, terms in found.items() if len(terms) == 1}
 
 
@@ -130,17 +134,12 @@ class Respelling:
         return frozenset([*(each.term for each in self._spellings), *parts])
 
     def best(self, chunks: Mapping[str, int], is_common: Callable[[str], bool]) -> str | None:
-        """The spelling that is likeliest meant; None when none is likely.
+        """The spelling that is likeliest meant, by how many chunks hold each term; None for none.
 
-        Args:
-            chunks: How many chunks hold each term; those that no chunk holds may be absent.
-            is_common: Tells a common word of the language. What is one is not taken for another
-                word, only for another spelling of itself, letters in the wrong order, or a
-                letter that is doubled.
+        A common word of the language is not taken for another word, only for another spelling of
+        itself, letters in the wrong order, or a letter that is doubled.
         """
         held = [each for each in self._spellings if chunks.get(each.term, 0) >= _LEAST_CHUNKS]
-        if not held:
-            return None
         least = _SLIP if is_common(self.word.lower()) else 0.0
         ranked = [
             (each.likelihood * math.log1p(chunks[each.term]) * factor, each.text)
@@ -158,11 +157,6 @@ class Respelling:
         }
         held = [halves for halves, count in counts.items() if count]
         return sorted(held, key=lambda halves: -counts[halves])
-
-
-def _is_worth_it(word: str) -> bool:
-    is_of_length = _LEAST_LETTERS <= len(word) <= _MOST_LETTERS
-    return is_of_length and word.lower() not in QUESTION_STOPWORDS
 
 
 def _halves(word: str) -> Iterator[tuple[str, str]]:
