@@ -164,7 +164,6 @@ class LinkCandidate(FrozenModel):
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
         heading: Nearest heading above the link.
         char_start: Offset of the anchor in the source's markdown; None for navigation.
-        modified_at: When the target was last changed, as far as a list of the site's pages says so.
         origin: `page` the page itself links there; `map` a mapping service named the target when
             it was asked about the page's site, or the site's own map holds it.
         found_in: The map of the site that holds it, as in "the site's search index"; empty for
@@ -180,7 +179,6 @@ class LinkCandidate(FrozenModel):
     char_start: int | None = None
     char_end: int | None = None
     source_depth: int = 0
-    modified_at: datetime | None = None
     origin: Literal["page", "map"] = "page"
     found_in: str = ""
 

@@ -50,8 +50,8 @@ async def read_links(connection: Connection, page_ids: Sequence[int]) -> list[Li
     A mapped link whose target the page links to itself is among them.
     """
     statement = """
-        select d.url as source_url, l.url, l.title, l.description, l.heading,
-               l.rel, l.char_start, l.char_end, d.depth as source_depth, l.origin
+        select d.url as source_url, l.url, l.title, l.description, l.heading, l.rel, l.char_start,
+               l.char_end, d.depth as source_depth, l.origin
         from {link_candidates} l join {documents} d on d.id = l.source_document
         where l.source_document = any(%(ids)s)
         order by array_position(%(ids)s, l.source_document), l.ordinal

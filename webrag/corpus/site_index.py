@@ -82,11 +82,7 @@ def pack_listing(listing: SiteListing) -> bytes:
         "\n".join(numbers),
     ]
     packed = [text.encode() for text in texts]
-    changed = [page.modified_at for page in listing.pages]
-    dates = [0 if at is None else int(at.timestamp()) for at in changed]
     arrays = [lengths.astype(">u4"), per_term, owners, summed]
-    if any(dates):
-        arrays.append(np.array(dates, ">u4"))
     form = _OF_NAMES if listing.content == "names" else _OF_WORDS
     head = _HEAD.pack(form, len(listing.pages), *map(len, packed))
     body = zlib.compress(b"".join([*packed, *(each.tobytes() for each in arrays)]), 1)
@@ -127,7 +123,6 @@ class MapIndex:
     Attributes:
         content: What it has of the pages beside their titles, as of `SiteListing`; "names" in place
             of "words" where it was packed before maps told.
-        changed: When pages were last changed, in seconds since 1970, for those the map dates.
     """
 
     def __init__(self, packed: bytes) -> None:
@@ -153,11 +148,6 @@ class MapIndex:
         start = 4 * (count + len(terms))
         self._owners = np.frombuffer(raw, ">u4", total, start)
         self._weights = np.frombuffer(raw, np.uint8, total, start + 4 * total)
-        # Only a map that has dates ends with them.
-        dates = np.frombuffer(raw, ">u4", offset=start + 5 * total)
-        self.changed: Mapping[str, int] = {
-            self.urls[at]: int(dates[at]) for at in np.flatnonzero(dates).tolist()
-        }
         self._ends = np.cumsum(counts, dtype=np.int64)
         self._terms = {term: at for at, term in enumerate(terms)}
         self._text_ends = 4 * count + np.cumsum(

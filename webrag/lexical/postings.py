@@ -302,7 +302,7 @@ class _Flat(NamedTuple):
     Attributes:
         layout: The pages that hold any.
         ends: For each term, the number of the posting behind its last.
-                row_ends: As `ends`, of rows of postings.
+        row_ends: As `ends`, of rows of postings.
         row_sizes: Postings of each row.
         places: For each row, the place of its page.
     """

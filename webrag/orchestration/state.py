@@ -215,7 +215,6 @@ class RunState:
     steps: list[ExpansionStep] = field(default_factory=list)
     closed: set[Action] = field(default_factory=set)
     tried: set[Action] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
     failure_kinds: dict[str, FailureKind] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     iteration: int = 0
@@ -316,7 +315,6 @@ class RunState:
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
-        self.failed.update(outcome.failed)
         self.failure_kinds.update(outcome.failure_kinds)
         self.aliases.update(outcome.aliases)
         if obtained:

@@ -157,7 +157,6 @@ async def test_links_come_back_in_page_order_with_their_source(
         "char_start": start,
         "char_end": start + 9,
         "source_depth": 2,
-        "modified_at": None,
         "origin": "page",
         "found_in": "",
     }

@@ -1,6 +1,4 @@
 import time
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import get_args
 
 import numpy as np
@@ -74,14 +72,6 @@ def test_only_names_that_hold_words_of_the_question_are_shown() -> None:
         "Ramp, soak, hold",
         "Ramp and soak",
     ]
-
-
-def test_dates_of_pages_are_kept_for_those_that_have_one() -> None:
-    at = datetime(2024, 3, 1, 12, tzinfo=UTC)
-    dated = replace(KILN, modified_at=at)
-
-    assert index(GLAZE, dated).changed == {KILN.url: at.timestamp()}
-    assert not index(GLAZE, KILN).changed
 
 
 PAGES = st.lists(

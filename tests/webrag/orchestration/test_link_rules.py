@@ -1,4 +1,3 @@
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -6,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.links.rules import (
+    FailureKind,
     Frontier,
     LinkScope,
     anchor_of,
     next_to_try,
-    path_date,
     path_words,
     penalty,
     silent_sites,
@@ -193,24 +192,12 @@ def test_two_links_are_tried_for_each_page_while_rounds_are_left(
     assert worth_now([0.5] * 50, 2, rounds_left=rounds_left) == count
 
 
-@pytest.mark.parametrize(
-    ("path", "date"),
-    [
-        ("/2024/05/17/news.html", datetime(2024, 5, 17, tzinfo=UTC)),
-        ("/blog/2024-05-notes", datetime(2024, 5, 1, tzinfo=UTC)),
-        ("/2024/99/x", None),
-        ("/release-120240501", None),
-        ("/guide/", None),
-    ],
-)
-def test_date_in_an_address(path: str, date: datetime | None) -> None:
-    assert path_date(f"https://d.test{path}") == date
-
-
 def test_site_is_silent_after_three_requests_without_an_answer() -> None:
     asked = [f"https://a.test/{n}" for n in range(3)] + ["https://b.test/1", "https://b.test/2"]
+    failures: dict[str, FailureKind] = dict.fromkeys(asked, "cut off")
+    failures |= dict.fromkeys((f"https://c.test/{n}" for n in range(3)), "dead")
 
-    assert silent_sites(asked) == {"a.test"}
+    assert silent_sites(failures) == {"a.test"}
 
 
 @given(st.floats(0, 1), st.floats(0, 100), st.floats(0, 1), st.floats(0, 100))

@@ -1,5 +1,4 @@
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -98,15 +97,6 @@ def test_sentence_around_a_link_tells_what_its_name_does_not() -> None:
 
 def test_address_tells_of_a_link_without_words() -> None:
     assert signals(link("https://d.test/replica-lag"), encoder=ENCODER)["similarity"][0] > 0.5
-
-
-def test_newer_target_wins_a_tie() -> None:
-    old, new = "https://d.test/2019/03/04/replica-lag", "https://d.test/2024/03/04/replica-lag"
-    told = "https://d.test/1999/03/04/replica-lag"
-
-    assert [each.url for each in scored(link(old), link(new))] == [new, old]
-    at = datetime(2025, 1, 1, tzinfo=UTC)
-    assert scored(link(old), link(new), link(told, modified_at=at))[0].url == told
 
 
 def test_each_part_of_a_question_is_served_in_turn() -> None:

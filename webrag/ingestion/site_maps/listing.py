@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from webrag.ingestion.addresses import link_target, site_of
@@ -39,14 +38,13 @@ class ListedPage:
     """One page of a site as its map knows it, by its canonical address without fragment.
 
     `names` are its headings and the names that it explains, `sections` what the map holds of its
-    text; title and both may be empty. `modified_at` is in UTC, None where the map does not say.
+    text; title and both may be empty.
     """
 
     url: str
     title: str = ""
     names: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
-    modified_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

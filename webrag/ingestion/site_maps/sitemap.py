@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.listing import Listing, SiteListing
 
@@ -98,16 +97,15 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def read_sitemap(body: bytes, url: str) -> SiteListing | tuple[str, ...]:
-    """The pages of a sitemap with dates, and words from their addresses; or its sitemaps."""
+    """The pages of a sitemap with words from their addresses; or its sitemaps."""
     found = parse_sitemap(body)
     if found.sitemaps:
         return found.sitemaps
     listing = Listing(url)
-    for address, lastmod in found.pages:
+    for address, _ in found.pages:
         page = listing.page(address)
         if page is not None and not page.title:
             page.title = _path_words(page.url)
-            page.modified_at = parse_date(lastmod) if lastmod else None
     return listing.done()
 
 

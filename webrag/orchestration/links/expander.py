@@ -40,7 +40,6 @@ from webrag.orchestration.links.rules import (
     next_to_try,
     silent_sites,
     skip_reason,
-    unanswered,
 )
 from webrag.orchestration.links.scoring import (
     LinkQuestion,
@@ -102,7 +101,10 @@ class FetchRound:
         Raises:
             DatabaseUnavailableError: The database cannot be reached; nothing is left running.
         """
-        with metering(self._meter), watching_rate_limits(self._slow_down):
+        with (
+            metering(lambda size: self.budget.spend(size=size)),
+            watching_rate_limits(self._slow_down),
+        ):
             await self._fill(acquirer, list(candidates))
         # Not as they came in: which answer is the quickest differs from run to run.
         self.outcome.ingested.sort(key=lambda each: (-each.score, each.url))
@@ -139,10 +141,6 @@ class FetchRound:
                 for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
                     self._collect(running.pop(task), task)
 
-    def _meter(self, size: int) -> None:
-        self.outcome.bytes_received += size
-        self.budget.spend(size=size)
-
     def _slow_down(self) -> None:
         # Requests that were under way together are refused together: that is one event.
         if self.outcome.rate_limited:
@@ -154,7 +152,7 @@ class FetchRound:
         )
 
     def _without_silent(self, waiting: Sequence[NextLink]) -> list[NextLink]:
-        silent = silent_sites(unanswered({**self.failed_before, **self.outcome.failure_kinds}))
+        silent = silent_sites({**self.failed_before, **self.outcome.failure_kinds})
         return [each for each in waiting if site_of(each.url) not in silent]
 
     def _next(self, waiting: Sequence[NextLink]) -> int:
@@ -324,7 +322,7 @@ class LinkExpander:
             pages, queries, seeds=seeds, scope=scope, known=known, timeout_s=left_s
         )
         dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
-        links = [_dated(link, mapped.changed) for link in links if link.url not in dead]
+        links = [link for link in links if link.url not in dead]
         scored = await in_background(self._score, links, queries, mapped, in_turn)
         best = [each for each in scored if each.score >= self._config.min_candidate_score]
         return Frontier(
@@ -390,13 +388,6 @@ class LinkExpander:
 def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
     folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
     return [LinkCandidate(source_url="", url=folder) for folder in folders]
-
-
-def _dated(link: LinkCandidate, changed: Mapping[str, int]) -> LinkCandidate:
-    """A link with the date that the site's own map has for its target."""
-    if link.modified_at is not None or link.url not in changed:
-        return link
-    return link.model_copy(update={"modified_at": datetime.fromtimestamp(changed[link.url], UTC)})
 
 
 def _followable(

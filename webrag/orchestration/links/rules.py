@@ -4,9 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -61,7 +59,6 @@ _PATIENCE_S: Final = 800.0
 _LEAST_COST_S: Final = 2.0  # a page that takes no time still takes a reader's attention
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
-_DATE: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)[-/](\d\d)(?:[-/](\d\d))?(?!\d)", re.ASCII)
 _WORD: Final = re.compile(r"[^\W_]+")
 # Of a round's pages, where the named page has few links. An index has hundreds, and for these the
 # site's map chooses better: with two of five pages kept for them, .594 in place of .625 was found.
@@ -176,15 +173,6 @@ def path_words(url: str) -> str:
     return " ".join(_WORD.findall(f"{head}/{name}"))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def path_date(url: str) -> datetime | None:
-    """The date that a URL's path names, as those of announcements and archives do."""
-    for year, month, day in _DATE.findall(urlsplit(url).path):
-        with suppress(ValueError):
-            return datetime(int(year), int(month), int(day or 1), tzinfo=UTC)
-    return None
-
-
 def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterable[str]) -> int:
     """Position of the first URL outside the folders that seem to be missing; 0 when none is.
 
@@ -196,13 +184,13 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
     return next((n for n, url in enumerate(urls) if _folder(url) not in dead), 0)
 
 
-def silent_sites(unanswered: Iterable[str]) -> frozenset[str]:
+def silent_sites(failures: Mapping[str, "FailureKind"]) -> frozenset[str]:
     """Sites that gave no answer to several requests.
 
     Args:
-        unanswered: Addresses for which there was none.
+        failures: Addresses that failed to what kind of failure that was.
     """
-    counted = Counter(map(site_of, unanswered))
+    counted = Counter(site_of(url) for url, kind in failures.items() if kind in _SILENT)
     return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
@@ -257,11 +245,6 @@ FailureKind = Literal["dead", "refused", "cut off", "without an answer", "unusab
 _SILENT: Final = ("cut off", "without an answer")
 
 
-def unanswered(kinds: Mapping[str, FailureKind]) -> frozenset[str]:
-    """Find the addresses whose site gave no answer among those that failed."""
-    return frozenset(url for url, kind in kinds.items() if kind in _SILENT)
-
-
 def failures_in_words(kinds: Iterable[FailureKind]) -> str:
     """Count failed links by their kind, as in "2 links were dead, 1 was cut off"; may be empty."""
     counted = Counter(kinds)
@@ -283,7 +266,6 @@ class ExpansionOutcome:
         seconds: URL of each page obtained to the time its fetch took, indexing included.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
-        bytes_received: Read from the network, failed fetches included.
         rate_limited: A service's limit of requests was reached, so the round was made smaller.
         stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
     """
@@ -296,7 +278,6 @@ class ExpansionOutcome:
     chunks_by_url: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     candidates_scored: int = 0
-    bytes_received: int = 0
     timed_out: bool = False
     rate_limited: bool = False
     stopped_by: str | None = None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from webrag.corpus.models import LinkCandidate
 from webrag.frozen import FrozenModel
 from webrag.lexical.analysis import analyze, query_terms
-from webrag.orchestration.links.rules import anchor_of, path_date, path_words, penalty
+from webrag.orchestration.links.rules import anchor_of, path_words, penalty
 from webrag.orchestration.models import NextLink
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -84,8 +84,7 @@ def score_links(
     """Every target once, with the probability that its page answers, most likely first.
 
     The probabilities of all targets add up to less than 1: the answer may be behind none of them.
-    Of equal targets the newer comes first, as far as its address or the site's list of pages has a
-    date, then the order of addresses decides.
+    The order of addresses decides among equal targets.
 
     Args:
         links: May name a target several times; it counts by the one that tells most.
@@ -116,9 +115,7 @@ def score_links(
     best: dict[str, int] = {}
     for at in np.lexsort((~is_named, -totals)).tolist():
         best.setdefault(links[at].url, at)
-    ranked = sorted(
-        best.values(), key=lambda at: (-totals[at], -_newness(links[at]), links[at].url)
-    )
+    ranked = sorted(best.values(), key=lambda at: (-totals[at], links[at].url))
     chances = np.exp(totals[ranked] - max(totals.max(), model.elsewhere))
     chances /= chances.sum() + np.exp(model.elsewhere - max(totals.max(), model.elsewhere))
     scores = dict(zip(ranked, chances.tolist(), strict=True))
@@ -254,11 +251,6 @@ def _spread(texts: Sequence[str], score: Callable[[Sequence[str]], Floats]) -> F
     """Score each distinct text once: menus repeat the same links on every page."""
     places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     return score(list(places))[:, [places[text] for text in texts]]
-
-
-def _newness(link: LinkCandidate) -> float:
-    at = link.modified_at or path_date(link.url)
-    return at.timestamp() if at else 0.0
 
 
 def _taking_turns(ranked: Sequence[int], links: Sequence[LinkCandidate], fits: Floats) -> list[int]:

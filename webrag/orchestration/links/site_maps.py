@@ -88,13 +88,11 @@ class MapPages:
         scores: How much of the question a map finds in each page, [0, 1] by its words, [0, .5] by
             names alone; those of no use are left out.
         text_scores: The same of maps that hold their pages' text, by the relevance of that.
-        changed: When pages were last changed, in seconds since 1970, as far as a map says so.
     """
 
     links: Sequence[LinkCandidate] = ()
     scores: dict[str, float] = field(default_factory=dict)
     text_scores: dict[str, float] = field(default_factory=dict)
-    changed: dict[str, int] = field(default_factory=dict)
 
 
 class SiteMaps:
@@ -320,7 +318,6 @@ def rank_maps(
         worth = ranked * _BY_NAMES if known.index.content == "names" else ranked
         for url, value in _positive(known.index.urls, worth).items():
             scores[url] = max(value, scores.get(url, 0.0))
-        found.changed.update(known.index.changed)
     return found
 
 

@@ -24,7 +24,6 @@ from webrag.orchestration.links.rules import (
     LinkScope,
     failures_in_words,
     silent_sites,
-    unanswered,
     weakest_followed,
 )
 from webrag.orchestration.models import (
@@ -323,7 +322,7 @@ def _links_ended(state: RunState) -> str:
     # Links are not looked for when the time is over: then they count as left to follow.
     if state.frontier is None or state.frontier.candidates:
         return ""
-    silent = silent_sites(unanswered(state.failure_kinds))
+    silent = silent_sites(state.failure_kinds)
     if silent:
         return f"{', '.join(sorted(silent))} does not answer any more"
     is_weak = state.frontier.has_weak
@@ -381,14 +380,14 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.question.urls,
                 *state.pages,
                 *state.joined,
-                *state.failed,
+                *state.failure_kinds,
                 *state.aliases,
             },
             in_turn=len(state.parts) > 1,
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
         )
-    return found.without(silent_sites(unanswered(state.failure_kinds)))
+    return found.without(silent_sites(state.failure_kinds))
 
 
 def _wanted(state: RunState) -> tuple[str, ...]:
