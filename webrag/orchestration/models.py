@@ -374,17 +374,10 @@ class OrchestrationResult(FrozenModel):
         matched = [item for item in self.chunks if not item.is_locality_expanded]
         rows = [
             {
+                **dict(item.chunk),
                 "score": item.reranked_score,
-                "source_url": item.chunk.source_url,
-                "title": item.chunk.title,
                 "section": " > ".join(item.chunk.heading_path),
-                "text": item.chunk.text,
-                "char_start": item.chunk.char_start,
-                "char_end": item.chunk.char_end,
                 "similarity": item.chunk.raw_similarity,
-                "depth": item.chunk.depth,
-                "published_at": item.chunk.published_at,
-                "fetched_at": item.chunk.fetched_at,
                 "chunk_id": str(item.chunk.chunk_id),
             }
             for item in sorted(matched, key=lambda item: -item.reranked_score)
