@@ -1,9 +1,9 @@
 """The pages a site lists itself, from its sitemaps or its llms.txt; it fetches none of them."""
 
-import itertools
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -14,7 +14,9 @@ from webrag.errors import FetchError
 from webrag.ingestion.addresses import canonical_url, link_target, parent_urls, site_of
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
-from webrag.ingestion.site_maps.sitemap import MAX_LISTED, MAX_TEXT_BYTES, parse_sitemap
+from webrag.ingestion.site_maps.books import read_llms
+from webrag.ingestion.site_maps.listing import MapRefusedError
+from webrag.ingestion.site_maps.sitemap import MAX_TEXT_BYTES, parse_sitemap
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +29,6 @@ _NEARBY_FOLDERS = 3
 # Where generators put the list of a site whose robots.txt does not say.
 _USUAL_NAMES = ("sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml")
 
-_MARKDOWN_LINK = re.compile(r"\]\(\s*+<?([^()\s<>]{1,4000}+)")
-
 
 class SitemapEntry(NamedTuple):
     """One page of the site that the list was asked for, by its canonical URL.
@@ -40,12 +40,12 @@ class SitemapEntry(NamedTuple):
     lastmod: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class SitemapReader:
     """Reads sitemaps with the manners and guards of the functions it is given."""
 
-    def __init__(self, fetch_bytes: FetchBytes, declared_sitemaps: DeclaredSitemaps) -> None:
-        self._fetch_bytes = fetch_bytes
-        self._declared = declared_sitemaps
+    fetch_bytes: FetchBytes
+    declared_sitemaps: DeclaredSitemaps
 
     async def entries(
         self, start_url: str, *, limit: int, named: Sequence[str] = ()
@@ -58,7 +58,7 @@ class SitemapReader:
         are asked for, and no page. Empty when the site lists none or cannot be read.
         """
         start = canonical_url(start_url)
-        run = _Run(self._fetch_bytes, start, limit)
+        run = _Run(self.fetch_bytes, start, limit)
         if limit <= 0:
             return []
         origin = URL(start).origin
@@ -76,26 +76,25 @@ class SitemapReader:
 
     async def _declared_for(self, start: str) -> Sequence[str]:
         try:
-            return await self._declared(start)
+            return await self.declared_sitemaps(start)
         except FetchError as error:
             _log.info("the sitemaps of %s are not known: %s", start, error)
             return []
 
 
+@dataclass(frozen=True, slots=True)
 class _Run:
     """One reading of one site's lists, under its caps."""
 
-    def __init__(self, fetch_bytes: FetchBytes, start: str, limit: int) -> None:
-        self.found: dict[str, SitemapEntry] = {}
-        self._fetch_bytes = fetch_bytes
-        self._start = start
-        self._site = site_of(start)
-        self._limit = limit
-        self._asked: set[str] = set()
+    fetch_bytes: FetchBytes
+    start: str
+    limit: int
+    found: dict[str, SitemapEntry] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
 
     async def read(self, addresses: Sequence[str]) -> None:
         """Read sitemaps and those they name, level by level."""
-        level = [url for address in addresses if (url := link_target(address, self._start))]
+        level = [url for address in addresses if (url := link_target(address, self.start))]
         for _ in range(_MAX_DEPTH):
             further: list[str] = []
             for address in self._nearest_first(level):
@@ -118,32 +117,33 @@ class _Run:
         return [target for target in named if target]
 
     def _read_links(self, body: bytes, address: str) -> None:
-        links = _MARKDOWN_LINK.finditer(decode(body[:MAX_TEXT_BYTES]))
-        self._keep(((match[1], "") for match in itertools.islice(links, MAX_LISTED)), address)
+        with suppress(MapRefusedError):  # it names no page of the site
+            listing = read_llms(decode(body[:MAX_TEXT_BYTES]), address)
+            self._keep(((page.url, "") for page in listing.pages), address)
 
     def _keep(self, listed: Iterable[tuple[str, str]], base: str) -> None:
         """Take over the pages of this site among those a file lists."""
         for href, lastmod in listed:
-            if len(self.found) >= self._limit:
+            if len(self.found) >= self.limit:
                 return
             url = link_target(href, base)
-            if url is not None and site_of(url) == self._site:
+            if url is not None and site_of(url) == site_of(self.start):
                 entry = SitemapEntry(url, parse_date(lastmod) if lastmod else None)
                 self.found.setdefault(url, entry)
 
     async def _body(self, url: str) -> bytes:
-        if url in self._asked:
+        if url in self.asked:
             return b""
-        self._asked.add(url)
+        self.asked.add(url)
         try:
-            return await self._fetch_bytes(url)
+            return await self.fetch_bytes(url)
         except FetchError as error:
             _log.info("the sitemap %s was not read: %s", url, error)
             return b""
 
     def _nearest_first(self, addresses: list[str]) -> list[str]:
-        folder = URL(self._start).pathname.split("/")[1]
+        folder = URL(self.start).pathname.split("/")[1]
         return sorted(addresses, key=lambda address: not folder or folder not in address)
 
     def _is_done(self) -> bool:
-        return len(self.found) >= self._limit or len(self._asked) >= _MAX_FILES
+        return len(self.found) >= self.limit or len(self.asked) >= _MAX_FILES

@@ -398,29 +398,6 @@ async def test_sitemap_that_does_not_come_hides_none_of_the_others(
     assert (found.index.urls, sentences) == ([f"{site}/colours"], [])
 
 
-async def test_of_links_that_promise_the_same_the_one_the_sitemap_calls_newer_is_followed(
-    make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any]
-) -> None:
-    # Addresses of the same words, so that all promise the same.
-    names = ["/-notes", "/_notes", "/notes", "/notes-"]
-    links = " ".join(f"<a href={name}>Notes</a>" for name in names)
-    page = html("Turnip manual", "The manual.").replace("</main>", f"{links}</main>")
-    routes = {"/index.html": page, **{name: html("Notes", f"Of {name}.") for name in names}}
-    site = static_site(routes)
-    rows = "".join(
-        f"<url><loc>{site}{name}</loc><lastmod>202{at}-01-01</lastmod></url>"
-        for at, name in enumerate(names)
-    )
-    routes["/robots.txt"] = f"User-agent: *\nSitemap: {site}/map.xml\n"
-    routes["/map.xml"] = f"<urlset>{rows}</urlset>"
-
-    result = await lab.engine(site_maps=make_maps).run(
-        Question.of("What is new?", urls=f"{site}/index.html", research_mode="deep", max_pages=1)
-    )
-
-    assert result.urls_fetched[1:] == (f"{site}/notes-",)
-
-
 async def test_remembered_map_is_not_read_from_the_database_again(
     make_maps: Callable[..., SiteMaps], lab: Lab, static_site: Callable[..., Any], database: Any
 ) -> None:

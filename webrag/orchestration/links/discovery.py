@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,19 +18,19 @@ _log = logging.getLogger(__name__)
 _MAX_PER_ROUND: Final = 3
 
 
+@dataclass(frozen=True, slots=True)
 class LinkDiscovery:
     """Enriches the link candidates of stored pages; safe to share between runs.
 
-    Args:
+    Attributes:
         mapper: The service.
         store: Where its answers are kept, so that no page is asked about twice.
         limit: Addresses wanted for one page.
     """
 
-    def __init__(self, mapper: SiteMapper, store: MappedLinks, *, limit: int) -> None:
-        self._mapper = mapper
-        self._store = store
-        self._limit = limit
+    mapper: SiteMapper
+    store: MappedLinks
+    limit: int
 
     async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
         """Ask about pages that were not asked about before, at most three, all at once.
@@ -46,7 +47,7 @@ class LinkDiscovery:
         """
         # Paths of this machine are nothing to tell a service.
         asked = [url for url in sources if url.startswith("http")]
-        waiting = (await self._store.unmapped(asked))[:_MAX_PER_ROUND]
+        waiting = (await self.store.unmapped(asked))[:_MAX_PER_ROUND]
         if not waiting:
             return None
         try:
@@ -54,7 +55,7 @@ class LinkDiscovery:
                 failures = await all_of(self._discover(url) for url in waiting)
         except TimeoutError:
             return (
-                f"{self._mapper.name.capitalize()} did not list the site's pages in time;"
+                f"{self.mapper.name.capitalize()} did not list the site's pages in time;"
                 " links were followed without its list."
             )
         failed = [failure for failure in failures if failure]
@@ -62,7 +63,7 @@ class LinkDiscovery:
 
     async def _discover(self, url: str) -> str | None:
         try:
-            links = await self._mapper.map(url, limit=self._limit)
+            links = await self.mapper.map(url, limit=self.limit)
         except FetchError as error:
             # It is about this page; asking again would end the same way.
             _log.info("The site of %s could not be listed: %s", url, error)
@@ -70,5 +71,5 @@ class LinkDiscovery:
         except ProviderError as error:
             advice = f" {error.hint}" if error.hint else ""
             return f"{error}{advice} Links were followed without its list of the site's pages."
-        await self._store.store(url, links, datetime.now(UTC))
+        await self.store.store(url, links, datetime.now(UTC))
         return None

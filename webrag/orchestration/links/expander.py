@@ -267,24 +267,16 @@ _SPARE_FACTOR: Final = 3
 _STORED_FACTOR: Final = 30
 
 
+@dataclass(frozen=True, slots=True)
 class LinkExpander:
     """Finds and scores the links of known pages; safe to share between runs."""
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        encoder: BatchTokenEncoder | None,
-        config: ExpansionConfig,
-        discovery: LinkDiscovery | None = None,
-        site_maps: SiteMaps | None = None,
-        scorer: PassageScorer | None = None,
-    ) -> None:
-        self._discovery = discovery
-        self._site_maps = site_maps
-        self._scorer = scorer
-        self._corpus = corpus
-        self._encoder = encoder
-        self._config = config
+    corpus: Corpus
+    encoder: BatchTokenEncoder | None
+    config: ExpansionConfig
+    discovery: LinkDiscovery | None = None
+    site_maps: SiteMaps | None = None
+    scorer: PassageScorer | None = None
 
     async def frontier(
         self,
@@ -315,16 +307,16 @@ class LinkExpander:
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
         until = time.monotonic() + discovery_s
-        if self._discovery is not None and asks_service and discovery_s > 0:
-            degraded = await self._discovery.discover_links(pages, timeout_s=discovery_s)
+        if self.discovery is not None and asks_service and discovery_s > 0:
+            degraded = await self.discovery.discover_links(pages, timeout_s=discovery_s)
         left_s = max(until - time.monotonic(), 0.0)
         links, mapped, refused = await self.followable(
             pages, queries, seeds=seeds, scope=scope, known=known, timeout_s=left_s
         )
-        dead = await self._corpus.known_dead({link.url for link in links}, datetime.now(UTC))
+        dead = await self.corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [link for link in links if link.url not in dead]
         scored = await in_background(self._score, links, queries, mapped, in_turn)
-        best = [each for each in scored if each.score >= self._config.min_candidate_score]
+        best = [each for each in scored if each.score >= self.config.min_candidate_score]
         return Frontier(
             await self._unstored(best),
             len({link.url for link in links}),
@@ -350,10 +342,10 @@ class LinkExpander:
             refused just now.
         """
         mapped, refused = MapPages(), list[str]()
-        if self._site_maps is not None:
-            maps, refused = await self._site_maps.known(pages, timeout_s=timeout_s)
-            mapped = await in_background(rank_maps, maps, queries, self._scorer)
-        links = [*await self._corpus.links(pages), *_folder_links(seeds), *mapped.links]
+        if self.site_maps is not None:
+            maps, refused = await self.site_maps.known(pages, timeout_s=timeout_s)
+            mapped = await in_background(rank_maps, maps, queries, self.scorer)
+        links = [*await self.corpus.links(pages), *_folder_links(seeds), *mapped.links]
         return await in_background(_followable, links, frozenset(known), scope), mapped, refused
 
     def _score(
@@ -365,20 +357,20 @@ class LinkExpander:
     ) -> list[NextLink]:
         return score_links(
             links,
-            [LinkQuestion.of(query, self._encoder) for query in queries],
-            encoder=self._encoder,
+            [LinkQuestion.of(query, self.encoder) for query in queries],
+            encoder=self.encoder,
             site_map=mapped.scores,
             site_text=mapped.text_scores,
             in_turn=in_turn,
-            at_most=_STORED_FACTOR * self._config.candidates_to_score_per_iteration,
+            at_most=_STORED_FACTOR * self.config.candidates_to_score_per_iteration,
         )
 
     async def _unstored(self, scored: Sequence[NextLink]) -> tuple[NextLink, ...]:
-        wanted = self._config.candidates_to_score_per_iteration * _SPARE_FACTOR
+        wanted = self.config.candidates_to_score_per_iteration * _SPARE_FACTOR
         found: list[NextLink] = []
         for start in range(0, len(scored), wanted):
             part = scored[start : start + wanted]
-            stored = await self._corpus.pages([candidate.url for candidate in part])
+            stored = await self.corpus.pages([candidate.url for candidate in part])
             found += [candidate for candidate in part if candidate.url not in stored]
             if len(found) >= wanted:
                 break

@@ -95,10 +95,11 @@ class MapPages:
     text_scores: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
 class SiteMaps:
     """The maps that pages name; safe to share between runs.
 
-    Args:
+    Attributes:
         fetch: Gets their files.
         declared: Gives the sitemaps that the robots.txt of a page's site names.
         workers: Read them.
@@ -106,21 +107,13 @@ class SiteMaps:
         config: Limits.
     """
 
-    def __init__(
-        self,
-        fetch: FetchFile,
-        declared: DeclaredSitemaps,
-        workers: WorkerPool,
-        store: SiteMapStore,
-        config: SiteMapConfig,
-    ) -> None:
-        self._fetch = fetch
-        self._declared = declared
-        self._workers = workers
-        self._store = store
-        self._config = config
-        self._indexes: OrderedDict[str, tuple[datetime, MapIndex]] = OrderedDict()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+    fetch: FetchFile
+    declared: DeclaredSitemaps
+    workers: WorkerPool
+    store: SiteMapStore
+    config: SiteMapConfig
+    _indexes: OrderedDict[str, tuple[datetime, MapIndex]] = field(default_factory=OrderedDict)
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def known(
         self, pages: Sequence[str], *, timeout_s: float
@@ -138,12 +131,12 @@ class SiteMaps:
             StorageError: The database failed.
         """
         waiting: dict[str, tuple[MarkedPage, MapMark]] = {}
-        for page in await self._store.marked(pages):
+        for page in await self.store.marked(pages):
             for mark in page.marks:
                 waiting.setdefault(mark.urls[0], (page, mark))
         found: list[KnownMap] = []
         sentences: list[str] = []
-        until = time.monotonic() + min(timeout_s, self._config.timeout_s)
+        until = time.monotonic() + min(timeout_s, self.config.timeout_s)
         for page, mark in list(waiting.values())[:_MAX_MAPS]:
             found += await self._maps(page, mark, until, sentences)
         if not found and pages and timeout_s > 0:
@@ -154,7 +147,7 @@ class SiteMaps:
         """The sitemap that robots.txt names, which is read for every page in any case."""
         try:
             async with asyncio.timeout(max(until - time.monotonic(), 0)):
-                declared = await self._declared(url)
+                declared = await self.declared(url)
         except (FetchError, InputError, TimeoutError) as error:
             _log.info("The sitemaps of %s are not known: %s", url, error)
             return []
@@ -186,7 +179,7 @@ class SiteMaps:
         url = mark.urls[0]
         lock = self._locks.setdefault(url, asyncio.Lock())
         async with lock:
-            stored = await self._store.read(url)
+            stored = await self.store.read(url)
             if (stored is not None and self._is_fresh(stored)) or time.monotonic() >= until:
                 return stored
             begun = time.monotonic()
@@ -194,22 +187,22 @@ class SiteMaps:
                 async with asyncio.timeout(max(until - begun, 0)):
                     found = await self._read(page.url, mark, until, sentences)
             except TimeoutError:
-                if until - begun < _WHOLE_TIME * self._config.timeout_s:
+                if until - begun < _WHOLE_TIME * self.config.timeout_s:
                     return stored  # the run had little time left; another one asks again
                 found = StoredMap(url, datetime.now(UTC), failure=f"{url} did not arrive in time.")
             if found.failure:
                 _log.info("No map of the site was read: %s", found.failure)
             if found.failure and stored is not None and stored.packed:
                 found = replace(stored, fetched_at=self._due_soon(found.fetched_at))
-            await self._store.write(found)
+            await self.store.write(found)
         return found
 
     def _due_soon(self, now: datetime) -> datetime:
         """The age at which an old map is asked for again when a failure would be."""
-        return now - timedelta(seconds=max(self._config.fresh_s - _FAILURE_FRESH_S, 0))
+        return now - timedelta(seconds=max(self.config.fresh_s - _FAILURE_FRESH_S, 0))
 
     def _is_fresh(self, stored: StoredMap) -> bool:
-        limit = self._config.fresh_s if not stored.failure else _FAILURE_FRESH_S
+        limit = self.config.fresh_s if not stored.failure else _FAILURE_FRESH_S
         return _is_younger(stored.fetched_at, limit)
 
     async def _read(
@@ -235,7 +228,7 @@ class SiteMaps:
         kept in part.
         """
         left = until - time.monotonic()
-        is_whole_time = left >= _WHOLE_TIME * self._config.timeout_s
+        is_whole_time = left >= _WHOLE_TIME * self.config.timeout_s
         return until - _PARTS_TIME * left if mark.kind == "sitemap" and is_whole_time else None
 
     async def _read_one(
@@ -243,15 +236,15 @@ class SiteMaps:
     ) -> StoredMap:
         files: dict[str, bytes] = {}
         wanted: Collection[str] = (url,)
-        left = self._config.max_bytes
+        left = self.config.max_bytes
         for _ in range(_MAX_STEPS):
             for each in wanted:
-                fetched = self._fetch(each, at_most=max(left, 1))
+                fetched = self.fetch(each, at_most=max(left, 1))
                 files[each] = await (fetched if each == url else _part(fetched, parts_until))
                 left -= len(files[each])
             request = MapRequest(mark, page_url, files)
             try:
-                answer = await self._workers.run(_JOB, request, about=f"{url} (a map)")
+                answer = await self.workers.run(_JOB, request, about=f"{url} (a map)")
             except WorkFailedError as error:
                 raise UnusablePageError(_REFUSED.format(url, error), url=url) from error
             if answer.refusal:
@@ -264,7 +257,7 @@ class SiteMaps:
     def _remembered(self, url: str) -> MapIndex | None:
         """A map that needs no look at the database, where its megabytes would be read each time."""
         fetched_at, index = self._indexes.get(url, (None, None))
-        if fetched_at is None or not _is_younger(fetched_at, self._config.fresh_s):
+        if fetched_at is None or not _is_younger(fetched_at, self.config.fresh_s):
             return None
         self._indexes.move_to_end(url)
         return index
