@@ -5,7 +5,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, Protocol
 
@@ -90,19 +90,19 @@ def is_no_answer(error: WebRAGError) -> bool:
     return error.status is None or error.status == 429 or error.status >= 500
 
 
+@dataclass(slots=True)
 class CrawlTally:
     """The figures of one run; `unanswered` are the pages asked for since the site last answered."""
 
-    def __init__(self) -> None:
-        self.pages: Counter[str] = Counter()
-        self.failed: Counter[str] = Counter()
-        self.failures: dict[str, str] = {}
-        self.skipped: Counter[str] = Counter()
-        self.chunks_embedded = 0
-        self.degraded: dict[str, None] = {}
-        self.unanswered: list[str] = []
-        self._seen_skips: set[int] = set()
-        self._started = time.monotonic()
+    pages: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    chunks_embedded: int = 0
+    degraded: dict[str, None] = field(default_factory=dict)
+    unanswered: list[str] = field(default_factory=list)
+    _seen_skips: set[int] = field(default_factory=set)
+    _started: float = field(default_factory=time.monotonic)
 
     @property
     def site_is_down(self) -> bool:
@@ -465,16 +465,14 @@ def _stop_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
+@dataclass(frozen=True, slots=True)
 class SiteCrawler:
     """Crawls sites, by links and by `site_list`; one object may run several crawls at a time."""
 
-    def __init__(
-        self, acquirer: PageAcquirer, state: CrawlState, site_list: SiteList | None = None
-    ) -> None:
-        self._acquirer = acquirer
-        self._state = state
-        self._site_list = site_list
-        self._suspects = asyncio.Lock()
+    acquirer: PageAcquirer
+    state: CrawlState
+    site_list: SiteList | None = None
+    _suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def crawl(
         self,
@@ -499,17 +497,17 @@ class SiteCrawler:
         """
         start = canonical_url(start_url)
         CrawlScope.of(options.scope, [start], options.include, options.exclude)
-        state = self._state if turn is None else self._state.in_turn(turn.number)
+        state = self.state if turn is None else self.state.in_turn(turn.number)
         record = await state.begin(options.key(start))
         run = _CrawlRun(
-            self._acquirer, state, record, start, options, on_progress, turn, self._suspects
+            self.acquirer, state, record, start, options, on_progress, turn, self._suspects
         )
         await run.remember()
         with listening(run.tally.note_degraded), patiently():
             if record.is_resumed:
                 _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
             else:
-                await run.open(self._site_list)
+                await run.open(self.site_list)
             await run.work()
         report = await run.report()
         if report.ended != "unreachable" and turn is None:

@@ -18,14 +18,13 @@ _REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A glob over the path of a URL, as written and as names to match one after the other.
+    """A glob over the path of a URL, as names to match one after the other.
 
     `*` stands for any characters within one folder or file name, `**` for any folders, `?` for
     one character. A pattern without a slash at its start may begin at any folder; one with a
     slash at its end covers everything below.
     """
 
-    text: str
     segments: tuple[str, ...]
 
     @classmethod
@@ -43,7 +42,7 @@ class PathPattern:
             segments.insert(0, _ANY_FOLDERS)
         if text.endswith("/"):
             segments.append(_ANY_FOLDERS)
-        return cls(text, tuple(segments))
+        return cls(tuple(segments))
 
     def matches(self, url: str) -> bool:
         """Whether the path of a canonical URL matches as a whole."""

@@ -234,14 +234,6 @@ def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
     return good and state.iteration > 0
 
 
-def _is_redundant_cliff(signals: EvaluationSignals, _: LoopState) -> bool:
-    return signals.is_cliff and signals.has_high_redundancy
-
-
-def _is_low(signals: EvaluationSignals, state: LoopState) -> bool:
-    return signals.top_score < state.profile.mediocre_score_floor
-
-
 def _is_good(signals: EvaluationSignals, state: LoopState) -> bool:
     return signals.score_mean >= state.profile.mediocre_score_floor
 
@@ -297,7 +289,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "cliff_redundant",
         _FOLLOW_LINKS,
-        _is_redundant_cliff,
+        lambda signals, _: signals.is_cliff and signals.has_high_redundancy,
         "One passage stands out and the others repeat each other",
         "medium",
     ),
@@ -318,7 +310,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "low_scores",
         _FOLLOW_LINKS,
-        _is_low,
+        lambda signals, state: signals.top_score < state.profile.mediocre_score_floor,
         "Nothing indexed fits the question (best {s.top_score:.2f})",
         "high",
     ),

@@ -224,11 +224,6 @@ class NextLink:
     found_in: str = ""
     depth: int = 1
 
-    @property
-    def is_on_page(self) -> bool:
-        """Whether it stands on a page, and is neither named by a map nor derived."""
-        return self.page_url is not None and not self.found_in
-
 
 class AnswerUnit(FrozenModel):
     """Sentences, a row, a list or lines of code of a passage, which may answer the question.

@@ -319,7 +319,8 @@ class Frontier:
         A site's own map knows names and texts; who wrote the named page knew what belongs to it.
         What is far less likely than the best link stays where it is.
         """
-        own = [each for each in self.candidates if each.depth == 1 and each.is_on_page]
+        linked = (each for each in self.candidates if each.page_url and not each.found_in)
+        own = [each for each in linked if each.depth == 1]
         if len(own) > _FEW_OWN:
             return self
         bar = max((each.score for each in self.candidates), default=0.0) * _FAR_BELOW

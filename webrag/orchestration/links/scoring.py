@@ -1,7 +1,7 @@
 """How likely the page behind a link holds the answer; over links and numbers, no I/O."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -161,11 +161,13 @@ def link_signals(
         f"{anchor} {link.description}".strip() or path
         for anchor, link, path in zip(anchors, links, words, strict=True)
     ]
+    # Menus repeat the same links on every page.
+    places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     titles, paths = _shares((anchors, words), [link.url for link in links], questions)
     return {
         "title": titles,
         "path": paths,
-        "similarity": _spread(texts, lambda each: similarities(questions, each, encoder)),
+        "similarity": similarities(questions, list(places), encoder)[:, [places[t] for t in texts]],
         "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
         "site_text": np.array([[site_text.get(link.url, 0.0) for link in links]]),
         "is_page": np.array([[penalty(link.url) for link in links]]),
@@ -245,12 +247,6 @@ def _shares(
 @lru_cache(maxsize=_REMEMBERED)
 def _terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(analyze(text)))
-
-
-def _spread(texts: Sequence[str], score: Callable[[Sequence[str]], Floats]) -> Floats:
-    """Score each distinct text once: menus repeat the same links on every page."""
-    places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-    return score(list(places))[:, [places[text] for text in texts]]
 
 
 def _taking_turns(ranked: Sequence[int], links: Sequence[LinkCandidate], fits: Floats) -> list[int]:

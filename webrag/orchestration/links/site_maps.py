@@ -193,13 +193,12 @@ class SiteMaps:
             if found.failure:
                 _log.info("No map of the site was read: %s", found.failure)
             if found.failure and stored is not None and stored.packed:
-                found = replace(stored, fetched_at=self._due_soon(found.fetched_at))
+                # It is due when a failure would be.
+                early_s = max(self.config.fresh_s - _FAILURE_FRESH_S, 0)
+                due = found.fetched_at - timedelta(seconds=early_s)
+                found = replace(stored, fetched_at=due)
             await self.store.write(found)
         return found
-
-    def _due_soon(self, now: datetime) -> datetime:
-        """The age at which an old map is asked for again when a failure would be."""
-        return now - timedelta(seconds=max(self.config.fresh_s - _FAILURE_FRESH_S, 0))
 
     def _is_fresh(self, stored: StoredMap) -> bool:
         limit = self.config.fresh_s if not stored.failure else _FAILURE_FRESH_S

@@ -316,7 +316,7 @@ def with_constraints(queries: Sequence[str], constraints: Sequence[str]) -> tupl
     "must include code examples" adds "code examples"; "prioritize recent content" is a wish about
     ranking, which no word of a page matches, and adds nothing. So does content a query names.
     """
-    wanted = dict.fromkeys(match["what"] for each in constraints if (match := _content(each)))
+    wanted = dict.fromkeys(filter(None, map(content_named, constraints)))
     return tuple(
         " ".join((query, *(what for what in wanted if not _names(query, what)))).strip()
         for query in queries
@@ -327,16 +327,13 @@ def _names(query: str, what: str) -> bool:
     return set(what.casefold().split()) <= set(query.casefold().split())
 
 
-def names_content(constraint: str) -> bool:
-    """Whether `with_constraints` takes words to search for out of a constraint."""
-    return _content(constraint) is not None
-
-
-def _content(constraint: str) -> re.Match[str] | None:
+def content_named(constraint: str) -> str | None:
+    """The words to search for that a constraint names; None where it names none."""
     # What is not wanted would be searched for.
     if is_denial(constraint):
         return None
-    return _CONTENT_CONSTRAINT.match(" ".join(constraint.split()).rstrip("."))
+    match = _CONTENT_CONSTRAINT.match(" ".join(constraint.split()).rstrip("."))
+    return match["what"] if match else None
 
 
 def _by_rules(query: str, mode: Literal["llm", "rule_based", "none"]) -> QueryAnalysis:

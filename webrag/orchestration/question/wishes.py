@@ -14,7 +14,7 @@ from llama_index.postprocessor.webrag.selection import age_years
 from webrag.argument_checks import shown_value
 from webrag.errors import InputError
 from webrag.orchestration.models import RankedChunk
-from webrag.orchestration.question.analyzer import names_content
+from webrag.orchestration.question.analyzer import content_named
 from webrag.orchestration.question.patterns import is_denial
 from webrag.question import QueryType
 from webrag.retrieval.filters import ContentKind, SearchFilters
@@ -106,7 +106,7 @@ def read_wishes(
 def _wish(constraint: str, official: tuple[str, ...]) -> Wish:
     text = " ".join(constraint.split())
     bare = text.rstrip(" .!")
-    searched = names_content(text)
+    searched = content_named(text) is not None
     only = _ONLY.fullmatch(bare)
     if only:
         return Wish(text, sites=_host(only["host"] or only["first"]), is_searched=searched)

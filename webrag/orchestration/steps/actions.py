@@ -46,15 +46,13 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
         elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
             await _follow_links(run, pending, report)
         pending.pages_joined = await widen(run)
-        if decision.action == "expand_breadth" and not _has_new(pending):
+        if decision.action == "expand_breadth" and not (
+            pending.pages_joined or pending.outcome.tried
+        ):
             state.closed.add("expand_breadth")
             return False
     state.pending, state.frontier = pending, None
     return True
-
-
-def _has_new(pending: PendingStep) -> bool:
-    return bool(pending.pages_joined or pending.outcome.tried)
 
 
 async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:

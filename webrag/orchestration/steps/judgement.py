@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -62,7 +62,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     )
     judgements = await in_background(_judgements, run, frozenset())
     found = _weakest(judgements)
-    if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _lists_of_links(run)):
+    if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _matched_lists(run)):
         judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
@@ -198,48 +198,38 @@ async def is_contents_page(run: ResearchRun) -> bool:
     state = run.state
     if not state.may_look_through or state.confidence >= MEDIUM:
         return False
-    found = [item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED]]
-    places = await _places_of_links(run, {chunk.source_url for chunk in found})
-    of_links = sum(
-        len(chunk.text)
-        for chunk in found
-        if is_list_of_links(chunk.text, chunk.char_start, places.get(chunk.source_url, ()))
-    )
-    return of_links > sum(len(chunk.text) for chunk in found) / 2
+    judged = (item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED])
+    found = {str(each.chunk_id): (each.source_url, each.text, each.char_start) for each in judged}
+    of_links = sum(len(found[key][1]) for key in await _lists_of_links(run, found))
+    return of_links > sum(len(text) for _, text, _ in found.values()) / 2
 
 
-async def _lists_of_links(run: ResearchRun) -> frozenset[str]:
-    """The passages that are mostly words of links: they name a topic and say nothing of it."""
+async def _matched_lists(run: ResearchRun) -> frozenset[str]:
+    """The passages that matched by a list of links, which names a topic and says nothing of it."""
     if run.state.question.as_of is not None:
         return frozenset()  # links of earlier texts are not kept
-    ranked = run.state.merged.chunks[:_PASSAGES_JUDGED]
-    places = await _places_of_links(run, {item.chunk.source_url for item in ranked})
-    return frozenset(
-        str(item.chunk.chunk_id)
-        for item in ranked
-        if item.chunk.focus is not None
-        and is_list_of_links(
-            item.chunk.focus.text,
-            item.chunk.focus.char_start,
-            places.get(item.chunk.source_url, ()),
-        )
-    )
-
-
-async def _places_of_links(
-    run: ResearchRun, urls: Collection[str]
-) -> dict[str, list[tuple[int, int]]]:
-    """Start and end of the links of each page."""
-    links = await run.components.corpus.links(list(urls))
-    spans = {
-        (link.source_url, link.char_start, link.char_end)
-        for link in links
-        if link.char_start is not None and link.char_end is not None
+    chunks = (item.chunk for item in run.state.merged.chunks[:_PASSAGES_JUDGED])
+    matched = {
+        str(chunk.chunk_id): (chunk.source_url, chunk.focus.text, chunk.focus.char_start)
+        for chunk in chunks
+        if chunk.focus is not None
     }
-    places: dict[str, list[tuple[int, int]]] = {}
-    for url, start, end in spans:
-        places.setdefault(url, []).append((start, end))
-    return places
+    return await _lists_of_links(run, matched)
+
+
+async def _lists_of_links(
+    run: ResearchRun, passages: Mapping[str, tuple[str, str, int]]
+) -> frozenset[str]:
+    """The keys of passages, each with its page, text and start, that are mostly words of links."""
+    places: dict[str, set[tuple[int, int]]] = {url: set() for url, _, _ in passages.values()}
+    for link in await run.components.corpus.links(list(places)):
+        if link.char_start is not None and link.char_end is not None:
+            places[link.source_url].add((link.char_start, link.char_end))
+    return frozenset(
+        key
+        for key, (url, text, start) in passages.items()
+        if is_list_of_links(text, start, places[url])
+    )
 
 
 def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:

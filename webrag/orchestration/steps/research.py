@@ -1,7 +1,7 @@
 """Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -110,24 +110,31 @@ async def acquire_seeds(
 
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
+    unfinished = [url for url in urls if url not in outcomes]
+    for url in unfinished:
+        assert timeout_s is not None, "without a deadline all are waited for"
+        outcomes[url] = DeadlineError(
+            f"{url} did not arrive within {timeout_s:.0f} s.",
+            seconds=timeout_s,
+            hint="Ask again: what was stored by then is kept.",
+        )
+    return _seeds({url: outcomes[url] for url in urls}, is_complete=not unfinished)
+
+
+def _seeds(outcomes: Mapping[str, AcquiredPage | WebRAGError], *, is_complete: bool) -> Seeds:
     pages: dict[str, AcquiredPage] = {}
     failures: dict[str, WebRAGError] = {}
-    for url in urls:
-        outcome = outcomes.get(url)
+    for url, outcome in outcomes.items():
         if isinstance(outcome, AcquiredPage):
             pages.setdefault(outcome.url, outcome)
         else:
-            failures[url] = outcome or DeadlineError(
-                f"{url} did not arrive within {timeout_s:.0f} s.",
-                seconds=timeout_s,
-                hint="Ask again: what was stored by then is kept.",
-            )
+            failures[url] = outcome
     if not pages:
         raise _nothing_obtained(failures)
     warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
     for warning in warnings:
         _log.warning("%s", warning)
-    return Seeds(tuple(pages.values()), warnings, is_complete=outcomes.keys() >= set(urls))
+    return Seeds(tuple(pages.values()), warnings, is_complete)
 
 
 def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
