@@ -154,11 +154,31 @@ Which package holds it for xetex, and which one otherwise?
 How do clients renew leases, and how are stale leases found, which in turn expire?
     How do clients renew leases | how are stale leases found, which in turn expire
 """
-_LINES = FURTHER.splitlines()
-SPLIT += [
-    (query, tuple(None if part == "..." else part for part in parts.strip().split(" | ")))
-    for query, parts in zip(_LINES[::2], _LINES[1::2], strict=True)
-]
+
+REPEATED = """\
+What does the manual say about replication slots and about failover?
+    What does the manual say about replication slots | What does the manual say about failover
+How do I restore from a base backup and from a logical dump?
+    How do I restore from a base backup | How do I restore from a logical dump
+Threads race on one-time setup: what may surprise me about whose closure ran and about being woken?
+    ... | Threads race on one-time setup: what may surprise me about being woken
+Which rights are needed for reading a table, and for refreshing a view?
+    Which rights are needed for reading a table | Which rights are needed for refreshing a view
+What does the server do on a soft bounce and on a hard bounce?
+    What does the server do on a soft bounce | What does the server do on a hard bounce
+Turn a function into Lisp and compile it from a file, and how are rules applied automatically?
+    Turn a function into Lisp and compile it from a file | how are rules applied automatically
+Mount an archive read-only, and what does borg do with a damaged segment?
+    Mount an archive read-only | what does borg do with a damaged segment
+checkpoint interval by default, and which role may run CHECKPOINT by hand?
+    checkpoint interval by default | which role may run CHECKPOINT by hand
+"""
+for table in (FURTHER, REPEATED):
+    lines = table.splitlines()
+    SPLIT += [
+        (query, tuple(None if part == "..." else part for part in parts.strip().split(" | ")))
+        for query, parts in zip(lines[::2], lines[1::2], strict=True)
+    ]
 
 WHOLE = [
     "Which ports must be open and which may stay closed?",
@@ -244,6 +264,17 @@ WHOLE = [
     "Is the hive heavy, and how so?",
     "Does the manual say how old a queen gets, and how old is too old?",
     "I rent the extractor, the press and the tank, and how heavy are they?",
+    "Which rows are kept for once and for all?",
+    "How do I connect with a password and with a certificate at the same time?",
+    "How do I copy from a remote host and to a local folder?",
+    "Which flags does the tool take for reading and for how long?",
+    "Does the manual warn about replication and about failover?",
+    "How does reading from a file differ when compared with reading from a pipe and from a socket?",
+    "I moved the database to another disk, and how do I start the server again?",
+    "The server refuses connections, and why is the port closed after an upgrade?",
+    "Postgres 15 stopped after the upgrade, and how do I read its log?",
+    "After moving the data, and how are indexes rebuilt on the new disk?",
+    "Given a table of three columns, and how do I sum them by group?",
 ]
 
 

@@ -147,6 +147,13 @@ _PREFIX: Final = re.compile(
     r" (?P<rest>.+)$",
     re.IGNORECASE,
 )
+# Who tells what has happened, and then asks, asks once.
+_TOLD: Final = re.compile(rf"^(?:I|we|my|our|an?|the|th[ei]se?|given|if|{_TO})\b", re.IGNORECASE)
+_AND_AGAIN: Final = re.compile(
+    r",? and (?P<to>about|against|at|by|for|from|in|on|under|with) (?P<y>[^,;:]{3,200})$",
+    re.IGNORECASE,
+)
+_TOGETHER: Final = re.compile(r"\b(?:all|and|both|each|once|same|together)\b|,", re.IGNORECASE)
 _ANAPHORA: Final = re.compile(
     r"\b(?:it|its|that|this|they|them|their|these|those|there|such)\b", re.IGNORECASE
 )
@@ -285,6 +292,20 @@ def _listed_before(first: str) -> list[str]:
     return [parts[0], *(_resolve(parts[0], part) for part in parts[1:])]
 
 
+def _about_each(text: str) -> _Found:
+    """Take "what is said about A and about B" apart by the preposition that comes twice."""
+    match = _AND_AGAIN.search(text)
+    if match is None or _COMPARISON_WORDS.search(text):
+        return None
+    to, second = match["to"], match["y"]
+    head, _, first = text[: match.start()].rpartition(f" {to} ")
+    is_asked = re.match(rf"{_WH}\b", _without_prefix(head), re.IGNORECASE)
+    is_one = _TOGETHER.search(f"{first} {second}") or _ANAPHORA.search(second)
+    if not is_asked or is_one or re.match(rf"{_WH}\b", second, re.IGNORECASE):
+        return None
+    return (f"{head} {to} {first}", f"{head} {to} {second}"), None
+
+
 def _topics_for(text: str) -> _Found:
     match = _TOPICS_FOR.match(text)
     if match is None or _QUESTION_START.match(text) or " for " in match["z"]:
@@ -330,6 +351,7 @@ _PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
     _several_sentences,
     _joined_questions,
     _comparison,
+    _about_each,
     _topics_for,
 )
 
@@ -341,7 +363,8 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
         return False
     opening = _without_prefix(first)
     if not _QUESTION_START.match(opening):
-        return False
+        is_request = with_comma and wh.casefold() != "why" and not _TOLD.match(first)
+        return is_request and bool(_INVERTED.match(second)) and not _ANAPHORA.search(second)
     # "... which files are tracked and which are ignored" is one question about two things.
     asked = re.sub(rf"^{_TO}", "", opening, flags=re.IGNORECASE)
     if is_elliptic and re.match(rf"{wh}\b", asked, re.IGNORECASE):
