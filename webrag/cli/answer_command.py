@@ -16,9 +16,10 @@ from webrag.cli.options import (
 from webrag.cli.output import print_brief, print_either, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run, run_opened
-from webrag.cli.words import sites_and_pages, split_named, split_words
+from webrag.cli.words import sites_and_pages, split_named
 from webrag.concurrency import in_background
 from webrag.errors import InputError
+from webrag.ingestion.typed_addresses import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,13 +16,13 @@ from typing_extensions import override
 
 from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, hints_of, shown
-from webrag.cli.words import as_address
 from webrag.errors import (
     ConfigurationError,
     FetchError,
     InputError,
     WebRAGError,
 )
+from webrag.ingestion.typed_addresses import as_address
 from webrag.redaction import redacted_failure
 
 # What people do, the commands for it in the order of the help, and the module that has each as

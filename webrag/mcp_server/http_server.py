@@ -18,7 +18,7 @@ from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportS
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -42,7 +42,7 @@ from webrag.web.rendering import Templates
 from webrag.web.routes import page_routes
 from webrag.web.runs import Runs
 from webrag.web.sign_in import SignIn
-from webrag.web.site import COLLECTION_COOKIE, Site, is_part_of_another_site
+from webrag.web.site import COLLECTION_COOKIE, NotKeptError, Site, is_part_of_another_site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -114,7 +114,13 @@ def add_page(
         assert isinstance(error, WebRAGError)
         return site.error(request, error)
 
+    async def show_missing(request: Request, _error: Exception) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("Not Found", status_code=404)
+        return site.error(request, NotKeptError("There is no page at this address."))
+
     app.add_exception_handler(WebRAGError, show_error)
+    app.add_exception_handler(404, show_missing)
     app.router.routes.extend(page_routes(site))
     return templates
 

@@ -1,6 +1,6 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
+from webrag.ingestion.typed_addresses import as_address, host_of, split_words
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.question import MAX_QUESTION_CHARS, Question
@@ -44,10 +45,14 @@ def asked_question(values: Any) -> Question:
     """
     rounds = str(values.get("rounds") or "").strip()
     deep = bool(values.get("deep"))
+    text = str(values.get("q", "")).strip()
+    named, rest = split_words(text.split(), takes_paths=False)
+    sites = [word for word in named if host_of(word, takes_paths=False)]
+    pages = [word for word in named if word not in sites]
     return Question.of(
-        str(values.get("q", "")).strip(),
-        urls=_words(values.getlist("url")),
-        sites=_words(values.getlist("site")) or None,
+        rest if named else text,
+        urls=typed_addresses([*pages, *values.getlist("url")]),
+        sites=_words([*sites, *values.getlist("site")]) or None,
         years=sorted({number(each, "The year", 9999) for each in _words(values.getlist("year"))})
         or None,
         wordings=list(dict.fromkeys(_lines(values.getlist("wording")))) or None,
@@ -57,7 +62,12 @@ def asked_question(values: Any) -> Question:
     )
 
 
-def _words(texts: list[Any]) -> tuple[str, ...]:
+def typed_addresses(texts: Iterable[Any]) -> list[str]:
+    """The addresses in fields of a form; a host without a scheme gets one."""
+    return [as_address(word, takes_paths=False) for word in _words(texts)]
+
+
+def _words(texts: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in texts for word in str(text).split()))
 
 
@@ -222,9 +232,10 @@ class AskHandlers:
             return nothing
         try:
             async with self._site.enter(request, "status") as rag:
-                suggested = await suggested_questions(rag) if suggests else ()
-                known = {"sites": await rag.sites(), "years": await rag.years()}
-                return {**nothing, **known, "suggested": suggested}
+                sites, years = await rag.sites(), await rag.years()
+                names = [each.site for each in sites] if suggests else []
+                suggested = await suggested_questions(rag, names)
+                return {**nothing, "sites": sites, "years": years, "suggested": suggested}
         except WebRAGError as error:
             return {**nothing, "problem": error}
 

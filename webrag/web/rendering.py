@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES
+from webrag.ingestion.addresses import FILES
 from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 
@@ -117,12 +118,16 @@ def _environment() -> Environment:
     )
     environment.globals |= {"usual_pages": USUAL_PAGES, "most_pages": MOST_PAGES}
     environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": counted}
-    environment.filters["ranges"] = ranges
+    environment.filters |= {"ranges": ranges, "site": _site}
     return environment
 
 
 def _line(text: str | None, max_chars: int = 200) -> str:
     return one_line(text or "", max_chars=max_chars)
+
+
+def _site(site: str) -> str:
+    return "files of this machine" if site == FILES else site
 
 
 def _day(moment: datetime | None) -> str:

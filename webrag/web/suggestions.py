@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from webrag.errors import WebRAGError
+from webrag.ingestion.formats.kinds import kind_of_name
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
@@ -42,16 +43,17 @@ def questions_from(title: str, markdown: str) -> Iterable[str]:
             yield f"What does “{subject}” say about {_in_a_sentence(heading)}?"
 
 
-async def suggested_questions(rag: "WebRAG", most: int = 3) -> Sequence[str]:
-    """Some questions to begin with, each about another of the pages fetched last.
+async def suggested_questions(rag: "WebRAG", sites: Sequence[str], most: int = 3) -> Sequence[str]:
+    """Some questions to begin with, each about another of the pages fetched last of a site.
 
     An empty list when nothing stored has headings, or when it cannot be read now.
     """
     try:
-        listing = await rag.list_pages(limit=_PAGES)
+        listings = [await rag.list_pages(site=site, limit=_PAGES) for site in sites[:most]]
         found: dict[str, None] = {}
-        for page in listing.pages:
-            if len(found) < most:
+        # In turn: else a large folder that was read last has all of them.
+        for page in filter(None, chain.from_iterable(zip_longest(*(e.pages for e in listings)))):
+            if len(found) < most and kind_of_name(page.url.rpartition("/")[2]) != "code":
                 text = await rag.markdown(page.url) or ""
                 found |= dict.fromkeys(islice(questions_from(page.title or "", text), 1))
     except WebRAGError:

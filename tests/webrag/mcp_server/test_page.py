@@ -323,3 +323,15 @@ async def test_settings_that_no_memory_opens_with_are_taken_back(load: Load) -> 
 
     assert (tries, assembled.runtime.is_ready) == (["webrag", "other", "webrag"], True)
     await assembled.runtime.close()
+
+
+async def test_address_of_nothing_leads_people_back_and_tells_programs_by_status(
+    load: Load,
+) -> None:
+    async with page_of(load) as http:
+        person = await http.get("/nothing", headers=HTML)
+        program = await http.get("/nothing")
+
+    assert (person.status_code, program.status_code) == (404, 404)
+    assert "There is no page at this address." in person.text
+    assert program.text == "Not Found"

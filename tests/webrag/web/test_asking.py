@@ -95,3 +95,39 @@ def test_this_page_is_the_one_that_was_cited_last() -> None:
     understood = understood_in(Question(text="Summarise this page"), turns)
 
     assert (understood.text, understood.source_urls) == ("Summarise this page", ("http://a.test/",))
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "url"),
+    [
+        ("a.test/guide what is the limit?", "what is the limit?", "https://a.test/guide"),
+        ("what is the limit? http://a.test/", "what is the limit?", "http://a.test/"),
+        ("127.0.0.1:8/x what is it", "what is it", "http://127.0.0.1:8/x"),
+    ],
+)
+def test_address_beside_a_question_is_the_page_to_answer_from(
+    typed: str, text: str, url: str
+) -> None:
+    asked = asked_question(QueryParams({"q": typed}))
+
+    assert (asked.text, asked.urls) == (text, (url,))
+
+
+def test_host_beside_a_question_is_the_site_to_search_as_on_the_terminal() -> None:
+    asked = asked_question(
+        QueryParams({"q": "127.0.0.1:8933 what is a heartbeat", "site": "a.test"})
+    )
+
+    assert (asked.text, asked.sites) == ("what is a heartbeat", ("127.0.0.1:8933", "a.test"))
+
+
+def test_host_without_a_scheme_is_an_address_in_its_field() -> None:
+    asked = asked_question(QueryParams({"q": "Why?", "url": "a.test/guide"}))
+
+    assert asked.urls == ("https://a.test/guide",)
+
+
+def test_words_of_a_question_stay_as_they_were_typed() -> None:
+    typed = "what does\nasyncio.run/1 do"
+
+    assert asked_question(QueryParams({"q": typed})).text == typed

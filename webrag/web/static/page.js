@@ -174,7 +174,9 @@ function watch(root) {
   on("end", async ({ state: ended }) => {
     source.close();
     clearInterval(watch.timer);
+    const typed = document.activeElement === byId("q");
     show(await fragment(section.dataset.self));
+    if (typed) byId("further")?.focus({ preventScroll: true }); // what is typed next goes on from here
     say({ done: "Ready.", stopped: "Cancelled.", failed: "That did not work." }[ended]);
   });
 }
@@ -242,7 +244,7 @@ function switchTheme(button) {
   const [theme, label] = themes[document.documentElement.dataset.theme];
   document.documentElement.dataset.theme = theme;
   document.cookie = `webrag_theme=${theme}; path=/; max-age=31536000; samesite=strict`;
-  button.textContent = label;
+  button.lastElementChild.textContent = label;
   button.setAttribute("aria-label", `Colours: ${theme || "as the system"}`);
 }
 
@@ -306,7 +308,7 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (["q", "further"].includes(event.target.id) && event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+  if (["q", "further", "add-url"].includes(event.target.id) && event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     event.target.form.requestSubmit();
   } else if (event.key === "Escape") {
