@@ -266,9 +266,13 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
 
 
 def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
-    """Where documents are: `a/b.html`, or `a/b/` where the page known is such a folder."""
+    """Where documents are: `a/b.html`, or `a/b/` where the page known is such a folder.
+
+    The index of a folder of documents is called so where they are files, too, as is usual.
+    """
     path = page_url.removeprefix(root)
-    is_folders = not path.endswith((".html", ".htm")) and path.strip("/") != ""
+    is_index = f"{path.rstrip('/')}/index".lstrip("/") in names
+    is_folders = not path.endswith((".html", ".htm")) and not is_index and path != ""
     ending = ".htm" if path.endswith(".htm") else ".html"
     found: list[str | None] = []
     for name in names:

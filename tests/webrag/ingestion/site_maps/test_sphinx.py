@@ -51,6 +51,16 @@ def test_pages_are_folders_where_the_page_known_is_one() -> None:
     assert [page.url for page in found.pages] == [f"{ROOT}guide/kiln/", ROOT]
 
 
+@pytest.mark.parametrize("start", ["", "library/"])
+def test_pages_are_files_where_the_page_known_is_the_index_of_a_folder(start: str) -> None:
+    names = 'docnames:["index","library/index","library/task"]'
+    text = f'Search.setIndex({{{names},titles:["Docs","Library","Tasks"],terms:{{}}}})'
+
+    found = read_search_index(text, ROOT, f"{ROOT}{start}")
+
+    assert found.pages[2].url == f"{ROOT}library/task.html"
+
+
 @pytest.mark.parametrize(
     "text",
     [
