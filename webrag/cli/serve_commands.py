@@ -3,13 +3,17 @@
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from webrag.cli.options import command, given_settings, host_option, run_options
+from webrag.cli.options import command, host_option, run_options
 from webrag.cli.progress import start_progress
 from webrag.cli.running import run
 from webrag.errors import InputError
+
+if TYPE_CHECKING:
+    from webrag.settings import Settings
 
 _SERVED = {"host": "mcp_host", "port": "mcp_port"}
 
@@ -98,11 +102,34 @@ def _check(command: list[str]) -> None:
 
 
 def _start(ctx: click.Context) -> list[str]:
-    """The command that starts this server from anywhere, with the options that were given."""
+    """The command that starts this server from anywhere, with what a client would not see."""
+    from webrag.settings.file import is_fixed
+
+    settings: Settings = ctx.obj
     program = Path(sys.argv[0]).absolute()
     is_script = program.stem == "webrag" and program.is_file()
     command = [str(program)] if is_script else [sys.executable, "-m", "webrag"]
-    return [*command, "mcp", *given_settings(ctx)]
+    values = {
+        "collection": [settings.collection],
+        "data_dir": [settings.data_dir.absolute()],
+        "allow_hosts": settings.allow_hosts,
+    }
+    fixed = [field for field in settings.origins if is_fixed(settings, field)]
+    for origin in sorted(settings.origin(field) for field in fixed if field not in values):
+        if origin != "argument":
+            click.echo(
+                f"Note: clients do not see {origin}; write it into {settings.file}.", err=True
+            )
+    words = [
+        word
+        for field in values
+        if field in fixed
+        for value in values[field]
+        for word in (f"--{field.replace('_', '-').removesuffix('s')}", str(value))
+    ]
+    if file := ctx.params["env_file"]:
+        words += ["--env-file", str(file.absolute())]
+    return [*command, "mcp", *words]
 
 
 @command("web", short_help="Ask and read in a browser.", sets=_SERVED)

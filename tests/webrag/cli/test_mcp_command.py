@@ -94,6 +94,21 @@ def test_command_line_writes_nothing_unless_somebody_says_so(
     assert str(tmp_path / ".cursor/mcp.json") in written.stdout
 
 
+def test_client_is_told_what_stands_in_the_environment_that_it_does_not_see(
+    webrag: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBRAG_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", "a.test")
+    monkeypatch.setenv("MAX_PAGES_PER_RUN", "7")
+
+    printed = webrag("mcp", "--print-config", "cursor", "--allow-host", "b.test")
+
+    assert json.loads(printed.stdout)["mcpServers"]["webrag"]["args"][2:] == [
+        "mcp", "--data-dir", str(tmp_path), "--allow-host", "a.test", "--allow-host", "b.test",
+    ]  # fmt: skip
+    assert "clients do not see MAX_PAGES_PER_RUN in the environment; write it into" in printed.stderr
+
+
 def test_help_names_every_client(webrag: Callable[..., Result]) -> None:
     shown = " ".join(webrag("mcp", "--help").stdout.split())
 
