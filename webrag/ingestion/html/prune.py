@@ -7,8 +7,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url
-from webrag.ingestion.html.hidden import remove_unseen, text_length
-from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, rename, select
+from webrag.ingestion.html.hidden import remove_unseen
+from webrag.ingestion.html.tree import (
+    ancestors,
+    attribute,
+    drop,
+    inline_text,
+    rename,
+    select,
+    text_length,
+)
 
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),

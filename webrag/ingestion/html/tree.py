@@ -80,6 +80,12 @@ def inline_text(node: LexborNode) -> str:
     return " ".join("".join(parts).split())
 
 
+def text_length(node: LexborNode) -> int:
+    """Return how many characters an element shows when nothing in it is hidden."""
+    silent = node.css("script, style, template, noscript")
+    return len(node.text()) - sum(len(each.text()) for each in silent)
+
+
 def replace_with_contents(node: LexborNode, holders: Iterable[LexborNode]) -> None:
     """Put the contents of some elements inside `node` in its place, each as a block of its own.
 
