@@ -106,7 +106,9 @@ def test_client_is_told_what_stands_in_the_environment_that_it_does_not_see(
     assert json.loads(printed.stdout)["mcpServers"]["webrag"]["args"][2:] == [
         "mcp", "--data-dir", str(tmp_path), "--allow-host", "a.test", "--allow-host", "b.test",
     ]  # fmt: skip
-    assert "clients do not see MAX_PAGES_PER_RUN in the environment; write it into" in printed.stderr
+    assert (
+        "clients do not see MAX_PAGES_PER_RUN in the environment; write it into" in printed.stderr
+    )
 
 
 def test_help_names_every_client(webrag: Callable[..., Result]) -> None:
