@@ -172,13 +172,7 @@ class IngestReport(BaseModel):
         """What became of each page, as `webrag ingest` prints it."""
         from webrag.presentation.reports import format_ingest
 
-        return format_ingest(
-            self.pages,
-            self.failed,
-            degraded=self.degraded,
-            gone=self.gone,
-            left_out=self.left_out,
-        )
+        return format_ingest(**dict(self))
 
 
 class WebRAG:

@@ -324,9 +324,7 @@ class CorpusStatus(FrozenModel):
             f"{self.embedding_model or 'no embedding model yet'}>"
         )
 
-    def __str__(self) -> str:
-        """As its repr: the pages would fill the screen."""
-        return repr(self)
+    __str__ = __repr__  # the pages would fill the screen
 
 
 class StoredVersion(NamedTuple):

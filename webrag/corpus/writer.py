@@ -20,6 +20,7 @@ from webrag.corpus.past_pages import keep_past
 from webrag.corpus.rows import ChildRow, PageRows, ParentRow
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.postings import PostingRow
 from webrag.postgres.execution import Connection
@@ -177,27 +178,8 @@ _DEEPEST = 2**31 - 1
 
 _LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text
 
-# Taken from the document as they are.
-_DOCUMENT_FIELDS = (
-    "url",
-    "requested_url",
-    "title",
-    "description",
-    "author",
-    "site_name",
-    "language",
-    "published_at",
-    "modified_at",
-    "fetched_at",
-    "markdown",
-    "html",
-    "content_hash",
-    "etag",
-    "last_modified",
-    "status",
-    "source",
-    "with_login",
-)
+# Taken from the document as they are, but for those that `_document_row` makes.
+_DOCUMENT_FIELDS = DOCUMENTS.loaded.keys() & NormalizedDocument.model_fields.keys()
 
 
 class _Previous(NamedTuple):
@@ -285,6 +267,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
     document = page.document
     aliases = known.aliases | {document.url, document.requested_url}
     return {
+        **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
         "id": page_id,
         "document_id": page.document_id,
         "aliases": sorted(aliases - {document.url}),
@@ -299,7 +282,6 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
         # When the site first delivered this text, which later confirmations do not change.
         "stored_at": known.stored.get(document.content_hash, document.fetched_at),
         **edition_row(document.edition),
-        **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
     }
 
 

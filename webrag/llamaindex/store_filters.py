@@ -252,12 +252,9 @@ def _contains(each: MetadataFilter) -> Condition:
 
 def _text_match(each: MetadataFilter) -> Condition:
     text, bound = _text_of(each.key)
-    return Condition(f"strpos({text}, %s) > 0", (*bound, str(_scalar(each))))
-
-
-def _text_match_insensitive(each: MetadataFilter) -> Condition:
-    text, bound = _text_of(each.key)
-    return Condition(f"strpos(lower({text}), lower(%s)) > 0", (*bound, str(_scalar(each))))
+    is_exact = each.operator == FilterOperator.TEXT_MATCH
+    found = f"strpos({text}, %s)" if is_exact else f"strpos(lower({text}), lower(%s))"
+    return Condition(f"{found} > 0", (*bound, str(_scalar(each))))
 
 
 def _any(each: MetadataFilter) -> Condition:
@@ -291,7 +288,7 @@ _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
     FilterOperator.ALL: _all,
     FilterOperator.CONTAINS: _contains,
     FilterOperator.TEXT_MATCH: _text_match,
-    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match_insensitive,
+    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match,
 }
 
 

@@ -242,10 +242,7 @@ class Handlers:
             on_checked=on_checked,
         )
         await progress.flush()
-        data = VerifyOutput(
-            checks=tuple(checks),
-            refused={str(number): reason for number, reason in refused.items()},
-        )
+        data = VerifyOutput(checks=tuple(checks), refused=refused)
         nonce, shown = new_nonce(), SHOWN_CHARS
         text = format_verification(checks, nonce=nonce, refused=refused)
         while shown and memory.count_tokens(text) > self.token_budget:

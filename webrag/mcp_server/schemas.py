@@ -116,7 +116,7 @@ class VerifyOutput(FrozenModel):
     """What was found of each quotation; `refused` has the others by their place, from 1."""
 
     checks: tuple[CitationCheck, ...]
-    refused: dict[str, str]
+    refused: dict[int, str]
 
 
 def output_schema(tool: str) -> dict[str, Any]:

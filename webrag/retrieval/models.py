@@ -249,9 +249,7 @@ class RetrievalResult(FrozenModel):
             f"best score {self.top_score:.2f}>"
         )
 
-    def __str__(self) -> str:
-        """As its repr."""
-        return repr(self)
+    __str__ = __repr__
 
 
 class CitationSpan(FrozenModel):

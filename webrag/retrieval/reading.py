@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 from uuid import UUID
 
@@ -109,13 +109,7 @@ class ReadingPlace:
 
     def check(self) -> None:
         """Refuse what names no place."""
-        named = {
-            "offset": self.offset,
-            "heading": self.heading,
-            "quote": self.quote,
-            "passage_id": self.passage_id,
-        }
-        given = [name for name, value in named.items() if value is not None]
+        given = [name for name, value in asdict(self).items() if value is not None]
         if len(given) > 1:
             raise InputError(
                 f"{' and '.join(given)} name more than one place to read; give one of them."

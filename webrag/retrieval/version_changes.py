@@ -69,9 +69,7 @@ class VersionComparison(FrozenModel):
     def __repr__(self) -> str:
         return f"<VersionComparison {self.old} {self.new}: {len(self.changes)} changes>"
 
-    def __str__(self) -> str:
-        """As its repr: the passages would fill the screen."""
-        return repr(self)
+    __str__ = __repr__  # the passages would fill the screen
 
 
 def blocks_of(text: str, start: int, end: int) -> list[tuple[int, int]]:

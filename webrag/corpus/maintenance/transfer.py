@@ -31,7 +31,7 @@ from webrag.ingestion.addresses import MAX_URL_CHARS, content_hash, page_address
 from webrag.ingestion.characters import storable_values
 from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS
 from webrag.ingestion.html.tree import MAX_LINKS
-from webrag.ingestion.models import Anchor, NormalizedDocument, OutgoingLink
+from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, compose
@@ -115,8 +115,7 @@ class PortableAnchor(_Line):
 
 
 _NOT_TAKEN_OVER = {
-    *("aliases", "depth", "gone_at", "links", "anchors"),
-    *("version", "library", "edition", "version_given"),
+    *("aliases", "depth", "gone_at", "version", "library", "edition", "version_given"),
 }
 
 
@@ -163,8 +162,6 @@ class PortablePage(_Line):
     def document(self) -> NormalizedDocument:
         """The page as ingestion would deliver it."""
         values = self.model_dump(exclude=_NOT_TAKEN_OVER)
-        anchors = tuple(Anchor(**anchor.model_dump()) for anchor in self.anchors)
-        links = tuple(OutgoingLink(**link.model_dump()) for link in self.links)
         edition = None
         if self.version and self.library and self.edition:
             edition = Edition(
@@ -173,7 +170,7 @@ class PortablePage(_Line):
                 root=self.edition,
                 is_given=self.version_given,
             )
-        return NormalizedDocument(**values, links=links, anchors=anchors, edition=edition)
+        return NormalizedDocument(**values, edition=edition)
 
     @property
     def last_seen(self) -> datetime:
