@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# English prose has between four and five.
-_MOST_CHARS_PER_TOKEN = 6
 # Without it the tool list took 1.3 times as long as a bare server's, with it 1.2 times.
 _HEAD_START_S = 0.5
 # A page with a marked line, under a lens.
@@ -108,16 +106,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
     runtime = Runtime(load_memory, head_start_s=head_start_s)
     access = _access(settings, runtime, lambda name: partial(load_memory, name))
     entry = shared_entry(runtime) if access is None else access.entry
-    tools = ResearchTools(
-        entry,
-        timeout_s=settings.mcp_tool_timeout,
-        soft_deadline_s=settings.mcp_soft_deadline,
-        longest_chars=settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN,
-        structured=settings.mcp_structured_output,
-        may_forget=settings.mcp_enable_forget,
-        token_budget=settings.mcp_response_token_budget,
-        has_one_client=settings.mcp_transport == "stdio",
-    )
+    tools = ResearchTools(entry, settings)
 
     @asynccontextmanager
     async def lifespan(_server: MCPServer[Runtime]) -> AsyncIterator[Runtime]:

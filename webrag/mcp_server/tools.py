@@ -20,6 +20,7 @@ from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.replies import Reply, SeenPassages, error_text, failure_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
 from webrag.mcp_server.schemas import DESCRIPTIONS, INPUTS, TITLES, output_schema
+from webrag.settings import Settings
 from webrag.tool_inputs import ToolInput
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,8 @@ async def ask_user(context: Context[Any, Any], question: str) -> bool | None:
 
 # The soft deadline must come before the hard one for there to be anything left to report in.
 _LATEST_SOFT_SHARE = 0.9
+# English prose has between four and five.
+_MOST_CHARS_PER_TOKEN = 6
 # A call that took so much of its time will not fit in it on a slower day.
 _LONG_SHARE = 0.8
 
@@ -77,37 +80,20 @@ class ResearchTools:
 
     Args:
         entry: Gives each call the memory it works on.
-        timeout_s: Longest call, waiting for the memory included.
-        soft_deadline_s: After it a call reports what is done.
-        longest_chars: Characters that a brief may have, told to clients that cut earlier.
-        structured: Send structured content beside the text, which stays complete.
-        may_forget: Offer `forget`.
-        token_budget: Tokens of a reply at most.
-        has_one_client: All calls come from one client, as over stdio.
+        settings: Deadlines, the size of replies, and what is offered.
     """
 
-    def __init__(
-        self,
-        entry: Entry,
-        *,
-        timeout_s: float,
-        soft_deadline_s: float,
-        longest_chars: int = 100_000,
-        structured: bool = False,
-        may_forget: bool = False,
-        token_budget: int = 20_000,
-        has_one_client: bool = False,
-    ) -> None:
-        self._seen = SeenPassages() if has_one_client else None
-        self._token_budget = token_budget
+    def __init__(self, entry: Entry, settings: Settings) -> None:
         self.calls = RunningCalls()
-        self._timeout_s = timeout_s
-        self._structured = structured
-        # Claude Code writes results above 50,000 characters to a file unless a tool says this.
-        self._brief_meta = {"anthropic/maxResultSizeChars": longest_chars}
-        self._may_forget = may_forget
-        self._soft_deadline_s = min(soft_deadline_s, timeout_s * _LATEST_SOFT_SHARE)
         self._entry = entry
+        self._settings = settings
+        # Over stdio all calls come from one client.
+        self._seen = SeenPassages() if settings.mcp_transport == "stdio" else None
+        latest_s = settings.mcp_tool_timeout * _LATEST_SOFT_SHARE
+        self._soft_deadline_s = min(settings.mcp_soft_deadline, latest_s)
+        # Claude Code writes results above 50,000 characters to a file unless a tool says this.
+        longest = settings.mcp_response_token_budget * _MOST_CHARS_PER_TOKEN
+        self._brief_meta = {"anthropic/maxResultSizeChars": longest}
         self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     def tools(self) -> list[Tool]:
@@ -125,7 +111,7 @@ class ResearchTools:
             self._tool("ingest", Handlers.ingest, stores),
             self._tool("verify", Handlers.verify, checks),
         ]
-        if self._may_forget:
+        if self._settings.mcp_enable_forget:
             deletes = stores.model_copy(update={"destructive_hint": True, "open_world_hint": False})
             tools.append(self._tool("forget", Handlers.forget, deletes))
         return tools
@@ -146,7 +132,7 @@ class ResearchTools:
                         raise
                     # The SDK fails with a traceback where a call ends without a result.
                     reply = Reply("The server was stopped before this call ended.", is_error=True)
-            return reply.result(structured=self._structured)
+            return reply.result(structured=self._settings.mcp_structured_output)
 
         tool = _PlainTool.from_function(
             call,
@@ -157,7 +143,7 @@ class ResearchTools:
             structured_output=False,
             meta=meta,
         )
-        output = output_schema(name) if self._structured else None
+        output = output_schema(name) if self._settings.mcp_structured_output else None
         metadata = tool.fn_metadata.model_copy(update={"output_schema": output})
         return tool.model_copy(
             update={"parameters": INPUTS[name].input_schema(), "fn_metadata": metadata}
@@ -182,8 +168,10 @@ class ResearchTools:
         if reply.changes_pages:
             await context.notify_resources_changed()
         elapsed_s = time.monotonic() - started
-        if elapsed_s > _LONG_SHARE * self._timeout_s:
-            logger.warning("Tool %s took %.1f of %g s", name, elapsed_s, self._timeout_s)
+        if elapsed_s > _LONG_SHARE * self._settings.mcp_tool_timeout:
+            logger.warning(
+                "Tool %s took %.1f of %g s", name, elapsed_s, self._settings.mcp_tool_timeout
+            )
         logger.info("Tool %s: %d characters in %.0f ms", name, len(reply.text), elapsed_s * 1000)
         logger.debug("Tool %s answered: %.500s", name, reply.text)
         return reply
@@ -196,15 +184,15 @@ class ResearchTools:
         progress: ProgressReporter,
         context: Context[Any, Any],
     ) -> Reply:
-        limit = asyncio.timeout(self._timeout_s)
+        limit = asyncio.timeout(self._settings.mcp_tool_timeout)
         try:
             async with limit, self._entry(context, name) as runtime:
                 handlers = Handlers(
                     runtime,
                     self._searches,
                     soft_deadline_s=self._soft_deadline_s,
-                    structured=self._structured,
-                    token_budget=self._token_budget,
+                    structured=self._settings.mcp_structured_output,
+                    token_budget=self._settings.mcp_response_token_budget,
                     seen=self._seen or _seen_in(context),
                     ask=partial(ask_user, context),
                 )
@@ -216,8 +204,8 @@ class ResearchTools:
             return Reply(failure_text(error), is_error=True)
         except Exception as error:
             if limit.expired():
-                logger.error("A tool timed out after %g s", self._timeout_s)  # noqa: TRY400
-                return Reply(timeout_text(self._timeout_s), is_error=True)
+                logger.error("A tool timed out after %g s", self._settings.mcp_tool_timeout)  # noqa: TRY400
+                return Reply(timeout_text(self._settings.mcp_tool_timeout), is_error=True)
             logger.exception("A tool failed unexpectedly")
             return Reply(failure_text(error), is_error=True)
 
