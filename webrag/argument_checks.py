@@ -63,7 +63,7 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Refuse a word that is none of those allowed."""
     if value not in allowed:
         *most, last = map(repr, allowed)
-        raise InputError(f"{name} is {value!r}; use {', '.join(most)} or {last}.")
+        raise InputError(f"{name} is {shown_value(value)}; use {', '.join(most)} or {last}.")
 
 
 def check_text(subject: str, value: object) -> str:

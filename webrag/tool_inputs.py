@@ -25,6 +25,7 @@ from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
     LEAST_READ_TOKENS,
     MAX_WORDINGS,
+    check_choice,
     check_text,
     shown_value,
 )
@@ -94,8 +95,7 @@ def _read_choice(allowed: Sequence[str]) -> BeforeValidator:
 
 def _chosen(name: str, value: Any, allowed: Sequence[str]) -> str:
     if _word(value) not in allowed:
-        *most, last = (f"'{word}'" for word in allowed)
-        raise InputError(f"{name} is {shown_value(value)}; use {', '.join(most)} or {last}.")
+        check_choice(name, value, allowed)
     return _word(value)
 
 

@@ -23,13 +23,7 @@ from webrag.corpus.models import (
     SiteSize,
     StoredPage,
 )
-from webrag.corpus.past_pages import (
-    Holdings,
-    PastPage,
-    read_holdings,
-    read_past,
-    read_urls_held,
-)
+from webrag.corpus.past_pages import HELD, HOLDINGS, PAST, Holdings, PastPage
 from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding
@@ -158,15 +152,17 @@ class Corpus:
 
     async def holdings(self, moment: datetime, urls: Sequence[str] | None = None) -> Holdings:
         """Give what is held as of a moment, of everything or of some pages."""
-        return await self._database.run(lambda connection: read_holdings(connection, moment, urls))
+        values = {"moment": moment, "urls": None if urls is None else list(urls)}
+        return Holdings(*(await self._database.fetch(HOLDINGS, values))[0])
 
     async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
         """Give the pages that some addresses stood for at a moment, as `holdings` counts them."""
-        return await self._database.run(lambda connection: read_urls_held(connection, moment, urls))
+        rows = await self._database.fetch(HELD, {"moment": moment, "urls": list(urls)})
+        return [url for (url,) in rows]
 
     async def past(self, url: str) -> list[PastPage]:
         """Give the kept earlier texts of a page by its canonical URL, the latest first."""
-        return await self._database.run(lambda connection: read_past(connection, url))
+        return await self._database.fetch_as(PastPage, PAST, (url,))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Give the links of stored pages, pages in the order asked for, links in page order.

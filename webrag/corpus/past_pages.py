@@ -1,8 +1,8 @@
 """Texts that pages had before they changed; only a search as of an earlier moment sees them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from psycopg import sql
 
@@ -103,13 +103,11 @@ async def keep_past(
     await connection.change(_TRIM, {"urls": list(pages), "most": most})
 
 
-async def read_past(connection: Connection, url: str) -> list[PastPage]:
-    """The kept texts of a page, the latest first."""
-    statement = (
-        "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
-        " from {past_pages} where url = %s order by id desc"
-    )
-    return await connection.fetch_as(PastPage, statement, (url,))
+PAST: Final = (
+    "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
+    " from {past_pages} where url = %s order by id desc"
+)
+"""The kept texts of a page, the latest first."""
 
 
 def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
@@ -155,7 +153,14 @@ class Holdings(NamedTuple):
         )
 
 
-_HOLDINGS = """
+# What is named may be a folder, or a page by another of its addresses.
+_WANTED = """(
+    %(urls)s::text[] is null or d.url = any(%(urls)s) or d.aliases && %(urls)s::text[]
+    or exists (select from unnest(%(urls)s::text[]) n(url)
+               where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
+)"""
+
+HOLDINGS: Final = """
 with texts as (
     select url, coalesce(stored_at, fetched_at) as since, gone_at as until from {documents} d
     where {wanted}
@@ -169,40 +174,15 @@ with texts as (
 select count(*) filter (where is_held), count(*) filter (where is_later and not is_held),
        array(select distinct since from texts order by since limit 3)
 from pages
-"""
+""".replace("{wanted}", _WANTED)
+"""What is held at a moment, of everything or of some pages and what lies below them."""
 
-_HELD = """
+HELD: Final = """
 select url from {documents} d where {wanted} and coalesce(stored_at, fetched_at) <= %(moment)s
   and (gone_at is null or gone_at > %(moment)s)
 union
 select url from {past_documents} d where {wanted} and stored_at <= %(moment)s
   and gone_at > %(moment)s
 order by url
-"""
-
-# What is named may be a folder, or a page by another of its addresses.
-_WANTED = """(
-    %(urls)s::text[] is null or d.url = any(%(urls)s) or d.aliases && %(urls)s::text[]
-    or exists (select from unnest(%(urls)s::text[]) n(url)
-               where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
-)"""
-
-
-async def read_holdings(
-    connection: Connection,
-    moment: datetime,
-    urls: Sequence[str] | None = None,
-) -> Holdings:
-    """What is held as of a moment, of everything or of some pages and what lies below them."""
-    values = {"moment": moment, "urls": None if urls is None else list(urls)}
-    (row,) = await connection.fetch(_HOLDINGS, values, wanted=sql.SQL(_WANTED))
-    return Holdings(*row)
-
-
-async def read_urls_held(
-    connection: Connection, moment: datetime, urls: Sequence[str]
-) -> list[str]:
-    """The pages that `read_holdings` counts as held, in alphabetical order."""
-    values = {"moment": moment, "urls": list(urls)}
-    rows = await connection.fetch(_HELD, values, wanted=sql.SQL(_WANTED))
-    return [url for (url,) in rows]
+""".replace("{wanted}", _WANTED)
+"""The pages that `HOLDINGS` counts as held, in alphabetical order."""

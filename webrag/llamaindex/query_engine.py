@@ -30,6 +30,7 @@ from typing_extensions import override
 from webrag.argument_checks import check_choice
 from webrag.concurrency import run_blocking, run_in_loop
 from webrag.errors import InputError
+from webrag.frozen import shared_fields
 from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.judge import cited_units
@@ -39,7 +40,6 @@ from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
 _NO_ANSWER: Final = "No answer was found: the pages that were searched seem not to hold one."
 
-_FILTERS: Final = ("source_urls", "sites", "years", "fetched_since", "has", "as_of")
 _dispatcher = get_dispatcher(__name__)
 
 
@@ -132,7 +132,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
             research_mode=research_mode,
             expansion_budget=expansion_budget,
             top_k=similarity_top_k if urls is None else None,
-            **{name: getattr(filters, name) for name in _FILTERS},
+            **shared_fields(Question, filters),
         )
         if urls is not None and self._asked.is_search:
             raise InputError("No URL was given: name at least one page to start from.")
