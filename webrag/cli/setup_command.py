@@ -53,7 +53,7 @@ def setup_command(
 
 def _write(ctx: click.Context, server: str, model: str | None, key: str | None) -> None:
     """Try what was chosen, write it, and say so; a variable of the environment would still win."""
-    from webrag.settings.file import changed_settings, is_fixed
+    from webrag.settings.model import changed_settings, is_fixed
     from webrag.settings.variables import variable_names
     from webrag.wiring.language_models import LANGUAGE_MODEL, tried
 

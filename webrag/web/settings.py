@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from webrag.concurrency import in_background
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.settings.file import changed_settings, is_fixed
-from webrag.settings.model import COMBINATIONS, Settings, allowed_text
+from webrag.settings.model import COMBINATIONS, Settings, allowed_text, changed_settings, is_fixed
 from webrag.web.site import Site, status_of
 from webrag.wiring.language_models import (
     LANGUAGE_MODEL,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from webrag.cli import main
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
-from webrag.settings.file import write_settings
+from webrag.settings.model import write_settings
 from webrag.wiring import language_models
 
 Run = Callable[..., Result]
