@@ -13,6 +13,8 @@ from webrag.cli.running import run
 from webrag.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webrag.settings import Settings
 
 _SERVED = {"host": "mcp_host", "port": "mcp_port"}
@@ -103,13 +105,13 @@ def _check(command: list[str]) -> None:
 
 def _start(ctx: click.Context) -> list[str]:
     """The command that starts this server from anywhere, with what a client would not see."""
-    from webrag.settings.file import is_fixed
+    from webrag.settings.model import is_fixed
 
     settings: Settings = ctx.obj
     program = Path(sys.argv[0]).absolute()
     is_script = program.stem == "webrag" and program.is_file()
     command = [str(program)] if is_script else [sys.executable, "-m", "webrag"]
-    values = {
+    values: dict[str, Sequence[object]] = {
         "collection": [settings.collection],
         "data_dir": [settings.data_dir.absolute()],
         "allow_hosts": settings.allow_hosts,
