@@ -22,9 +22,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.chromium import NoBrowserError, find_or_bring_chromium
+from tests.kept_collections import KeptCollections
 from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
-from webrag.corpus.schema import drop_collection
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.postgres.embedded.server import EmbeddedPostgres
@@ -182,6 +182,8 @@ def _spare_the_disk(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("ALTER SYSTEM SET full_page_writes = off")
+        # Kept collections would be filled with the statistics of rows that are gone.
+        connection.execute("ALTER SYSTEM SET autovacuum = off")
         connection.execute("SELECT pg_reload_conf()")
 
 
@@ -199,13 +201,22 @@ def kept_workers(monkeypatch: pytest.MonkeyPatch, all_workers: KeptWorkers) -> N
     monkeypatch.setattr("webrag.process_pool.pool._Worker", all_workers.lend)
 
 
+@pytest.fixture(scope="session")
+def all_collections() -> KeptCollections:
+    """The collections that no test has at the moment."""
+    return KeptCollections()
+
+
 @pytest.fixture
-async def database(postgres_dir: Path) -> AsyncIterator[Database]:
-    """A database whose collection does not exist yet and is dropped after the test."""
+async def database(
+    postgres_dir: Path, monkeypatch: pytest.MonkeyPatch, all_collections: KeptCollections
+) -> AsyncIterator[Database]:
+    """A database whose collection does not exist yet and is gone after the test."""
+    monkeypatch.setattr("webrag.corpus.schema.create_tables", all_collections.create)
     name = f"test_{uuid.uuid4().hex[:16]}"
     opened = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
     yield opened
-    await drop_collection(opened)
+    await all_collections.take_back(opened)
     await opened.close()
 
 
