@@ -33,7 +33,7 @@ async def test_kills_of_workers_connections_and_postgres_lose_no_page_and_leave_
 ) -> None:
     lab = await make_lab(hosts=3, pages=14)
 
-    await WORKERS["survive"](lab, kills=20, workers=2, seed=3, victims=WORKERS["VICTIMS"])
+    await WORKERS["survive"](lab, kills=14, workers=2, seed=3, victims=WORKERS["VICTIMS"])
     await WORKERS["finish"](lab, workers=2, within_s=90)
 
     wrong = await WORKERS["complaints"](lab, 3)

@@ -1,8 +1,11 @@
 """Markdown of every kind, and a small corpus of real pages over real Postgres."""
 
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import strategies as st
@@ -11,11 +14,12 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import ensure_schema
+from webrag.corpus.schema import drop_collection, ensure_schema
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.embedder import Embedder
 from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument
+from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.search import Searcher
@@ -83,8 +87,19 @@ def markdown() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(blocks) | st.text(max_size=40), max_size=8).map("".join)
 
 
+class Filled(NamedTuple):
+    """How a corpus is filled, by its first user, and searched."""
+
+    add_page: Callable[..., Awaitable[AcquiredPage]]
+    make_searcher: Callable[..., Searcher]
+
+
 @pytest.fixture
 def embedder() -> Embedder:
+    return bundled()
+
+
+def bundled() -> Embedder:
     return Embedder(BundledEmbedding(), 256)
 
 
@@ -97,9 +112,8 @@ async def corpus(database: Database, embedder: Embedder) -> Corpus:
     return Corpus(database)
 
 
-@pytest.fixture
-def add_page(corpus: Corpus, embedder: Embedder) -> Callable[..., Awaitable[AcquiredPage]]:
-    """Indexes a page: `await add_page("https://a.test/x", "Title", "# Title ...", depth=1)`."""
+def adding(corpus: Corpus, embedder: Embedder) -> Callable[..., Awaitable[AcquiredPage]]:
+    """Indexes a page: `await add("https://a.test/x", "Title", "# Title ...", depth=1)`."""
     parser = ParentChildNodeParser(parent_tokens=90, child_tokens=45)
     indexer = Indexer(corpus, parser, embedder)
 
@@ -121,6 +135,25 @@ def add_page(corpus: Corpus, embedder: Embedder) -> Callable[..., Awaitable[Acqu
 
 
 @pytest.fixture
+def add_page(corpus: Corpus, embedder: Embedder) -> Callable[..., Awaitable[AcquiredPage]]:
+    """Indexes a page of the test's own corpus, as `adding` says."""
+    return adding(corpus, embedder)
+
+
+@asynccontextmanager
+async def stored_once(postgres_dir: Path) -> AsyncIterator[Filled]:
+    """A corpus for several tests that only read it."""
+    name = f"test_{uuid.uuid4().hex[:16]}"
+    database, embedder = Database(DatabaseConfig(data_dir=postgres_dir, collection=name)), bundled()
+    await ensure_schema(
+        database, embedding_model=embedder.model_name, embedding_dimensions=embedder.dimensions
+    )
+    yield Filled(adding(Corpus(database), embedder), searchers(database, embedder))
+    await drop_collection(database)
+    await database.close()
+
+
+@pytest.fixture
 async def pages(add_page: Callable[..., Awaitable[AcquiredPage]]) -> list[str]:
     """Three pages of two sites; their URLs."""
     for url, (title, text) in PAGES.items():
@@ -131,8 +164,8 @@ async def pages(add_page: Callable[..., Awaitable[AcquiredPage]]) -> list[str]:
 @pytest.fixture
 def make_searcher(database: Database, embedder: Embedder) -> Callable[..., Searcher]:
     """Builds a searcher: `make_searcher(context_budget=100)`."""
+    return searchers(database, embedder)
 
-    def make(**config: Any) -> Searcher:
-        return Searcher(database, embedder, RetrievalConfig(**config))
 
-    return make
+def searchers(database: Database, embedder: Embedder) -> Callable[..., Searcher]:
+    return lambda **config: Searcher(database, embedder, RetrievalConfig(**config))

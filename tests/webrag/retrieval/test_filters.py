@@ -1,9 +1,12 @@
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
+from tests.webrag.retrieval.conftest import stored_once
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError
 from webrag.retrieval.conditions import Scope
@@ -106,9 +109,15 @@ def test_description_names_every_condition() -> None:
     )
 
 
-@pytest.fixture
-async def dated(add_page: AddPage) -> None:
-    """Three pages: of 2024, of 2025 and fetched later, and without a date."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dated(postgres_dir: Path) -> AsyncIterator[MakeSearcher]:
+    """Searches three pages: of 2024, of 2025 and fetched later, and without a date."""
+    async with stored_once(postgres_dir) as (add_page, searching):
+        await add_dated(add_page)
+        yield searching
+
+
+async def add_dated(add_page: AddPage) -> None:
     text = "# Widget {}\n\nThe widget of page {} has a spindle."
     for number, (url, changes) in enumerate(
         {
@@ -123,10 +132,11 @@ async def dated(add_page: AddPage) -> None:
         await add_page(url, f"Widget {number}", text.format(number, number), **changes)
 
 
+shared = pytest.mark.asyncio(loop_scope="module")
 EXACT_OR_INDEX = pytest.mark.parametrize("exact_scan_limit", [20_000, 0], ids=["exact", "index"])
 
 
-@pytest.mark.usefixtures("dated")
+@shared
 @EXACT_OR_INDEX
 @pytest.mark.parametrize(
     ("given", "found"),
@@ -148,9 +158,9 @@ EXACT_OR_INDEX = pytest.mark.parametrize("exact_scan_limit", [20_000, 0], ids=["
     ],
 )
 async def test_pages_outside_the_filter_are_left_out(
-    make_searcher: MakeSearcher, given: Any, found: set[str], exact_scan_limit: int
+    dated: MakeSearcher, given: Any, found: set[str], exact_scan_limit: int
 ) -> None:
-    searcher = make_searcher(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
+    searcher = dated(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
 
     result = await searcher.retrieve("widget spindle", filters=SearchFilters.of(**given))
 
@@ -158,34 +168,38 @@ async def test_pages_outside_the_filter_are_left_out(
     assert result.corpus_stats.total_documents == len(found)
 
 
-@pytest.mark.usefixtures("dated")
+@shared
 @pytest.mark.parametrize("mode", ["full_context", "auto"])
-async def test_filters_hold_where_everything_is_read(
-    make_searcher: MakeSearcher, mode: Any
-) -> None:
+async def test_filters_hold_where_everything_is_read(dated: MakeSearcher, mode: Any) -> None:
     filters = SearchFilters.of(years=[2024])
 
-    result = await make_searcher().retrieve("widget", mode=mode, filters=filters)
+    result = await dated().retrieve("widget", mode=mode, filters=filters)
 
     assert (result.mode, result.source_urls) == ("full_context", [OLD])
     assert not result.truncated
 
 
-@pytest.fixture
-async def rich(add_page: AddPage) -> None:
-    """A page with code, a table and steps, and one with none."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rich(postgres_dir: Path) -> AsyncIterator[MakeSearcher]:
+    """Searches a page with code, a table and steps, and one with none."""
+    async with stored_once(postgres_dir) as (add_page, searching):
+        await add_rich(add_page)
+        yield searching
+
+
+async def add_rich(add_page: AddPage) -> None:
     await add_page("https://a.test/rich", "Widget", RICH)
     await add_page("https://a.test/plain", "Widget, plainly", f"# Widget\n\n{FILLER}")
 
 
-@pytest.mark.usefixtures("rich")
+@shared
 @EXACT_OR_INDEX
 @pytest.mark.parametrize("question", ["widget", "gizmo apparatus"], ids=["words", "meaning"])
 @pytest.mark.parametrize("kind", CONTENT_KINDS)
 async def test_only_passages_with_the_wanted_content_are_found(
-    make_searcher: MakeSearcher, kind: Any, question: str, exact_scan_limit: int
+    rich: MakeSearcher, kind: Any, question: str, exact_scan_limit: int
 ) -> None:
-    searcher = make_searcher(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
+    searcher = rich(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
     everything = await searcher.retrieve(question)
     wanted = {c.chunk_id for c in everything.chunks if getattr(c, f"has_{kind}")}
 
@@ -201,10 +215,10 @@ def scores(result: RetrievalResult) -> dict[str, float]:
     return {match.node_id: match.lexical for chunk in result.chunks for match in chunk.matches}
 
 
-@pytest.mark.usefixtures("rich")
-async def test_wanting_content_changes_no_lexical_score(make_searcher: MakeSearcher) -> None:
-    everything = scores(await make_searcher().retrieve("size of the small widget"))
-    tables = await make_searcher().retrieve(
+@shared
+async def test_wanting_content_changes_no_lexical_score(rich: MakeSearcher) -> None:
+    everything = scores(await rich().retrieve("size of the small widget"))
+    tables = await rich().retrieve(
         "size of the small widget", filters=SearchFilters(has=("table",))
     )
 
@@ -212,10 +226,10 @@ async def test_wanting_content_changes_no_lexical_score(make_searcher: MakeSearc
     assert scores(tables).items() <= everything.items()
 
 
-@pytest.mark.usefixtures("rich")
 async def test_rare_content_is_found_behind_many_better_words(
     make_searcher: MakeSearcher, add_page: AddPage
 ) -> None:
+    await add_rich(add_page)
     for number in range(12):
         text = f"# Small size\n\nSize of the small widget, the small size number {number}."
         await add_page(f"https://c.test/{number}", f"Small {number}", text)
@@ -227,11 +241,11 @@ async def test_rare_content_is_found_behind_many_better_words(
     assert [chunk.has_table for chunk in result.chunks] == [True]
 
 
-@pytest.mark.usefixtures("rich")
-async def test_everything_is_read_of_the_wanted_content_only(make_searcher: MakeSearcher) -> None:
+@shared
+async def test_everything_is_read_of_the_wanted_content_only(rich: MakeSearcher) -> None:
     filters = SearchFilters(has=("code",))
 
-    result = await make_searcher().retrieve("widget", mode="full_context", filters=filters)
+    result = await rich().retrieve("widget", mode="full_context", filters=filters)
 
     assert result.chunks
     assert all(chunk.has_code for chunk in result.chunks)
@@ -239,8 +253,8 @@ async def test_everything_is_read_of_the_wanted_content_only(make_searcher: Make
     assert not result.truncated
 
 
-@pytest.mark.usefixtures("dated")
+@shared
 @pytest.mark.parametrize("value", ["x' or true --", 'x"; drop table documents; --', "%(urls)s"])
-async def test_values_are_bound_and_never_pasted(make_searcher: MakeSearcher, value: str) -> None:
+async def test_values_are_bound_and_never_pasted(dated: MakeSearcher, value: str) -> None:
     for filters in (SearchFilters(source_urls=(value,)), SearchFilters(sites=(value,))):
-        assert (await make_searcher().retrieve("widget", filters=filters)).is_empty
+        assert (await dated().retrieve("widget", filters=filters)).is_empty

@@ -1,16 +1,18 @@
 """Which questions find which words: identifiers, scripts, and words that hardly say anything."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from webrag.corpus.models import AcquiredPage
+from tests.webrag.retrieval.conftest import stored_once
 from webrag.retrieval.models import RetrievedChunk
 from webrag.retrieval.search import Searcher
 
 MakeSearcher = Callable[..., Searcher]
-AddPage = Callable[..., Awaitable[AcquiredPage]]
+shared = pytest.mark.asyncio(loop_scope="module")
 
 # What is asked for, and a neighbour made of the same letters or parts.
 IDENTIFIERS = {
@@ -52,64 +54,68 @@ async def best(searcher: Searcher, question: str) -> RetrievedChunk:
     return max(result.chunks, key=lambda chunk: chunk.score)
 
 
-@pytest.fixture
-async def identifiers(add_page: AddPage) -> None:
-    """One page: every identifier in a section of its own, beside sections that look like it."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def identifiers(postgres_dir: Path) -> AsyncIterator[MakeSearcher]:
+    """Searches a page with each identifier in a section, beside sections that look like it."""
     told = [f"Use `{name}` where the reader of this part needs it." for name in IDENTIFIERS]
-    await add_page("https://a.test/notes", "Notes", sections([*IDENTIFIERS.values(), *told]))
+    async with stored_once(postgres_dir) as (add_page, searching):
+        await add_page("https://a.test/notes", "Notes", sections([*IDENTIFIERS.values(), *told]))
+        yield searching
 
 
-@pytest.mark.usefixtures("identifiers")
+@shared
 @pytest.mark.parametrize("question", ["{}", "What does {} mean?", "how do I use `{}`?"])
-async def test_identifiers_are_found_exactly(make_searcher: MakeSearcher, question: str) -> None:
-    searcher = make_searcher()
+async def test_identifiers_are_found_exactly(identifiers: MakeSearcher, question: str) -> None:
+    searcher = identifiers()
 
     found = {name: (await best(searcher, question.format(name))).text for name in IDENTIFIERS}
 
     assert [name for name, text in found.items() if f"`{name}`" not in text] == []
 
 
-@pytest.fixture
-async def scripts(add_page: AddPage) -> None:
-    """One page: every language in two sections."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scripts(postgres_dir: Path) -> AsyncIterator[MakeSearcher]:
+    """Searches one page: every language in two sections."""
     texts = [text for pair in SCRIPTS.values() for text in pair]
-    await add_page("https://a.test/notes", "Notes", sections(texts))
+    async with stored_once(postgres_dir) as (add_page, searching):
+        await add_page("https://a.test/notes", "Notes", sections(texts))
+        yield searching
 
 
-@pytest.mark.usefixtures("scripts")
-async def test_words_of_other_languages_are_found(make_searcher: MakeSearcher) -> None:
-    searcher = make_searcher()
+@shared
+async def test_words_of_other_languages_are_found(scripts: MakeSearcher) -> None:
+    searcher = scripts()
 
     found = {word: (await best(searcher, word)).text for word in SCRIPTS}
 
     assert [word for word, text in found.items() if SCRIPTS[word][0] not in text] == []
 
 
-@pytest.mark.usefixtures("identifiers")
+@shared
 @pytest.mark.parametrize(
     "question",
     ["how do I", "the", "a", "?", "🙂", "🙂 🙂", "端", "\u200b?", "=", "%s %(urls)s", "';--", "\\"],
 )
 async def test_questions_that_hardly_say_anything_are_answered(
-    make_searcher: MakeSearcher, question: str
+    identifiers: MakeSearcher, question: str
 ) -> None:
-    result = await make_searcher().retrieve(question)
+    result = await identifiers().retrieve(question)
 
     assert result.corpus_stats.total_documents == 1
 
 
-@pytest.mark.usefixtures("identifiers")
+@shared
 async def test_a_very_long_question_is_searched_by_its_beginning(
-    make_searcher: MakeSearcher,
+    identifiers: MakeSearcher,
 ) -> None:
     question = "What does max_connections mean? " + "and so on " * 5_000
 
-    assert "`max_connections`" in (await best(make_searcher(), question)).text
+    assert "`max_connections`" in (await best(identifiers(), question)).text
 
 
-@pytest.mark.usefixtures("identifiers")
-async def test_only_stop_words_are_searched_as_they_are(make_searcher: MakeSearcher) -> None:
-    result: Any = await make_searcher(similarity_floor=1.0).retrieve("here")
+@shared
+async def test_only_stop_words_are_searched_as_they_are(identifiers: MakeSearcher) -> None:
+    result: Any = await identifiers(similarity_floor=1.0).retrieve("here")
 
     assert result.chunks
     assert all(match.lexical > 0 for chunk in result.chunks for match in chunk.matches)

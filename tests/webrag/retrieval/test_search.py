@@ -1,10 +1,13 @@
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import UUID
 
 import pytest
+import pytest_asyncio
 
+from tests.webrag.retrieval.conftest import PAGES, stored_once
 from webrag.concurrency import run_blocking
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
@@ -28,13 +31,25 @@ PORTS, BACKUP, THEME = (
 )
 
 
+shared = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stored(postgres_dir: Path) -> AsyncIterator[MakeSearcher]:
+    """Searches three pages, of which no test changes any."""
+    async with stored_once(postgres_dir) as (add_page, searching):
+        for url, (title, text) in PAGES.items():
+            await add_page(url, title, text)
+        yield searching
+
+
 def lexical_scores(result: RetrievalResult) -> dict[str, float]:
     return {match.node_id: match.lexical for chunk in result.chunks for match in chunk.matches}
 
 
-@pytest.mark.usefixtures("pages")
-async def test_the_page_that_answers_comes_first(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("How do I change the port?")
+@shared
+async def test_the_page_that_answers_comes_first(stored: MakeSearcher) -> None:
+    result = await stored().retrieve("How do I change the port?")
 
     assert result.mode == "chunk"
     assert result.chunks[0].source_url == PORTS
@@ -43,16 +58,16 @@ async def test_the_page_that_answers_comes_first(make_searcher: MakeSearcher) ->
     assert "Set `listen_port` in the configuration file" in best.focus.text
 
 
-@pytest.mark.usefixtures("pages")
-async def test_an_exact_identifier_is_found(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("E0502")
+@shared
+async def test_an_exact_identifier_is_found(stored: MakeSearcher) -> None:
+    result = await stored().retrieve("E0502")
 
     assert [chunk.source_url for chunk in result.chunks] == [PORTS]
 
 
-@pytest.mark.usefixtures("pages")
-async def test_a_paraphrase_without_shared_words_is_found(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(similarity_floor=0.1).retrieve("typeface palette")
+@shared
+async def test_a_paraphrase_without_shared_words_is_found(stored: MakeSearcher) -> None:
+    result = await stored(similarity_floor=0.1).retrieve("typeface palette")
 
     assert result.chunks[0].source_url == THEME
 
@@ -69,11 +84,11 @@ async def test_every_text_is_the_pages_slice(make_searcher: MakeSearcher, corpus
             assert extract_citation(chunk, match.char_start, match.char_end) is not None
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 async def test_matches_come_best_first_and_give_the_chunk_its_score(
-    make_searcher: MakeSearcher,
+    stored: MakeSearcher,
 ) -> None:
-    result = await make_searcher().retrieve("server port restart copy")
+    result = await stored().retrieve("server port restart copy")
 
     for chunk in result.chunks:
         fused = [match.fused for match in chunk.matches]
@@ -94,16 +109,16 @@ async def test_an_empty_corpus_gives_an_empty_result(
     assert result.mode == ("chunk" if mode == "chunk" else "full_context")
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 @pytest.mark.parametrize(
     "query",
     ["how do I", "a", "🙂", "?!", "port\0 change", "x" * 100_000, "port " * 20_000, "端口"],
     ids=["stop-words", "letter", "emoji", "signs", "nul", "long-word", "long", "chinese"],
 )
 async def test_odd_questions_are_answered_without_an_error(
-    make_searcher: MakeSearcher, query: str
+    stored: MakeSearcher, query: str
 ) -> None:
-    result = await make_searcher().retrieve(query)
+    result = await stored().retrieve(query)
 
     assert result.corpus_stats.total_documents == 3
 
@@ -124,38 +139,38 @@ async def test_unusable_arguments_are_refused_by_name(
         await make_searcher().retrieve(query, **options)
 
 
-@pytest.mark.usefixtures("pages")
-async def test_an_off_topic_question_finds_nothing(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(similarity_floor=0.6).retrieve("photosynthesis chlorophyll")
+@shared
+async def test_an_off_topic_question_finds_nothing(stored: MakeSearcher) -> None:
+    result = await stored(similarity_floor=0.6).retrieve("photosynthesis chlorophyll")
 
     assert result.is_empty
     assert result.top_score == 0.0
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 async def test_floor_of_one_retrieval_takes_the_place_of_the_configured_one(
-    make_searcher: MakeSearcher,
+    stored: MakeSearcher,
 ) -> None:
-    searcher = make_searcher(similarity_floor=0.6)
+    searcher = stored(similarity_floor=0.6)
 
     lowered = await searcher.retrieve("photosynthesis chlorophyll", similarity_floor=-1.0)
 
     assert lowered.chunks
 
 
-@pytest.mark.usefixtures("pages")
-async def test_word_hits_are_exempt_from_the_similarity_floor(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(similarity_floor=1.0).retrieve("E0502")
+@shared
+async def test_word_hits_are_exempt_from_the_similarity_floor(stored: MakeSearcher) -> None:
+    result = await stored(similarity_floor=1.0).retrieve("E0502")
 
     assert result.source_urls == [PORTS]
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 @pytest.mark.parametrize("exact_scan_limit", [20_000, 0], ids=["exact", "index"])
 async def test_a_page_filter_leaves_other_pages_out(
-    make_searcher: MakeSearcher, exact_scan_limit: int
+    stored: MakeSearcher, exact_scan_limit: int
 ) -> None:
-    searcher = make_searcher(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
+    searcher = stored(exact_scan_limit=exact_scan_limit, similarity_floor=-1.0)
 
     result = await searcher.retrieve(
         "change the port",
@@ -171,23 +186,23 @@ async def test_a_page_filter_leaves_other_pages_out(
     assert result.corpus_stats.total_documents == 2
 
 
-@pytest.mark.usefixtures("pages")
-async def test_a_site_filter_leaves_other_sites_out(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(similarity_floor=-1.0).retrieve(
+@shared
+async def test_a_site_filter_leaves_other_sites_out(stored: MakeSearcher) -> None:
+    result = await stored(similarity_floor=-1.0).retrieve(
         "port", filters=SearchFilters(sites=("other.test",))
     )
 
     assert set(result.source_urls) == {THEME}
 
 
-@pytest.mark.usefixtures("pages")
-async def test_an_empty_filter_matches_no_page(make_searcher: MakeSearcher) -> None:
-    assert (await make_searcher().retrieve("port", filters=SearchFilters(source_urls=()))).is_empty
+@shared
+async def test_an_empty_filter_matches_no_page(stored: MakeSearcher) -> None:
+    assert (await stored().retrieve("port", filters=SearchFilters(source_urls=()))).is_empty
 
 
-@pytest.mark.usefixtures("pages")
-async def test_filter_values_are_bound_and_not_pasted(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("port", filters=SearchFilters(sites=("x' or true --",)))
+@shared
+async def test_filter_values_are_bound_and_not_pasted(stored: MakeSearcher) -> None:
+    result = await stored().retrieve("port", filters=SearchFilters(sites=("x' or true --",)))
 
     assert result.corpus_stats.total_documents == 0
 
@@ -241,18 +256,18 @@ async def test_a_word_that_stands_once_on_the_only_page_searched_is_not_rare(
     assert result.term_idf["quokka"] == result.term_idf["often"]
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 async def test_the_size_told_is_that_of_the_filtered_pages(
-    make_searcher: MakeSearcher,
+    stored: MakeSearcher,
 ) -> None:
     only = SearchFilters(source_urls=(THEME,))
 
-    result = await make_searcher().retrieve("theme", filters=only)
+    result = await stored().retrieve("theme", filters=only)
 
     assert result.corpus_stats.total_documents == 1
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 @pytest.mark.parametrize(
     "filters",
     [
@@ -262,11 +277,11 @@ async def test_the_size_told_is_that_of_the_filtered_pages(
     ],
 )
 async def test_what_is_too_much_to_compare_one_by_one_is_found_in_the_graph(
-    make_searcher: MakeSearcher, filters: SearchFilters
+    stored: MakeSearcher, filters: SearchFilters
 ) -> None:
     few, many = (
-        make_searcher(similarity_floor=-1.0),
-        make_searcher(similarity_floor=-1.0, exact_scan_limit=0),
+        stored(similarity_floor=-1.0),
+        stored(similarity_floor=-1.0, exact_scan_limit=0),
     )
 
     exact = await few.retrieve("changing where it listens", filters=filters)
@@ -300,38 +315,36 @@ async def test_a_copy_of_a_page_on_another_site_is_given_once(
     assert result.source_urls == ["https://b.test/x"]
 
 
-@pytest.mark.usefixtures("pages")
-async def test_the_token_budget_is_kept_and_the_cut_is_told(make_searcher: MakeSearcher) -> None:
-    whole = await make_searcher(similarity_floor=-1.0).retrieve("server port theme")
-    cut = await make_searcher(similarity_floor=-1.0).retrieve(
-        "server port theme", context_budget=60
-    )
+@shared
+async def test_the_token_budget_is_kept_and_the_cut_is_told(stored: MakeSearcher) -> None:
+    whole = await stored(similarity_floor=-1.0).retrieve("server port theme")
+    cut = await stored(similarity_floor=-1.0).retrieve("server port theme", context_budget=60)
 
     assert not whole.truncated
     assert cut.truncated
     assert sum(chunk.token_count for chunk in cut.chunks) <= 60
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 @pytest.mark.parametrize("mode", ["chunk", "full_context"])
-async def test_the_budget_never_empties_the_result(make_searcher: MakeSearcher, mode: str) -> None:
-    result = await make_searcher().retrieve("server port", context_budget=1, mode=mode)
+async def test_the_budget_never_empties_the_result(stored: MakeSearcher, mode: str) -> None:
+    result = await stored().retrieve("server port", context_budget=1, mode=mode)
 
     assert len(result.chunks) == 1
     assert result.truncated
 
 
-@pytest.mark.usefixtures("pages")
-async def test_the_child_limit_cuts_and_the_cut_is_told(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("server port theme", children_limit=1)
+@shared
+async def test_the_child_limit_cuts_and_the_cut_is_told(stored: MakeSearcher) -> None:
+    result = await stored().retrieve("server port theme", children_limit=1)
 
     assert sum(len(chunk.matches) for chunk in result.chunks) == 1
     assert result.truncated
 
 
-@pytest.mark.usefixtures("pages")
-async def test_rank_fusion_can_be_chosen(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(fusion_method="rrf").retrieve("How do I change the port?")
+@shared
+async def test_rank_fusion_can_be_chosen(stored: MakeSearcher) -> None:
+    result = await stored(fusion_method="rrf").retrieve("How do I change the port?")
 
     assert result.chunks[0].source_url == PORTS
     assert result.top_score <= 2 / 61
@@ -354,24 +367,24 @@ async def test_full_context_gives_everything_in_reading_order(
     assert not result.truncated
 
 
-@pytest.mark.usefixtures("pages")
-async def test_auto_reads_a_small_corpus_whole(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher().retrieve("port", mode="auto")
+@shared
+async def test_auto_reads_a_small_corpus_whole(stored: MakeSearcher) -> None:
+    result = await stored().retrieve("port", mode="auto")
 
     assert result.mode == "full_context"
     assert len(result.source_urls) == 3
 
 
-@pytest.mark.usefixtures("pages")
-async def test_auto_searches_a_corpus_above_the_threshold(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(full_context_threshold=50).retrieve("port", mode="auto")
+@shared
+async def test_auto_searches_a_corpus_above_the_threshold(stored: MakeSearcher) -> None:
+    result = await stored(full_context_threshold=50).retrieve("port", mode="auto")
 
     assert result.mode == "chunk"
 
 
-@pytest.mark.usefixtures("pages")
-async def test_auto_looks_at_the_filtered_pages_only(make_searcher: MakeSearcher) -> None:
-    result = await make_searcher(full_context_threshold=50).retrieve(
+@shared
+async def test_auto_looks_at_the_filtered_pages_only(stored: MakeSearcher) -> None:
+    result = await stored(full_context_threshold=50).retrieve(
         "port", mode="auto", filters=SearchFilters(source_urls=(THEME,))
     )
 
@@ -379,31 +392,29 @@ async def test_auto_looks_at_the_filtered_pages_only(make_searcher: MakeSearcher
     assert result.source_urls == [THEME]
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 async def test_a_threshold_above_the_budget_is_clamped_with_a_warning(
-    make_searcher: MakeSearcher,
+    stored: MakeSearcher,
 ) -> None:
-    result = await make_searcher().retrieve("port", mode="auto", context_budget=50)
+    result = await stored().retrieve("port", mode="auto", context_budget=50)
 
     assert result.mode == "chunk"
     assert "budget" in result.warnings[0]
 
 
-@pytest.mark.usefixtures("pages")
-async def test_timing_adds_up(make_searcher: MakeSearcher) -> None:
-    timing = (await make_searcher().retrieve("port")).timing
+@shared
+async def test_timing_adds_up(stored: MakeSearcher) -> None:
+    timing = (await stored().retrieve("port")).timing
 
     assert timing.embed_ms >= 0
     assert timing.search_ms > 0
     assert timing.total_ms == pytest.approx(timing.embed_ms + timing.search_ms)
 
 
-@pytest.mark.usefixtures("pages")
+@shared
 @pytest.mark.parametrize("mode", ["chunk", "full_context", "auto"])
-async def test_the_synchronous_method_gives_the_same(
-    make_searcher: MakeSearcher, mode: str
-) -> None:
-    searcher = make_searcher()
+async def test_the_synchronous_method_gives_the_same(stored: MakeSearcher, mode: str) -> None:
+    searcher = stored()
 
     left = await searcher.retrieve("change the port", mode=mode)
     right = run_blocking(searcher.retrieve("change the port", mode=mode))
@@ -411,9 +422,9 @@ async def test_the_synchronous_method_gives_the_same(
     assert left.model_dump(exclude={"timing"}) == right.model_dump(exclude={"timing"})
 
 
-@pytest.mark.usefixtures("pages")
-async def test_concurrent_retrievals_give_the_same(make_searcher: MakeSearcher) -> None:
-    searcher = make_searcher()
+@shared
+async def test_concurrent_retrievals_give_the_same(stored: MakeSearcher) -> None:
+    searcher = stored()
 
     results = await asyncio.gather(*(searcher.retrieve("change the port") for _ in range(20)))
 
