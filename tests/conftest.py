@@ -38,18 +38,33 @@ _OUR_VARIABLES = (
     "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
-# These take long without either: they start processes, measure growth or try many inputs.
+# These take long without either: they start processes or servers, or measure growth.
 _SLOW = (
     "tests/node_parsers/",
     "tests/notebooks/",
+    "tests/postprocessors/",
     "tests/test_benchmarks.py",
     "tests/test_deployment.py",
     "tests/test_docs_run.py",
     "tests/test_imports.py",
     "tests/test_patterns.py",
+    "tests/test_scripts.py",
+    "tests/webrag/cli/",
+    "tests/webrag/corpus/test_kills.py",
+    "tests/webrag/corpus/test_page_cutter.py",
+    "tests/webrag/crawling/test_sitemap.py",
+    "tests/webrag/ingestion/firecrawl/",
+    "tests/webrag/ingestion/test_extraction_pool.py",
+    "tests/webrag/ingestion/test_offset_mutants.py",
+    "tests/webrag/jobs/",
+    "tests/webrag/mcp_server/",
+    "tests/webrag/postgres/",
     "tests/webrag/process_pool/",
+    "tests/webrag/test_app",
     "tests/webrag/test_hostile_texts.py",
     "tests/webrag/test_settings_matter.py",
+    "tests/webrag/web/",
+    "tests/webrag/wiring/",
 )
 _CHROMIUM = pytest.StashKey[Path | NoBrowserError]()
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -70,7 +85,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as fast what needs neither the database nor a browser nor a process for long."""
+    """Marks as fast what needs neither the database nor a browser nor processes or servers."""
     for item in items:
         needed = {"postgres_dir", "chromium"} & set(getattr(item, "fixturenames", ()))
         if not needed and not item.nodeid.startswith(_SLOW):
