@@ -233,8 +233,6 @@ class BundledModel(BundledVectors):
 
 
 class _Model:
-    """Token vectors, tokenizer and which tokens count."""
-
     def __init__(self, directory: Path) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
         self.words = WordTokens(self._tokenizer)

@@ -99,9 +99,10 @@ def register_folder(folder: Path) -> str:
     network = _network(folder)
     with _REGISTERING:
         if not _is_listed(str(folder), TextEmbedding.list_supported_models()):
+            chosen, mean = _read(folder / "1_Pooling" / "config.json"), PoolingType.MEAN
             TextEmbedding.add_custom_model(
                 str(folder),
-                pooling=_pooling(folder / "1_Pooling" / "config.json"),
+                pooling=next((kind for key, kind in _POOLING.items() if chosen.get(key)), mean),
                 normalization=True,
                 sources=ModelSource(hf=str(folder)),
                 dim=_read(folder / "config.json").get("hidden_size", 0),
@@ -152,11 +153,6 @@ def _is_listed(name: str, listed: Iterable[Mapping[str, Any]]) -> bool:
     if known != name:
         raise ValueError(f"fastembed cannot tell it from {known!r}; rename one of the two")
     return any(each["model"] == name for each in listed)
-
-
-def _pooling(file: Path) -> PoolingType:
-    chosen = _read(file)
-    return next((kind for key, kind in _POOLING.items() if chosen.get(key)), PoolingType.MEAN)
 
 
 def _read(file: Path) -> dict[str, int]:

@@ -252,7 +252,8 @@ def parse_git(address: str) -> GitFile:
             folder = (found["folder"] or "").strip("/")
             name, ref = f"{folder}/" if folder else "", found["ref"] or "HEAD"
     parts = [] if found is None else [*found["path"].split("/"), *name.rstrip("/").split("/")]
-    if found is None or ".." in parts or "." in parts or "\0" in name or not _is_ref(ref):
+    is_ref = _REF.fullmatch(ref) and ".." not in ref and not ref.endswith((".lock", "/"))
+    if found is None or ".." in parts or "." in parts or "\0" in name or not is_ref:
         raise InputError(
             f"{address[:200]!r} is no address of a repository; write"
             " git+https://host/owner/repository, with @ and a branch, tag or commit, and # and a"
@@ -260,10 +261,6 @@ def parse_git(address: str) -> GitFile:
         )
     path = "/".join(part for part in found["path"].split("/") if part)
     return GitFile(found["scheme"], found["host"].lower(), path, ref, name)
-
-
-def _is_ref(ref: str) -> bool:
-    return bool(_REF.fullmatch(ref)) and ".." not in ref and not ref.endswith((".lock", "/"))
 
 
 def web_link(file: GitFile, commit: str, line: int | None = None) -> str:
@@ -301,7 +298,6 @@ def site_of(url: str) -> str:
 def parent_urls(url: str) -> list[str]:
     """Return the folders above a canonical URL, nearest first, without the site's root."""
     if not url.startswith("http"):
-        return []
         return []
     parsed = URL(url)
     segments = [part for part in parsed.pathname.split("/") if part][:-1]
@@ -375,12 +371,11 @@ def _is_tracking(part: str) -> bool:
 
 
 def _normal_percent(text: str) -> str:
-    return _PERCENT_TRIPLET.sub(_normal_triplet, text) if "%" in text else text
+    def normal(match: re.Match[str]) -> str:
+        char = chr(int(match[0][1:], 16))
+        return char if char in _UNRESERVED else match[0].upper()
 
-
-def _normal_triplet(match: re.Match[str]) -> str:
-    char = chr(int(match.group()[1:], 16))
-    return char if char in _UNRESERVED else match.group().upper()
+    return _PERCENT_TRIPLET.sub(normal, text) if "%" in text else text
 
 
 _ENTRY = re.compile(r"(\[[^\]]*\]|[^\s/:@\[\]?#,*\\\x00-\x1f]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)

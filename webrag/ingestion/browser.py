@@ -289,8 +289,6 @@ class BrowserRenderer:
 
 
 class _Drawing:
-    """One page in the browser, with what it asks for."""
-
     def __init__(
         self, parts: PartSource, page: FetchedPage, other_sites: bool, max_bytes: int
     ) -> None:

@@ -73,9 +73,11 @@ def strip_private_use(html: str) -> str:
     """
     html = _PRIVATE_USE.sub("", html)
     if "&#" in html:
-        html = _NUMERIC_REFERENCE.sub(_without_private_use, html)
+        html = _NUMERIC_REFERENCE.sub(lambda each: "" if _names_private(each) else each[0], html)
         # What stood around a removed one may make another; that is text and no reference.
-        html = _NUMERIC_REFERENCE.sub(_as_text, html)
+        html = _NUMERIC_REFERENCE.sub(
+            lambda each: f"&amp;{each[0][1:]}" if _names_private(each) else each[0], html
+        )
     return html
 
 
@@ -84,15 +86,7 @@ def collapse(text: str) -> str:
     return _WHITE_SPACE.sub(" ", text).strip()
 
 
-def _without_private_use(match: re.Match[str]) -> str:
-    return "" if _names_private_use(match) else match.group()
-
-
-def _as_text(match: re.Match[str]) -> str:
-    return f"&amp;{match.group()[1:]}" if _names_private_use(match) else match.group()
-
-
-def _names_private_use(match: re.Match[str]) -> bool:
+def _names_private(match: re.Match[str]) -> bool:
     code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
     return 0xE000 <= code <= 0xF8FF or code >= 0xF0000
 

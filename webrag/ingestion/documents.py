@@ -34,13 +34,9 @@ _BETWEEN = "\n\n"
 
 @dataclass(frozen=True)
 class GivenPage:
-    """The documents of one address, in the order they were given.
+    """The documents of one address, each as a page, and the metadata that they agree on.
 
-    Attributes:
-        url: Their address.
-        parts: Each of them as a page.
-        numbers: The page of a PDF, or the like, that each of them is; empty when one does not say.
-        metadata: What they agree on.
+    Numbers are of the page of a PDF, or the like, that each of them is; none when one does not say.
     """
 
     url: str
@@ -49,11 +45,7 @@ class GivenPage:
     metadata: dict[str, Any]
 
     def joined(self, parts: Sequence[NormalizedDocument | None]) -> NormalizedDocument:
-        """One document of all parts, which leads to their numbers.
-
-        Args:
-            parts: As converted, None for what could not be; at least one could.
-        """
+        """One document of the parts that could be converted, which leads to their numbers."""
         found = [(at, part) for at, part in enumerate(parts) if part is not None]
         texts: list[str] = []
         links: list[OutgoingLink] = []
@@ -104,7 +96,12 @@ def _page(url: str, several: Sequence[Document]) -> GivenPage:
     told = [(each, text) for each, text in zip(several, texts, strict=True) if text.strip()]
     if not told:
         raise InputError(f"The document {several[0].doc_id!r} has no text.")
-    metadata = _agreed([each.metadata for each, _ in told])
+    first, *others = (each.metadata for each, _ in told)
+    metadata = {
+        name: value
+        for name, value in first.items()
+        if all(name in other and other[name] == value for other in others)
+    }
     facts = _facts(metadata)
     labels = [str(each.metadata.get("page_label", "")) for each, _ in told]
     return GivenPage(
@@ -113,15 +110,6 @@ def _page(url: str, several: Sequence[Document]) -> GivenPage:
         numbers=tuple(map(int, labels)) if all(map(str.isdecimal, labels)) else (),
         metadata=metadata,
     )
-
-
-def _agreed(several: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    first, *others = several
-    return {
-        name: value
-        for name, value in first.items()
-        if all(name in other and other[name] == value for other in others)
-    }
 
 
 def _part(url: str, text: str, facts: PageFacts) -> FetchedPage:
@@ -300,7 +288,6 @@ def _kind_of(text: str) -> Literal["html", "markdown"]:
 
 
 def _joined(documents: Sequence[Document]) -> dict[str, Any]:
-    metadata: dict[str, Any] = {}
-    for document in documents:
-        metadata = {**{key.lower(): value for key, value in document.metadata.items()}, **metadata}
-    return metadata
+    """What the first document says that says anything, by keys in lower case."""
+    told = (each.metadata for each in reversed(documents))
+    return {key.lower(): value for metadata in told for key, value in metadata.items()}

@@ -64,46 +64,31 @@ from webrag.ingestion.models import (
     OutgoingLink,
     markdown_version,
 )
-from webrag.ingestion.quality import PageSigns, check_quality, read_signs
+from webrag.ingestion.quality import PageSigns, judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of
 
 
-def with_relations(
+def _with_relations(
     links: tuple[OutgoingLink, ...],
     robots: tuple[str, ...],
     alternates: tuple[Alternate, ...],
     url: str,
 ) -> tuple[OutgoingLink, ...]:
-    """Return links with what the page says of them elsewhere among their `rel`.
-
-    `nofollow` when the page's robots directives ask for it, `alternate` for its own versions in
-    other languages.
-
-    Args:
-        links: As the page's link elements describe them.
-        robots: The page's directives.
-        alternates: The page's other versions.
-        url: The page itself.
-    """
-    is_nofollow = not {"nofollow", "none"}.isdisjoint(robots)
+    """A page's links with what its directives and its other versions say of them in `rel`."""
+    added = () if {"nofollow", "none"}.isdisjoint(robots) else ("nofollow",)
     versions = {other.url for other in alternates if other.language and other.url != url}
-    if not is_nofollow and not versions:
+    if not added and not versions:
         return links
-    return tuple(_related(link, is_nofollow=is_nofollow, versions=versions) for link in links)
-
-
-def _related(link: OutgoingLink, *, is_nofollow: bool, versions: set[str]) -> OutgoingLink:
-    added = ["nofollow"] if is_nofollow else []
-    added += ["alternate"] if link.url in versions else []
-    rel = tuple(dict.fromkeys((*link.rel, *added)))
-    return link if rel == link.rel else link.model_copy(update={"rel": rel})
+    return tuple(
+        link.model_copy(update={"rel": tuple(dict.fromkeys((*link.rel, *added, *alternate)))})
+        for link in links
+        for alternate in [("alternate",) if link.url in versions else ()]
+    )
 
 
 _PRIMARY = re.compile(r"\s*([a-z]{2,3})(?=$|[-_,;\s])", re.IGNORECASE)
-
 _UNSURE = frozenset({"und", "mul", "zxx", "mis", "xx"})
-
 # Names the Unicode database gives to letters begin with their script.
 _SCRIPT_LANGUAGE = {
     "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "CJK": "zh", "THAI": "th", "HEBREW": "he",
@@ -118,11 +103,8 @@ _NOT_LATIN = frozenset(
 )
 
 _SAMPLE_CHARS = 10_000
-
 _FAR = re.compile("[\u0370-\U0010ffff]")
-
 _LEAST_LETTERS = 40
-
 _MAJORITY = 0.6
 
 
@@ -131,22 +113,13 @@ def page_language(declared: Sequence[str], text: str) -> str | None:
 
     The first usable declaration counts, unless most of the text is in a script that this language
     does not use: templates declare English whatever they are filled with.
-
-    Args:
-        declared: What the page and its server say, best first; empty strings are passed over.
-        text: The page's content.
     """
-    language = next((tag for value in declared if (tag := _primary(value))), None)
+    found = (match[1].lower() for value in declared if (match := _PRIMARY.match(value)))
+    language = next((tag for tag in found if tag not in _UNSURE), None)
     script = _main_script(text)
     if script is None or language in _NOT_LATIN:
         return language
     return _SCRIPT_LANGUAGE.get(script)
-
-
-def _primary(value: str) -> str | None:
-    match = _PRIMARY.match(value)
-    tag = match.group(1).lower() if match else ""
-    return tag if tag and tag not in _UNSURE else None
 
 
 def _main_script(text: str) -> str | None:
@@ -195,8 +168,8 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     try:
         if is_local(page.url):
             content = _as_file(page, content)
-        else:
-            check_quality(page.url, page.status, content.signs, content.markdown)
+        elif wall := judge(content.signs, content.markdown):
+            raise wall.error(page.url, page.status)
     except UnusablePageError as error:
         error.alternative_url = markdown_version(alternates, page.url)
         raise
@@ -206,8 +179,8 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         url=meta.url,
         requested_url=page.requested_url,
         # Every chunk carries the title, wherever it was written.
-        title=_within(meta.title, MAX_TITLE_CHARS),
-        description=_within(meta.description, MAX_DESCRIPTION_CHARS),
+        title=meta.title and meta.title[:MAX_TITLE_CHARS].rstrip(),
+        description=meta.description and meta.description[:MAX_DESCRIPTION_CHARS].rstrip(),
         author=meta.author,
         site_name=meta.site_name,
         language=page_language((*meta.languages, page.language), content.markdown),
@@ -216,7 +189,7 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         fetched_at=page.fetched_at,
         markdown=content.markdown,
         html=content.html,
-        links=with_relations(content.links, robots, alternates, meta.url),
+        links=_with_relations(content.links, robots, alternates, meta.url),
         alternates=alternates,
         anchors=content.anchors,
         map_marks=content.map_marks,
@@ -229,14 +202,6 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         with_login=page.with_login,
         edition=edition_of(meta.url, marked=meta.version, manifest=page.manifest),
     )
-
-
-def _within(text: str | None, most: int) -> str | None:
-    return text if text is None else text[:most].rstrip()
-
-
-def _from_page(page: FetchedPage) -> _Content:
-    return _from_html(page, page.text)
 
 
 def _from_html(page: FetchedPage, html: str) -> _Content:
@@ -483,7 +448,7 @@ def _from_pdf(page: FetchedPage) -> _Content:
 
 
 _READERS = {
-    "html": _from_page,
+    "html": lambda page: _from_html(page, page.text),
     "markdown": _from_markdown,
     "text": _from_text,
     "pdf": _from_pdf,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from ada_url import URL
 from pydantic import ConfigDict, Field, SecretStr
@@ -304,6 +304,23 @@ class OutgoingLink(FrozenModel):
     char_end: int | None = None
 
 
+MapKind: TypeAlias = Literal[
+    "sphinx",
+    "mkdocs",
+    "mdbook",
+    "rustdoc",
+    "javadoc",
+    "doxygen",
+    "docusaurus",
+    "vitepress",
+    "json",
+    "llms",
+    "sitemap",
+    "index_page",
+    "home",
+]
+
+
 class MapMark(FrozenModel):
     """Where a page says that its site's own map is; `home` is a page that may name one in turn.
 
@@ -311,21 +328,7 @@ class MapMark(FrozenModel):
     asked for when those before it cannot be used.
     """
 
-    kind: Literal[
-        "sphinx",
-        "mkdocs",
-        "mdbook",
-        "rustdoc",
-        "javadoc",
-        "doxygen",
-        "docusaurus",
-        "vitepress",
-        "json",
-        "llms",
-        "sitemap",
-        "index_page",
-        "home",
-    ]
+    kind: MapKind
     root: str
     urls: tuple[str, ...]
 

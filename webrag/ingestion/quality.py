@@ -42,16 +42,13 @@ _BOT_HINT = (
     "Open the page in a browser and give its text in another way, ask the site for an interface"
     " meant for programs, or set FIRECRAWL_API_KEY to read it through a browser service."
 )
-
 _LOGIN_HINT = (
     "Look for a public version of it; if you have an account there, `webrag login HOST` lets your"
     " own commands read it."
 )
-
 _COOKIE_HINT = (
     "Look for another address of the same text, such as a print or documentation version."
 )
-
 # Present on the challenge itself, not on the pages behind it.
 _CHALLENGES = (
     ("Cloudflare", r"_cf_chl_opt|cf-browser-verification|id=\"challenge-error-text\"|cf-chl-widget"
@@ -72,67 +69,46 @@ _CHALLENGES = (
     ("Google", r"action=\"/?sorry/index\"|unusual traffic from your computer network"),
     ("GeeTest", r"initGeetest\d?\(|captcha-display-geetest"),
 )  # fmt: skip
-
 _VENDORS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _CHALLENGES)
-
 _SEARCHED_CHARS = 300_000
-
 _LOGIN_HOSTS = re.compile(
     r"(?:^|\.)(?:accounts\.google\.com|login\.microsoftonline\.com|login\.live\.com|okta\.com"
     r"|auth0\.com|onelogin\.com|cloudflareaccess\.com|login\.yahoo\.com|appleid\.apple\.com)$"
 )
-
 _LOGIN_PATH = re.compile(
     r"/(?:log-?in|sign-?in|sso|oauth2?|saml2?|authorize|auth|session/new|users/sign_in|cas)"
     r"(?:[/.]|$)",
     re.IGNORECASE,
 )
-
 _RETURN_PARAMETER = re.compile(
     r"[?&](?:next|return_?(?:to|url)?|redirect(?:_?(?:to|ur[il]))?|continue|service|dest(?:ination)?"
     r"|back_?to|back|from|goto|ref|target|r|SAMLRequest|client_id|state|oasredirecturl)=",
     re.IGNORECASE,
 )
-
 _CONSENT_HOSTS = re.compile(r"^(?:consent\.[\w.-]+|guce\.[\w.-]+|myprivacy\.[\w.-]+)$")
-
 _CONSENT_PATH = re.compile(r"/(?:cookie-?wall|cookie-?consent|consent)(?:[/.]|$)", re.IGNORECASE)
 
+_LOGIN_WALL = Wall("login_wall", "the site wants a login first", _LOGIN_HINT)
+_COOKIE_WALL = Wall("cookie_wall", "the site wants an answer about cookies first", _COOKIE_HINT)
 
-def bot_wall(vendor: str | None) -> Wall:
-    """Describe a check for robots, by the name of who makes it where it is known."""
+
+def _bot_wall(vendor: str | None) -> Wall:
     by = f" ({vendor})" if vendor else ""
     return Wall("bot_wall", f"the site checks for robots first{by}", _BOT_HINT)
 
 
-def login_wall() -> Wall:
-    """Describe a page that is only shown after logging in."""
-    return Wall("login_wall", "the site wants a login first", _LOGIN_HINT)
-
-
-def cookie_wall() -> Wall:
-    """Describe a page that is only shown after a choice about cookies."""
-    return Wall("cookie_wall", "the site wants an answer about cookies first", _COOKIE_HINT)
-
-
-def challenge_vendor(html: str) -> str | None:
-    """Return whose challenge the markup carries, None when it carries none that is known."""
+def _challenge_vendor(html: str) -> str | None:
+    """Whose challenge the markup carries, None when it carries none that is known."""
     searched = html[:_SEARCHED_CHARS]
     return next((name for name, pattern in _VENDORS if pattern.search(searched)), None)
 
 
 def wall_of_answer(status: int, headers: Mapping[str, str], body: bytes) -> Wall | None:
-    """Recognise a challenge by an answer's headers, or by the body of a refusal.
-
-    Args:
-        status: HTTP status.
-        headers: Names in lower case.
-        body: What was read of the body.
-    """
+    """Recognise a challenge by an answer's headers, in lower case, or by the body of a refusal."""
     vendor = _vendor_of_headers(status, headers)
     if vendor is None and not 200 <= status < 300:
-        vendor = challenge_vendor(body[:65_536].decode("utf-8", errors="replace"))
-    return bot_wall(vendor) if vendor else None
+        vendor = _challenge_vendor(body[:65_536].decode("utf-8", errors="replace"))
+    return _bot_wall(vendor) if vendor else None
 
 
 def _vendor_of_headers(status: int, headers: Mapping[str, str]) -> str | None:
@@ -152,25 +128,22 @@ def _vendor_of_headers(status: int, headers: Mapping[str, str]) -> str | None:
 def wall_of_redirect(url: str, target: str, *, had_login: bool = False) -> Wall | None:
     """Recognise a redirect that leads to a login or consent page instead of the page.
 
-    Args:
-        url: Canonical address that was asked.
-        target: Canonical address it redirects to.
-        had_login: A login was sent, so that a login page means that it has ended, also one that
-            does not say where it leads back to.
+    Where a login was sent, a login page means that it has ended, also one that does not say where
+    it leads back to.
     """
     here, there = URL(url), URL(target)
     if here.hostname == there.hostname and here.pathname == there.pathname:
         return None
     if _CONSENT_HOSTS.match(there.hostname) and not _CONSENT_HOSTS.match(here.hostname):
-        return cookie_wall()
+        return _COOKIE_WALL
     if _LOGIN_HOSTS.search(there.hostname) and not _LOGIN_HOSTS.search(here.hostname):
-        return login_wall()
+        return _LOGIN_WALL
     comes_back = bool(_RETURN_PARAMETER.search(there.search))
     signs_in = _LOGIN_PATH.search(there.pathname) and not _LOGIN_PATH.search(here.pathname)
     if signs_in and (comes_back or had_login):
-        return login_wall()
+        return _LOGIN_WALL
     if comes_back and _CONSENT_PATH.search(there.pathname):
-        return cookie_wall()
+        return _COOKIE_WALL
     return None
 
 
@@ -182,7 +155,6 @@ ROBOT_TITLE = re.compile(
     r"|robot or human|ddos-guard|too many requests|request blocked|sucuri|making sure you)",
     re.IGNORECASE,
 )
-
 ROBOT_ORDER = re.compile(
     r"verif(?:y|ying) (?:that )?you(?:'re| are) (?:a )?(?:real )?(?:human|person|not a (?:ro)?bot)"
     r"|checking (?:if the site connection is secure|your browser)|press (?:&|and) hold"
@@ -194,14 +166,12 @@ ROBOT_ORDER = re.compile(
     r"|you don't have permission to access",
     re.IGNORECASE,
 )
-
 LOGIN_TITLE = re.compile(
     r"^\W*(?:(?:please )?(?:sign|log)[ -]?in|login|log on|member login|authentication required"
     r"|single sign[ -]on|anmelden|connexion|iniciar sesión|accedi|entrar|войти|вход|ログイン|登录)"
     r"(?:\b|\W|$)",
     re.IGNORECASE,
 )
-
 LOGIN_ORDER = re.compile(
     r"(?:sign|log)[ -]?in (?:to|with) (?:your|continue|view|access|see|read|proceed|use)"
     r"|(?:must|need to|have to|please|required to) (?:be (?:logged|signed) in|(?:log|sign)[ -]?in)"
@@ -213,7 +183,6 @@ LOGIN_ORDER = re.compile(
     r" (?:\w+ ){0,2}(?:members|subscribers)",
     re.IGNORECASE,
 )
-
 LOGIN_STOP = re.compile(
     r"(?:must|need to|have to|required to) (?:be (?:logged|signed) in|(?:log|sign)[ -]?in)"
     r"|please (?:log|sign)[ -]?in to|subscribe to (?:continue|keep) reading|to continue reading"
@@ -221,13 +190,11 @@ LOGIN_STOP = re.compile(
     r"(?:members|subscribers)",
     re.IGNORECASE,
 )
-
 COOKIE_TITLE = re.compile(
     r"^\W*(?:before you continue|cookie (?:consent|wall|settings|preferences|notice)|we value your"
     r" privacy|your privacy(?: choices)?\W*$|privacy settings|consent\W*$|cookies required)",
     re.IGNORECASE,
 )
-
 COOKIE_ORDER = re.compile(
     r"(?:accept|agree to|consent to|allow|enable) (?:all |the use of |our |the )?cookies"
     r"|before you continue|we (?:and our (?:\d+ )?partners )?(?:use|store|value) (?:cookies|and"
@@ -235,15 +202,12 @@ COOKIE_ORDER = re.compile(
     r"|(?:manage|reject|accept) (?:all|my|your|cookie)? ?(?:preferences|choices|settings)",
     re.IGNORECASE,
 )
-
 COOKIE_POLICY = re.compile(r"polic|statement|how we use|what are|about cookies|guide", re.I)
-
 ABOUT_COOKIES = re.compile(
     r"(?<![^.!?\n])[^.!?\n]*(?:cookie|consent|privacy|partners|personali[sz]|advert|accept|reject|preferences"
     r"|your choices|vendors|legitimate interest|device|tracking)[^.!?\n]*+[.!?\n]?",
     re.IGNORECASE,
 )
-
 SCRIPT_ORDER = re.compile(
     r"(?:enable|turn on|activate|requires?|needs?|without|allow|run) (?:\w+ ){0,2}java ?script"
     r"|java ?script (?:is |must be |needs to be |to be |appears to be |seems to be )"
@@ -253,13 +217,11 @@ SCRIPT_ORDER = re.compile(
     r"|your browser does(?:n't| not) support",
     re.IGNORECASE,
 )
-
 WAITING = re.compile(
     r"^\W*(?:loading(?: \w+){0,3}|please wait(?: \w+){0,3}|redirecting(?: \w+){0,4}"
     r"|one moment)\W*$",
     re.IGNORECASE,
 )
-
 MISSING_TITLE = re.compile(
     r"(?:^|\W)(?:404|410)(?:\W|$)|(?:page|file|document|content|article|url|site|resource) "
     r"(?:was |is |could |has |have )?(?:not |n't )?(?:be )?(?:found|missing|gone|removed|exist)"
@@ -271,7 +233,6 @@ MISSING_TITLE = re.compile(
     r"|nie znaleziono|ページが見つかりません|页面不存在|找不到(?:页面|頁面)|페이지를 찾을 수",
     re.IGNORECASE,
 )
-
 MISSING_BODY = re.compile(
     r"(?:page|file|document|content|article|link|url|address|resource) (?:that )?(?:you(?:'re| are"
     r"|'ve| have)?|which) (?:\w+ ){0,4}(?:looking for|requested|followed|entered|typed|tried)"
@@ -285,56 +246,38 @@ MISSING_BODY = re.compile(
     r"(?:encontr|existe)|не найдена|не существует|見つかりません|不存在|找不到|찾을 수 없",
     re.IGNORECASE,
 )
-
 FOR_SALE = re.compile(
     r"(?:this|the) domain(?: name)? (?:\S+ )?(?:is|may be) (?:for sale|parked|available|expired)"
     r"|buy this domain|domain (?:is )?parking|domain has expired",
     re.IGNORECASE,
 )
-
 # Longest text, in characters, that a wall of each kind was seen with, about doubled.
 _CHALLENGE_CHARS = 2_000
-
 _WALL_CHARS = 900
-
 _LOGIN_CHARS = 1_200
-
 _STOP_CHARS = 600
-
 _CERTAIN_404_CHARS = 2_500
-
 _SHELL_CHARS = 250
-
 _BARE_CHARS = 150
-
 _HEAVY_MARKUP_CHARS = 3_000
-
 _LEAST_CHARS = 40
-
 _LEAST_LETTERS = 25
-
 _LEAD_CHARS = 400
-
 _HEADING_MARK_CHARS = 8
-
 _CAPTCHA_WIDGET = (
     '.g-recaptcha, .h-captcha, .cf-turnstile, .frc-captcha, #captcha, [name="g-recaptcha-response"]'
     ', [name="cf-turnstile-response"], iframe[src*="captcha" i]'
 )
-
 _APP_ROOT = (
     "#root, #app, #__next, #__nuxt, #___gatsby, #svelte, app-root, [data-reactroot], [ng-app], "
     "#main-app, #q-app, [id=application]"
 )
-
 _EMPTY_HINT = "Pages that are drawn by scripts in the browser cannot be read without one."
-
 _SHELL_HINT = (
     "The text is drawn by scripts in the browser. Look for a version without them (documentation"
     " often has one for printing), install Chromium and webrag[browser] to have it drawn here, or"
     " set FIRECRAWL_API_KEY to read it through a browser service."
 )
-
 _MISSING_HINT = "Check the address; the site shows this page for addresses it does not know."
 
 
@@ -343,14 +286,11 @@ class PageSigns:
     """What can be told of a page before anything is removed from it.
 
     Attributes:
-        title: Title tag.
         heading: First top heading.
         has_captcha: A captcha's frame or field is on the page.
-        has_password_field: There is one outside the page's header and menus.
         has_app_root: There is an element that scripts draw the page into.
         scripts: Number of script elements.
         notice: What the page says to readers without scripts.
-        markup: The HTML.
     """
 
     title: str = ""
@@ -381,29 +321,10 @@ def read_signs(tree: LexborHTMLParser, html: str) -> PageSigns:
     )
 
 
-def check_quality(url: str, status: int, signs: PageSigns, markdown: str) -> None:
-    """Do nothing for a page that shows its content.
-
-    Args:
-        url: Named in the message.
-        status: HTTP status, passed on.
-        signs: What the page was like before pruning.
-        markdown: What was left of it.
-
-    Raises:
-        UnusablePageError: Something else is shown; `kind` says what.
-    """
-    wall = judge(signs, markdown)
-    if wall is not None:
-        raise wall.error(url, status)
-
-
 def judge(signs: PageSigns, markdown: str) -> Wall | None:
     """Return what a page shows in place of its content, None when it shows its content.
 
-    Args:
-        signs: What the page was like before pruning; its defaults for pages that are not HTML.
-        markdown: The main content.
+    The signs are of the page before pruning, the defaults for pages that are not HTML.
     """
     text = _plain(markdown)
     rules = (_robot_check, _missing, _login, _cookies, _script_shell, _too_little)
@@ -414,24 +335,19 @@ def judge(signs: PageSigns, markdown: str) -> Wall | None:
 
 def _robot_check(signs: PageSigns, text: str) -> Wall | None:
     # Looking for every vendor's marks takes longer than converting the page.
-    vendor = challenge_vendor(signs.markup) if len(text) <= _CHALLENGE_CHARS else None
-    if vendor and _is_thin_challenge(signs, text):
-        return bot_wall(vendor)
+    vendor = _challenge_vendor(signs.markup) if len(text) <= _CHALLENGE_CHARS else None
+    is_short = len(text) <= _SHELL_CHARS
+    # A page of little text is the challenge; a longer one must say so, too.
+    if vendor and (is_short or ROBOT_ORDER.search(text) or ROBOT_TITLE.search(signs.title)):
+        return _bot_wall(vendor)
     if len(text) > _WALL_CHARS:
         return None
     orders = ROBOT_ORDER.search(text[:_LEAD_CHARS] + " " + signs.notice)
     is_titled = ROBOT_TITLE.search(signs.title) or ROBOT_TITLE.search(signs.heading)
-    is_short = len(text) <= _SHELL_CHARS
     if orders and (is_titled or signs.has_captcha or is_short):
-        return bot_wall(None)
+        return _bot_wall(None)
     is_bare = len(text) <= _BARE_CHARS
-    return bot_wall(None) if is_titled and (signs.has_captcha or is_bare) else None
-
-
-def _is_thin_challenge(signs: PageSigns, text: str) -> bool:
-    """A page of little text is the challenge; a longer one must say so, too."""
-    says_so = ROBOT_ORDER.search(text) or ROBOT_TITLE.search(signs.title)
-    return len(text) <= _SHELL_CHARS or bool(says_so)
+    return _bot_wall(None) if is_titled and (signs.has_captcha or is_bare) else None
 
 
 def _missing(signs: PageSigns, text: str) -> Wall | None:
@@ -458,9 +374,9 @@ def _login(signs: PageSigns, text: str) -> Wall | None:
     orders = LOGIN_ORDER.search(text)
     is_short = len(text) <= _SHELL_CHARS
     if signs.has_password_field and (is_titled or orders or is_short):
-        return login_wall()
+        return _LOGIN_WALL
     stops_here = LOGIN_STOP.search(text) and len(text) <= _STOP_CHARS
-    return login_wall() if stops_here or (orders and is_titled) else None
+    return _LOGIN_WALL if stops_here or (orders and is_titled) else None
 
 
 def _cookies(signs: PageSigns, text: str) -> Wall | None:
@@ -470,7 +386,7 @@ def _cookies(signs: PageSigns, text: str) -> Wall | None:
         return None
     is_titled = COOKIE_TITLE.search(signs.title) or COOKIE_TITLE.search(text[:80])
     rest = collapse(ABOUT_COOKIES.sub(" ", text))
-    return cookie_wall() if len(rest) <= (_SHELL_CHARS if is_titled else _LEAST_CHARS) else None
+    return _COOKIE_WALL if len(rest) <= (_SHELL_CHARS if is_titled else _LEAST_CHARS) else None
 
 
 def _script_shell(signs: PageSigns, text: str) -> Wall | None:

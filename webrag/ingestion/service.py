@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 # A drawn page has no scripts left to excuse its emptiness.
 _TEXTLESS = frozenset({"empty", "script_shell", "too_little_text"})
+# Of a page that is read as its Markdown version: what that cannot say, and what it may say as well.
+_OWN = ("url", "site_name", "alternates", "robots", "edition")
+_BETTER = ("title", "description", "author", "language", "published_at", "modified_at")
 
 Convert = Callable[[FetchedPage], Awaitable[NormalizedDocument]]
 
@@ -97,7 +100,10 @@ class IngestionService:
         except FetchError as error:
             _log.info("the Markdown version of %s was not read: %s", url, error)
             return document
-        return _as_version_of(document, markdown)
+        # The Markdown version's text with what only the page itself says.
+        own = {name: getattr(document, name) for name in _OWN}
+        better = {name: getattr(document, name) or getattr(markdown, name) for name in _BETTER}
+        return markdown.model_copy(update=own | better)
 
     async def convert(self, page: FetchedPage) -> NormalizedDocument:
         """Convert a page that is at hand; UnusablePageError where it holds nothing readable."""
@@ -152,7 +158,15 @@ class IngestionService:
                 if error.kind not in _TEXTLESS:
                     raise
                 if other_sites or not rendering.left_out:
-                    raise _still_empty(page) from error
+                    raise UnusablePageError(
+                        f"The page {page.url} cannot be read: a browser draws no text on it"
+                        " either.",
+                        url=page.url,
+                        status=page.status,
+                        hint="It may want a click, a login or a request that is more than reading"
+                        " first.",
+                        kind="script_shell",
+                    ) from error
             other_sites = True
 
     async def aclose(self) -> None:
@@ -162,37 +176,6 @@ class IngestionService:
             if self._renderer is not None:
                 stack.push_async_callback(self._renderer.aclose)
             stack.push_async_callback(self._source.aclose)
-
-
-def _still_empty(page: FetchedPage) -> UnusablePageError:
-    return UnusablePageError(
-        f"The page {page.url} cannot be read: a browser draws no text on it either.",
-        url=page.url,
-        status=page.status,
-        hint="It may want a click, a login or a request that is more than reading first.",
-        kind="script_shell",
-    )
-
-
-def _as_version_of(
-    document: NormalizedDocument, markdown: NormalizedDocument
-) -> NormalizedDocument:
-    """The Markdown version's text with what only the page itself says."""
-    return markdown.model_copy(
-        update={
-            "url": document.url,
-            "title": document.title or markdown.title,
-            "description": document.description or markdown.description,
-            "author": document.author or markdown.author,
-            "site_name": document.site_name,
-            "language": document.language or markdown.language,
-            "published_at": document.published_at or markdown.published_at,
-            "modified_at": document.modified_at or markdown.modified_at,
-            "alternates": document.alternates,
-            "robots": document.robots,
-            "edition": document.edition,
-        }
-    )
 
 
 _SPOKEN = {"builtin": "the built-in fetcher"}

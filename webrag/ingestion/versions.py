@@ -80,11 +80,7 @@ def plain_version(text: str) -> str | None:
 
 
 def checked_version(version: str) -> str:
-    """A version that somebody named, as it is stored.
-
-    Raises:
-        InputError: It is none.
-    """
+    """A version that somebody named, as it is stored; InputError where it is none."""
     plain = plain_version(check_text("version", version))
     if plain is None:
         raise InputError(
@@ -104,14 +100,9 @@ def edition_of(
 ) -> Edition | None:
     """The edition of a page; None where nothing says its version.
 
-    What was given counts first, then the address, the marks, and the package's metadata.
-
-    Args:
-        url: Its canonical address.
-        marked: The version that the page's generator wrote into it.
-        manifest: Of the package that a file belongs to.
-        given: The version that somebody named.
-        folder: The address of the folder that was named, of a file.
+    What was given counts first, then the address, what the page's generator `marked` it with, and
+    the metadata of the package that a file belongs to. Of a file, the `folder` is the address of
+    the one that was named.
     """
     root, library, addressed = _places(url)
     if manifest is not None and is_file(url) and not addressed:
@@ -210,12 +201,9 @@ _YAML_FIELD: Final = re.compile(r"^(name|version):[ \t]*+([^\s#]++)", re.MULTILI
 
 
 def read_manifest(name: str, text: str, folder: str = "") -> Manifest | None:
-    """What a package's metadata say; None when they name no version, or cannot be read.
+    """What a package's metadata say, one of `MANIFESTS` in a folder of this address.
 
-    Args:
-        name: One of `MANIFESTS`.
-        text: Of the file.
-        folder: Address of the folder it lies in.
+    None when they name no version, or cannot be read.
     """
     try:
         fields = _manifest_fields(name, text)
@@ -236,19 +224,14 @@ def _manifest_fields(name: str, text: str) -> dict[str, Any]:
         if _LONG_KEY.search(text):
             return {}
         data = tomllib.loads(text)
-        tables = [data.get("project"), data.get("package"), _at(data, "tool", "poetry")]
+        tool = data.get("tool")
+        poetry = tool.get("poetry") if isinstance(tool, dict) else None
+        tables = [data.get("project"), data.get("package"), poetry]
         return next((each for each in tables if isinstance(each, dict)), {})
     if name.endswith(".json"):
         data = json.loads(text)
         return data if isinstance(data, dict) else {}
     return {key: value.strip("'\"") for key, value in _YAML_FIELD.findall(text)}
-
-
-def _at(data: dict[str, Any], *keys: str) -> Any:
-    found: Any = data
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
 
 
 def version_order(version: str) -> tuple[int, Any, tuple[Any, ...], str]:

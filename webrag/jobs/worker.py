@@ -366,7 +366,13 @@ class JobWorker:
                     found["outcome"] = await self._visit_page(turn, tools.acquirer)
                     end = TurnEnd("done")
                 case "site":
-                    site = await self._visit_site(turn, tools.crawler)
+                    assert turn.request.options is not None
+                    async with self._watched() as is_over:
+                        site = await tools.crawler.crawl(
+                            turn.request.url,
+                            turn.request.options,
+                            turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
+                        )
                     end = decide_after_visit(site, turn.failures)
                 case "citation":
                     checks = await tools.verifier.verify(
@@ -409,15 +415,6 @@ class JobWorker:
             why = f"it was not done within {page_s:g} seconds"
             raise await acquirer.give_up(request.url, why) from None
         return page.outcome
-
-    async def _visit_site(self, turn: Turn, crawler: SiteCrawler) -> SiteReport:
-        assert turn.request.options is not None
-        async with self._watched() as is_over:
-            return await crawler.crawl(
-                turn.request.url,
-                turn.request.options,
-                turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
-            )
 
     async def _embed(self, turn: Turn, tools: Tools) -> tuple[TurnEnd, dict[str, Any]]:
         """Make new vectors for a part of the chunks, or for all that have none and switch."""

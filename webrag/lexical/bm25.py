@@ -161,7 +161,6 @@ def score_words(
 
 
 def _held(block: PostingBlock, term: str) -> int:
-    """How many children of the pages that count hold the term."""
     found = block.terms.get(term)
     if found is None:
         return 0
@@ -171,7 +170,6 @@ def _held(block: PostingBlock, term: str) -> int:
 
 
 def _counts(block: PostingBlock) -> NDArray[np.bool_]:
-    """Whether each page of the block counts."""
     counts = np.ones(len(block.layout.pages), bool)
     counts[block.left] = False
     return counts
@@ -184,7 +182,6 @@ def _score_block(
     norms: NDArray[np.float64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Add up the scores by slot."""
     layout = block.layout
     held = sum(len(block.terms[term].slots) for term in terms if term in block.terms)
     slot_norms = norms.take(layout.lengths) if held > len(layout.lengths) else None

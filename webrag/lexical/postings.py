@@ -318,7 +318,6 @@ class _Flat(NamedTuple):
 
 
 def _flatten(terms: Sequence[tuple[str, Sequence[tuple[bytes, bytes]]]]) -> _Flat:
-    """The postings of terms, of which each has heads and bodies."""
     headers = np.frombuffer(b"".join(head for _, each in terms for head, _ in each), _PAGE_HEADER)
     entries = np.frombuffer(b"".join(body for _, each in terms for _, body in each), POSTING)
     pages, places = _distinct(headers["document"].astype(np.int64))

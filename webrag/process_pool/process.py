@@ -41,7 +41,12 @@ Work = Callable[[Any], object]
 
 def main() -> int:
     """Serve until stdin ends; return the process's exit status."""
-    _limit_process()
+    # Ctrl-C goes to the whole process group; the parent decides when workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
     requests, results = sys.stdin.buffer, sys.stdout.buffer
     # Whatever a library prints must not mix with the results.
     sys.stdout = sys.stderr
@@ -106,15 +111,6 @@ def _sent(results: BinaryIO, parts: Generator[object, Any, object]) -> object:
         except StopIteration as end:
             return end.value
         _send(results, bytes([PART]), to_json(part))
-
-
-def _limit_process() -> None:
-    # Ctrl-C goes to the whole process group; the parent decides when workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
 
 
 def _peak_bytes() -> int:

@@ -87,10 +87,9 @@ class IgnoreRules:
     def judge(self, name: bytes, *, is_folder: bool, states: int | None = None) -> bool | None:
         """Whether the last line that fits a name ignores it; None where no line fits.
 
-        Args:
-            name: Path from the folder of the `.gitignore` on, without a slash at either end.
-            is_folder: It is a folder, which lines with a slash at their end are about.
-            states: What `after` gave for the beginning of the path, which `name` then lacks.
+        The name is the path from the folder of the `.gitignore` on, without a slash at either end,
+        and without the beginning for which `after` gave the `states`. Lines with a slash at their
+        end are about folders.
         """
         states = self.after(name, states)
         fitting = states & (self._folder_ends if is_folder else self._ends)
@@ -113,7 +112,6 @@ class IgnoreRules:
         return states | (states & self._wild) << 1
 
     def _move(self, byte: int) -> int:
-        """The states from which a byte leads on."""
         if byte not in self._moves:
             accepting = (
                 places for members, places in self._places_by_members.items() if members >> byte & 1

@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,15 +41,13 @@ class NamedSources:
         self, address: str, files: Sequence[str], left_out: Mapping[str, int], why_none: str
     ) -> "NamedSources":
         """The same with one of `urls` taken apart; `why_none` is for when it has no files."""
-        counted = Counter(self.left_out)
-        counted.update(left_out)
         return replace(
             self,
             urls=tuple(url for url in self.urls if url != address),
             files=(*self.files, *files),
             folders=(*self.folders, address),
-            left_out=dict(counted),
-            empty=dict(self.empty) if files else {**self.empty, address: why_none},
+            left_out=Counter(self.left_out) + Counter(left_out),
+            empty=self.empty if files else {**self.empty, address: why_none},
         )
 
     def without(self, address: str, reason: str) -> "NamedSources":
@@ -93,7 +92,10 @@ def named_urls(
         InputError: One of them is neither a URL nor a path.
     """
     several = [given] if isinstance(given, (str, Path)) else given
-    return tuple(dict.fromkeys(map(named_address if takes_names else _address, several)))
+    if takes_names:
+        return tuple(dict.fromkeys(map(named_address, several)))
+    texts = (each if isinstance(each, str) else file_url(each) for each in several)
+    return tuple(dict.fromkeys(map(page_address, texts)))
 
 
 def check_named(given: str | Path) -> str:
@@ -124,10 +126,6 @@ async def expand_named(
     return await asyncio.to_thread(_expanded, addresses, access, max_bytes)
 
 
-def _address(given: str | Path) -> str:
-    return page_address(given if isinstance(given, str) else file_url(given))
-
-
 def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> NamedSources:
     urls: list[str] = []
     files: dict[str, None] = {}
@@ -135,8 +133,11 @@ def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> N
     left_out: Counter[str] = Counter()
     empty: dict[str, str] = {}
     for address in addresses:
-        folder = _folder(address, access)
-        if folder is None:
+        # What is no folder that may be read says itself what it is.
+        folder: Path | None = None
+        with suppress(RefusedAddressError):
+            folder = access.resolve(address) if is_file(address) else None
+        if folder is None or not folder.is_dir():
             urls.append(address)
             continue
         listing = list_files(folder, max_bytes=max_bytes)
@@ -146,14 +147,3 @@ def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> N
         if not listing.files:
             empty[address] = listing.why_none(f"below {folder}")
     return NamedSources(tuple(urls), tuple(files), tuple(folders), dict(left_out), empty)
-
-
-def _folder(address: str, access: FileAccess) -> Path | None:
-    """The folder an address stands for; None for everything else, which says itself what it is."""
-    if not is_file(address):
-        return None
-    try:
-        path = access.resolve(address)
-    except RefusedAddressError:
-        return None
-    return path if path.is_dir() else None

@@ -1,7 +1,7 @@
 """Files of this machine as pages, following `webrag.ingestion.models.PageSource`."""
 
+import itertools
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -66,8 +66,9 @@ class FileSource:
         limit = self._max_document_bytes if named in _BYTES_KINDS else self._max_bytes
         known = None if validators is None else validators.etag
         manifest = self._manifest(path)
-        if known is not None and known == _version(path, manifest):
-            return NotModified(url=url, fetched_at=now)
+        with suppress(OSError):
+            if known is not None and known == _etag(path.stat(), manifest):
+                return NotModified(url=url, fetched_at=now)
         body, facts = self._access.read(url, path, at_most=limit)
         kind = named if named in _BYTES_KINDS else _text_kind(url, path, body, named)
         return FetchedPage(
@@ -85,7 +86,9 @@ class FileSource:
 
     def _manifest(self, path: Path) -> Manifest | None:
         """What the nearest package above a file says of itself, as far as it may be read."""
-        for found in self._manifests_above(path):
+        folders = itertools.takewhile(self._access.allows, path.parents[:_MOST_FOLDERS])
+        files = (folder / name for folder in folders for name in MANIFESTS)
+        for found in filter(Path.is_file, files):
             with suppress(FetchError, OSError):
                 target = self._access.resolve(file_url(found))
                 manifest = self._read_once(found, target, _etag(target.stat(), None))
@@ -98,12 +101,6 @@ class FileSource:
         body, _ = self._access.read(file_url(named), target, at_most=MAX_MANIFEST_BYTES)
         return read_manifest(named.name, decode(body), file_url(named.parent).rstrip("/"))
 
-    def _manifests_above(self, path: Path) -> Iterator[Path]:
-        for folder in path.parents[:_MOST_FOLDERS]:
-            if not self._access.allows(folder):
-                return
-            yield from (folder / name for name in MANIFESTS if (folder / name).is_file())
-
 
 def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> FileKind:
     try:
@@ -113,12 +110,6 @@ def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> Fil
             f"{path} holds no text but {error}.", url=url, kind="not_text"
         ) from error
     return "pdf" if seen == "pdf" else named or seen
-
-
-def _version(path: Path, manifest: Manifest | None) -> str | None:
-    with suppress(OSError):
-        return _etag(path.stat(), manifest)
-    return None
 
 
 def _etag(facts: os.stat_result, manifest: Manifest | None) -> str:

@@ -4,7 +4,7 @@ What it does not know stays as it is written. Includes are never opened, conditi
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from webrag.ingestion.formats.markdown import fenced
@@ -211,14 +211,10 @@ class _Reader:
         text = _MANUAL_PAGE.sub(r"\1(\2)", text)
         for pattern in (_INLINE_IMAGE, _MACRO):
             text = pattern.sub(r"\1", text)
-        text = _CODE.sub(r"`\1`", _ANCHOR.sub("", text))
-        return _outside_code(text, lambda part: _STRONG.sub(r"**\1**", part))
+        parts = _CODE.sub(r"`\1`", _ANCHOR.sub("", text)).split("`")
+        parts[::2] = [_STRONG.sub(r"**\1**", part) for part in parts[::2]]  # outside of code
+        return "`".join(parts)
 
 
 def _link(target: str, text: str) -> str:
     return f"[{text.partition(',')[0].strip(chr(34)) or target}]({target})"
-
-
-def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    parts = text.split("`")
-    return "`".join(change(part) if at % 2 == 0 else part for at, part in enumerate(parts))

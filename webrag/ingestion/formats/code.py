@@ -82,20 +82,16 @@ def _shortened(
 def _joined(lines: Sequence[str], blocks: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     held: tuple[int, int] | None = None
     for start, end in blocks:
-        if held is not None and _is_small(lines, *held) and end - held[0] <= _LONG_LINES:
-            held = (held[0], end)
-            continue
         if held is not None:
+            # What holds nothing but a few lines or comments belongs to what follows.
+            body = (line for line in lines[slice(*held)] if not _COMMENT.match(line))
+            if end - held[0] <= _LONG_LINES and sum(map(bool, map(str.strip, body))) < _SHORT_LINES:
+                held = (held[0], end)
+                continue
             yield held
         held = (start, end)
     if held is not None:
         yield held
-
-
-def _is_small(lines: Sequence[str], start: int, end: int) -> bool:
-    """What holds nothing but a few lines or comments belongs to what follows."""
-    told = [line for line in lines[start:end] if line.strip() and not _COMMENT.match(line)]
-    return len(told) < _SHORT_LINES
 
 
 def _heading(lines: Sequence[str], start: int, end: int) -> tuple[str, int]:

@@ -38,18 +38,14 @@ def _title(tag: re.Match[str]) -> str:
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.{0,20000}?)\n(?:\1|\.\.\.)[ \t]*\n", re.DOTALL)
 _FIELD = re.compile(r"^(\w++)[ \t]*+[:=]([^\n]*+)$", re.MULTILINE)
+_QUOTES = re.compile(r"\A['\"]|['\"]\Z")
 
 
 def read_front_matter(source: str) -> dict[str, str]:
     """The fields of one line each, by name in lower case; empty without front matter."""
     front = _FRONT_MATTER.match(source.replace("\r\n", "\n")[:25_000])
     found = _FIELD.findall(front[2]) if front else []
-    return {name.lower(): _unquoted(value.strip(" \t")) for name, value in found}
-
-
-def _unquoted(value: str) -> str:
-    value = value[1:] if value.startswith(("'", '"')) else value
-    return value[:-1] if value.endswith(("'", '"')) else value
+    return {name.lower(): _QUOTES.sub("", value.strip(" \t")) for name, value in found}
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -155,8 +155,11 @@ def _table(sheet: Any) -> str:
         if each.hidden
         for column in range(each.min, each.max + 1)
     }
+    has_filter = bool(sheet.auto_filter.ref)  # the rows that it sets aside are one click away
     rows = [
-        list(_row(cells, spans, hidden)) for cells in sheet.iter_rows() if _is_row(sheet, cells)
+        list(_row(cells, spans, hidden))
+        for cells in sheet.iter_rows()
+        if has_filter or not sheet.row_dimensions[cells[0].row].hidden
     ]
     kept = [row for row in rows if any(text for text, _ in row)]
     used = max(
@@ -170,12 +173,6 @@ def _table(sheet: Any) -> str:
         for tag, row in zip(["th", *["td"] * len(kept)], kept, strict=False)
     )
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _is_row(sheet: Any, cells: tuple[Any, ...]) -> bool:
-    """Rows that a filter sets aside are one click away."""
-    is_hidden = sheet.row_dimensions[cells[0].row].hidden
-    return not is_hidden or bool(sheet.auto_filter.ref)
 
 
 def _row(

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -160,7 +161,9 @@ class GitClones:
         place = self.of(file)
         async with self.lock(file):
             held = await asyncio.to_thread(_held, place)
-            if held is None or not self._is_current(file, held, forced=forced):
+            keep_s = math.inf if self._keep_s is None else self._keep_s
+            is_current = held and (held.commit == file.ref or (held.age_s < keep_s and not forced))
+            if not is_current:
                 try:
                     await self._renewed(file, held)
                 except (PageGoneError, RefusedAddressError):
@@ -170,11 +173,6 @@ class GitClones:
                         raise
                     note(f"{error} The clone from before is used.")
         return place
-
-    def _is_current(self, file: GitFile, held: _Held, *, forced: bool) -> bool:
-        if held.commit == file.ref:
-            return True
-        return not forced and (self._keep_s is None or held.age_s < self._keep_s)
 
     async def _renewed(self, file: GitFile, held: _Held | None) -> None:
         try:
@@ -220,13 +218,17 @@ class GitClones:
         await self._run(
             file, folder, ["init", "--quiet", "--template=", str(folder)], pinned, _silent
         )
-        await asyncio.to_thread(_write_attributes, own)
+        attributes = own / "info" / "attributes"
+        await asyncio.to_thread(attributes.parent.mkdir, exist_ok=True)
+        await asyncio.to_thread(attributes.write_text, _ATTRIBUTES, encoding="ascii")
         fetch = [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
         await self._run(file, folder, [*fetch, "--", file.repository, file.ref], pinned, _silent)
         left = self._max_bytes - await asyncio.to_thread(_size, own)
 
         def check(output: IO[bytes]) -> None:
-            if _bytes_listed(_lines(file, output, self._max_files, "files and folders")) > left:
+            lines = _lines(file, output, self._max_files, "files and folders")
+            sizes = (line.split(maxsplit=4)[3] for line in lines)
+            if sum(int(size) for size in sizes if size != "-") > left:
                 raise self._too_large(file)
 
         listing = [*git, "ls-tree", "-r", "-t", "--long", "FETCH_HEAD"]
@@ -256,7 +258,7 @@ class GitClones:
             file_bytes=self._max_bytes,
             seconds=self._timeout_s,
         )
-        with await asyncio.to_thread(_temporary_file, self.folder) as said:
+        with await asyncio.to_thread(lambda: tempfile.TemporaryFile(dir=self.folder)) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
             process = subprocess.Popen(  # noqa: ASYNC220, S603 - as quick as asyncio's
                 command,
@@ -332,15 +334,6 @@ def _environment(home: Path) -> dict[str, str]:
     }
 
 
-def _write_attributes(own: Path) -> None:
-    (own / "info").mkdir(exist_ok=True)
-    (own / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
-
-
-def _temporary_file(folder: Path) -> IO[bytes]:
-    return tempfile.TemporaryFile(dir=folder)
-
-
 def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -> _T:
     assert process.stdout is not None
     try:
@@ -354,7 +347,6 @@ def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -
 
 
 def _silent(output: IO[bytes]) -> None:
-    """Wait for the end of a command that prints nothing."""
     output.read()
 
 
@@ -375,11 +367,6 @@ def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[s
             )
         if line.endswith(b"\n"):  # or it ended in the middle, which its status tells
             yield line.decode("utf-8", errors="replace")[:-1]
-
-
-def _bytes_listed(lines: Iterable[str]) -> int:
-    sizes = (line.split(maxsplit=4)[3] for line in lines)
-    return sum(int(size) for size in sizes if size != "-")
 
 
 def _size(folder: Path) -> int:

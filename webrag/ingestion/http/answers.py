@@ -32,6 +32,20 @@ from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 _GONE = frozenset({404, 410})
 _CLOSED = frozenset({401, 403, 407, 451})
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
+BUSY = frozenset({429, 503})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_VALIDATOR_CHARS = 500
+# A page that shows itself for longer than this wants to be read before it moves on.
+_MAX_REFRESH_DELAY_S = 10.0
+_REFRESH_SEARCHED_BYTES = 16_384
+_FRAMESET = re.compile(rb"<frameset[\s>]", re.IGNORECASE)
+_FRAMES_SEARCHED_BYTES = 100_000
+_REFRESH = re.compile(
+    r"\s*+(\d{0,6}+(?:\.\d*+)?+)(?:\s++[;,]?|[;,])\s*+(?:url\s*+=\s*+)?[\"']?([^\"']+)", re.I
+)
+_LINK = re.compile(r"<([^<>]{1,2000})>((?:\s*;\s*[\w-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,]+))*)")
+_LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s;,]+))")
+_MAX_ALTERNATES = 50
 
 
 def status_failure(url: str, status: int) -> FetchError:
@@ -61,23 +75,6 @@ def retry_after_s(value: str | None) -> float | None:
         return None
     moment = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
-BUSY = frozenset({429, 503})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_MAX_VALIDATOR_CHARS = 500
-# A page that shows itself for longer than this wants to be read before it moves on.
-_MAX_REFRESH_DELAY_S = 10.0
-_REFRESH_SEARCHED_BYTES = 16_384
-
-_FRAMESET = re.compile(rb"<frameset[\s>]", re.IGNORECASE)
-_FRAMES_SEARCHED_BYTES = 100_000
-_REFRESH = re.compile(
-    r"\s*+(\d{0,6}+(?:\.\d*+)?+)(?:\s++[;,]?|[;,])\s*+(?:url\s*+=\s*+)?[\"']?([^\"']+)", re.I
-)
-_LINK = re.compile(r"<([^<>]{1,2000})>((?:\s*;\s*[\w-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,]+))*)")
-_LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s;,]+))")
-_MAX_ALTERNATES = 50
 
 
 def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
@@ -194,7 +191,10 @@ def _meta_refresh(answer: Answer) -> str | None:
     for meta in LexborHTMLParser(head).css("meta[http-equiv][content]"):
         is_refresh = attribute(meta, "http-equiv").strip().lower() == "refresh"
         if is_refresh and all(above.tag != "noscript" for above in ancestors(meta)):
-            return _refresh_target(attribute(meta, "content"))
+            refresh = _REFRESH.match(attribute(meta, "content"))
+            delay = refresh[1] if refresh else ""
+            seconds = float(delay) if any(map(str.isdigit, delay)) else 0.0
+            return refresh[2].strip() if refresh and seconds <= _MAX_REFRESH_DELAY_S else None
     return None
 
 
@@ -209,15 +209,6 @@ def _only_frame(answer: Answer) -> str | None:
         return None
     frames = LexborHTMLParser(answer.body[:_FRAMES_SEARCHED_BYTES]).css("frameset frame[src]")
     return attribute(frames[0], "src").strip() or None if len(frames) == 1 else None
-
-
-def _refresh_target(content: str) -> str | None:
-    refresh = _REFRESH.match(content)
-    if refresh is None:
-        return None
-    delay = refresh.group(1)
-    seconds = float(delay) if any(char.isdigit() for char in delay) else 0.0
-    return refresh.group(2).strip() if seconds <= _MAX_REFRESH_DELAY_S else None
 
 
 def _robots_directives(header: str, agent: str) -> tuple[str, ...]:

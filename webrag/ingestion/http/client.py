@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -120,7 +120,13 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         assert isinstance(answer.stream, AsyncIterable)
         return httpx2.Response(
             status_code=answer.status,
-            headers=_with_read_coding(answer.headers),
+            # Each Content-Encoding under the name that it is unpacked by.
+            headers=[
+                (name, ", ".join(_codings(value.decode("latin-1"))).encode("latin-1"))
+                if name.lower() == b"content-encoding"
+                else (name, value)
+                for name, value in answer.headers
+            ],
             stream=_Stream(answer.stream),
             extensions=answer.extensions,
         )
@@ -189,16 +195,6 @@ class WebClient:
         await self._client.aclose()
 
 
-def _with_read_coding(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer with each Content-Encoding under the name it is unpacked by."""
-    return [
-        (name, ", ".join(_codings(value.decode("latin-1"))).encode("latin-1"))
-        if name.lower() == b"content-encoding"
-        else (name, value)
-        for name, value in headers
-    ]
-
-
 def _codings(header: str) -> list[str]:
     named = (coding.strip().lower() for coding in header.split(","))
     known = (_SAME_CODINGS.get(coding, coding) for coding in named)
@@ -206,7 +202,10 @@ def _codings(header: str) -> list[str]:
 
 
 async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
-    unread = _unread_coding(response.headers.get("content-encoding", ""))
+    codings = _codings(response.headers.get("content-encoding", ""))
+    # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
+    is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
+    unread = "" if is_read else ", ".join(codings)[:80]
     if response.is_success:
         if unread:
             raise UnusablePageError(
@@ -233,14 +232,6 @@ async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
         async with asyncio.timeout(_REFUSAL_TIMEOUT_S):
             return await _capped_body(response, url, _REFUSAL_CAPS)
     return b""
-
-
-def _unread_coding(header: str) -> str | None:
-    """A Content-Encoding that is not unpacked, as sent; None for one that is, or for none."""
-    codings = _codings(header)
-    # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
-    is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
-    return None if is_read else ", ".join(codings)[:80]
 
 
 async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:

@@ -10,10 +10,8 @@ from webrag.ingestion.characters import storable
 
 # Spellings that are in use without being in the standard.
 _MORE_LABELS: Final = {"latin-1": "windows-1252", "euckr": "euc-kr", "cp367": "windows-1252"}
-
 # What the standard names only to keep it from being decoded.
 _UNDECODED: Final = frozenset({"replacement", "x-user-defined"})
-
 # Not text, or readings that browsers refuse because they hide markup from filters: the EBCDIC
 # family, escape sequences that switch the alphabet, UTF-7 and UTF-32.
 _REFUSED: Final = frozenset(
@@ -107,14 +105,11 @@ def _detected(body: bytes, host: str) -> str:
         # What a browser takes a page for that does not say.
         detector = EncodingDetector()
         detector.feed(sample, last=True)
-        guess = detector.guess(tld=_top_level_domain(host), allow_utf8=False)
+        name = host.rpartition(".")[2].lower()
+        country = name.encode() if name.isascii() and name.isalpha() else None
+        guess = detector.guess(tld=country, allow_utf8=False)
         return python_codec(guess) or "cp1252"
     return "utf-8"
-
-
-def _top_level_domain(host: str) -> bytes | None:
-    name = host.rpartition(".")[2].lower()
-    return name.encode() if name.isascii() and name.isalpha() else None
 
 
 def _wide_codec(sample: bytes) -> str | None:
@@ -132,7 +127,6 @@ def _wide_codec(sample: bytes) -> str | None:
 PageKind: TypeAlias = Literal["html", "markdown", "text", "pdf"]
 
 _SNIFFED_BYTES = 512
-
 _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive or office document"),
     (b"\x7fELF", "a program (ELF)"),
@@ -158,7 +152,6 @@ _MAGIC = (
     (b"{\\rtf", "an RTF document"),
     (b"\xd0\xcf\x11\xe0", "an old office document"),
 )
-
 _HTML_START = re.compile(
     # Atomic: where a comment may end in several places, the ways to read n of them are 2 ** n.
     rb"^(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+)?(?:(?><!--.*?-->)\s*+)*+"

@@ -34,6 +34,8 @@ from webrag.ingestion.logins.session import Logins, login_expired
 from webrag.ingestion.models import FetchConfig, FetchedPage, NotModified, Validators
 from webrag.ingestion.quality import wall_of_answer
 
+_log = logging.getLogger(__name__)
+
 # A robots.txt may ask for minutes; a question answered by a person waiting cannot grant that.
 MAX_CRAWL_DELAY_S = 10.0
 
@@ -102,7 +104,8 @@ class HostGate:
             yield
             return
         delay = max(self._delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
-        state = self._state(host)
+        state = self._hosts.setdefault(host, _Host(self._concurrency))
+        self._hosts.move_to_end(host)
         state.users += 1
         try:
             async with state.slots:
@@ -151,16 +154,7 @@ class HostGate:
         if start > now:
             await asyncio.sleep(start - now)
         # The host may have asked for a pause meanwhile.
-        held = state.held_until - time.monotonic()
-        if held > 0:
-            await asyncio.sleep(held)
-
-    def _state(self, host: str) -> _Host:
-        state = self._hosts.get(host)
-        if state is None:
-            state = self._hosts[host] = _Host(self._concurrency)
-        self._hosts.move_to_end(host)
-        return state
+        await asyncio.sleep(max(0.0, state.held_until - time.monotonic()))
 
     def _forget_idle(self) -> None:
         while len(self._hosts) > _REMEMBERED_HOSTS:
@@ -169,8 +163,6 @@ class HostGate:
                 return
             del self._hosts[host]
 
-
-_log = logging.getLogger(__name__)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, text/markdown;q=0.9, text/plain;q=0.8, */*;q=0.1"
 _ROBOTS_CAPS = Caps(wire_bytes=512_000, decoded_bytes=512_000, truncate=True)
@@ -209,8 +201,7 @@ class _Way:
     Attributes:
         takes_login: Whether hosts on it may get their login.
         is_part: It is a file of a page.
-        login: Host of the login that the last request had; None when it had none.
-        had_login: One of the requests had one.
+        login: Host of the login that the last request had; `had_login` tells of all of them.
     """
 
     requested: str
@@ -280,7 +271,12 @@ class HttpFetcher:
         now = datetime.now(UTC)
         if answer.status == 304 and validators is not None:
             return NotModified(url=requested, fetched_at=now)
-        _raise_for_login(answer, way.login)
+        if (
+            way.login is not None
+            and answer.status in _UNWELCOME
+            and wall_of_answer(answer.status, answer.headers, answer.body) is None
+        ):
+            raise login_expired(answer.url, way.login, answer.status)
         raise_for_status(answer)
         # Telling the charset of bytes that name none takes up to a second.
         page = await in_background(
@@ -335,7 +331,7 @@ class HttpFetcher:
         """Close every connection; the fetcher cannot be used afterwards."""
         await self._client.aclose()
 
-    async def _final_answer(self, way: "_Way", caps: Caps, validators: Validators | None) -> Answer:
+    async def _final_answer(self, way: _Way, caps: Caps, validators: Validators | None) -> Answer:
         """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
         url = requested = way.requested
@@ -347,16 +343,21 @@ class HttpFetcher:
             if target is None:
                 return answer
             if way.place(target) in seen:
-                raise _endless(
-                    requested, f"redirects in a circle, by way of {target}", answer.status
-                )
+                why = f"in a circle, by way of {target}"
+                break
             url = target
             seen.add(way.place(url))
-        raise _endless(
-            requested, f"redirects more than {self._config.max_redirects} times", answer.status
+        else:
+            why = f"more than {self._config.max_redirects} times"
+        raise UnusablePageError(
+            f"{requested} redirects {why}.",
+            url=requested,
+            status=answer.status,
+            hint="The site may want a cookie or a login first.",
+            kind="endless_redirect",
         )
 
-    def _login_headers(self, way: "_Way", url: str) -> dict[str, str]:
+    def _login_headers(self, way: _Way, url: str) -> dict[str, str]:
         """What goes with one hop; what it was is decided anew for each."""
         way.login = self._logins.host_of(url) if way.takes_login else None
         if way.login is None:
@@ -367,7 +368,7 @@ class HttpFetcher:
         return self._logins.headers_for(url)
 
     async def _ask_politely(
-        self, url: str, caps: Caps, headers: dict[str, str], budget: _Budget, way: "_Way"
+        self, url: str, caps: Caps, headers: dict[str, str], budget: _Budget, way: _Way
     ) -> Answer:
         target = URL(url)
         is_exempt = way.is_part or self._allowed.covers(target.hostname, port_of(target))
@@ -454,13 +455,6 @@ def _request_headers(validators: Validators | None) -> dict[str, str]:
     return headers
 
 
-def _raise_for_login(answer: Answer, login: str | None) -> None:
-    if login is None or answer.status not in _UNWELCOME:
-        return
-    if wall_of_answer(answer.status, answer.headers, answer.body) is None:
-        raise login_expired(answer.url, login, answer.status)
-
-
 def _next_address(answer: Answer, login: str | None) -> str | None:
     """As `next_address`; where a login was sent, what wants one has named its end."""
     try:
@@ -478,16 +472,6 @@ def _robots_redirect(answer: Answer) -> str | None:
     except FetchError as error:
         _log.info("the robots.txt is not followed further: %s", error)
         return None
-
-
-def _endless(url: str, what: str, status: int) -> UnusablePageError:
-    return UnusablePageError(
-        f"{url} {what}.",
-        url=url,
-        status=status,
-        hint="The site may want a cookie or a login first.",
-        kind="endless_redirect",
-    )
 
 
 def _late(url: str, budget: _Budget) -> FetchError:

@@ -1,7 +1,6 @@
 """Keeps requests away from private and special addresses; it knows nothing of HTTP or pages."""
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -53,20 +52,15 @@ def is_public(address: str) -> bool:
         parsed: Address = ip_address(address)
     except ValueError:
         return False
-    return _is_public(parsed)
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address):
-        if address.scope_id:
+    if isinstance(parsed, IPv6Address):
+        if parsed.scope_id:
             return False
-        inner = _embedded(address)
-        if inner is not None:
-            return _is_public(inner)
-        if address not in _GLOBAL_UNICAST:
+        inner = _embedded(parsed)
+        if inner is None and parsed not in _GLOBAL_UNICAST:
             return False
-    in_denied = any(address in net for net in _DENIED if net.version == address.version)
-    return address.is_global and not in_denied and not address.is_multicast
+        parsed = inner or parsed
+    in_denied = any(parsed in net for net in _DENIED if net.version == parsed.version)
+    return parsed.is_global and not in_denied and not parsed.is_multicast
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
@@ -98,7 +92,6 @@ class AllowList:
 
 
 def _plain_host(host: str) -> str:
-    """One spelling per host."""
     name = host.strip("[]").rstrip(".").lower()
     try:
         return str(ip_address(name))
@@ -106,12 +99,13 @@ def _plain_host(host: str) -> str:
         return name
 
 
-def _is_address(host: str) -> bool:
+def _literal(host: str) -> str | None:
     try:
-        ip_address(host)
+        address: Address = ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 def _refused_port(port: int) -> AddressRefused:
@@ -179,21 +173,19 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             NameNotFound: The name has no address.
         """
         is_allowed = self._allowed.covers(host, port)
-        if not is_allowed and port not in _WEB_PORTS and not _is_address(host):
+        is_web_port = is_allowed or port in _WEB_PORTS
+        literal = _literal(host)
+        if not is_web_port and literal is None:
             raise _refused_port(port)
-        addresses = await self._addresses(host, port)
+        addresses = await self._resolved(host, port) if literal is None else [literal]
         for address in addresses:
             if not is_allowed and not is_public(address):
                 raise AddressRefused(f"its address {address} is private or reserved")
-        if not is_allowed and port not in _WEB_PORTS:
+        if not is_web_port:
             raise _refused_port(port)
         return addresses
 
-    async def _addresses(self, host: str, port: int) -> list[str]:
-        with contextlib.suppress(ValueError):
-            literal: Address = ip_address(host)
-            mapped = literal.ipv4_mapped if isinstance(literal, IPv6Address) else None
-            return [str(mapped or literal)]
+    async def _resolved(self, host: str, port: int) -> list[str]:
         try:
             addresses = list(await self._resolve(host, port))
         except (OSError, UnicodeError) as error:
@@ -273,12 +265,10 @@ class AddressCheck:
         except AddressRefused as error:
             raise refused(url, error) from error
         except NameNotFound as error:
-            raise FetchError(
-                f"'{target.hostname}' could not be reached: {error}.", url=url
-            ) from error
+            message = f"'{target.hostname}' could not be reached: {error}."
+            raise FetchError(message, url=url) from error
         except TimeoutError as error:
-            raise FetchError(
-                f"The name '{target.hostname}' was not found in time.", url=url
-            ) from error
+            message = f"The name '{target.hostname}' was not found in time."
+            raise FetchError(message, url=url) from error
         shown = (f"[{address}]" if ":" in address else address for address in addresses)
         return f"{target.hostname}:{port}:{','.join(shown)}"

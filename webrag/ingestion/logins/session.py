@@ -95,8 +95,7 @@ class Login:
 class Logins:
     """The sessions of a user, each for one host; its `repr` shows hosts alone.
 
-    Args:
-        logins: Of those for one host, cookies of the last one and headers of all are sent.
+    Of several logins for one host, cookies of the last one and headers of all are sent.
     """
 
     def __init__(self, logins: Iterable[Login] = ()) -> None:

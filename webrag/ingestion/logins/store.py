@@ -6,8 +6,6 @@ import logging
 import os
 import re
 import secrets
-from dataclasses import asdict
-from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +13,10 @@ from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken
+from pydantic import TypeAdapter
 
 from webrag.errors import StorageError
-from webrag.ingestion.logins.session import Cookie, Login
+from webrag.ingestion.logins.session import Login
 from webrag.redaction import remember_secrets
 
 _log = logging.getLogger(__name__)
@@ -27,6 +26,7 @@ KeyPlace = Literal["keyring", "file"]
 _SERVICE: Final = "webrag"
 _ENTRY: Final = "logins"
 _ENDING: Final = ".login"
+_LOGIN: Final = TypeAdapter(Login)
 
 
 class _Key(NamedTuple):
@@ -43,6 +43,8 @@ class LoginStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._key_file = folder / "key"
+        self._entry = f"{_ENTRY} {folder}"
 
     def hosts(self) -> list[str]:
         """Hosts that have a login, in alphabetical order."""
@@ -70,15 +72,12 @@ class LoginStore:
 
     def save(self, login: Login) -> KeyPlace:
         """Keep a login in place of the host's older one, and say where its key is."""
-        values = {
-            "cookies": [asdict(each) for each in login.cookies],
-            "saved_at": login.saved_at.isoformat() if login.saved_at else None,
-        }
+        values = _LOGIN.dump_json(login, include={"cookies", "saved_at"})
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.chmod(0o700)
             key = self._key() or self._new_key()
-            _write(self._file(login.host), key.fernet.encrypt(json.dumps(values).encode()))
+            _write(self._file(login.host), key.fernet.encrypt(values))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StorageError(f"The login cannot be kept in {self._folder}: {reason}.") from error
@@ -91,16 +90,11 @@ class LoginStore:
         file.unlink(missing_ok=True)
         if not self.hosts():
             self._key_file.unlink(missing_ok=True)
-            _forget_in_keyring(self._entry)
+            if (keyring := _keyring()) is not None:
+                # There may be no keyring, or no such entry.
+                with contextlib.suppress(keyring.errors.KeyringError):
+                    keyring.delete_password(_SERVICE, self._entry)
         return had_one
-
-    @property
-    def _key_file(self) -> Path:
-        return self._folder / "key"
-
-    @property
-    def _entry(self) -> str:
-        return f"{_ENTRY} {self._folder}"
 
     def _file(self, host: str) -> Path:
         assert re.fullmatch(r"[\w.\[\]:-]+", host)
@@ -122,13 +116,8 @@ class LoginStore:
     def _read(self, host: str, fernet: Fernet) -> Login | None:
         try:
             values = json.loads(fernet.decrypt(self._file(host).read_bytes()))
-            saved_at = values["saved_at"]
-            return Login(
-                host,
-                tuple(Cookie(**each) for each in values["cookies"]),
-                saved_at=datetime.fromisoformat(saved_at) if saved_at else None,
-            )
-        except (InvalidToken, OSError, ValueError, KeyError, TypeError) as error:
+            return _LOGIN.validate_python({**values, "host": host})
+        except (InvalidToken, OSError, ValueError, TypeError) as error:
             _log.warning(
                 "The login for %s cannot be read (%s) and is not used; renew it with"
                 " `webrag login %s`.",
@@ -178,11 +167,3 @@ def _put_in_keyring(entry: str, key: str) -> bool:
     except keyring.errors.KeyringError as error:
         _log.info("No keyring keeps the key of the logins (%s).", type(error).__name__)
         return False
-
-
-def _forget_in_keyring(entry: str) -> None:
-    keyring = _keyring()
-    if keyring is not None:
-        # There may be no keyring, or no such entry.
-        with contextlib.suppress(keyring.errors.KeyringError):
-            keyring.delete_password(_SERVICE, entry)

@@ -6,6 +6,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -115,12 +116,7 @@ class _Boxes:
             for index in range(0, self.last + 1, step)
         )
         turns = Counter(round(angle / (math.pi / 2)) % 4 for angle in angles if angle >= 0)
-        self._turn = turns.most_common(1)[0][0] if turns else 0
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether the text does not run from left to right."""
-        return self._turn != 0
+        self.turn = turns.most_common(1)[0][0] if turns else 0
 
     def at(self, index: int) -> tuple[float, float, float, float]:
         """Left, lower, right and upper edge of a character."""
@@ -131,20 +127,17 @@ class _Boxes:
             (-right, -high, -left, -low),
             (low, -right, high, -left),
         )
-        return turned[self._turn]
+        return turned[self.turn]
 
 
 def page_lines(page: pdfium.PdfPage) -> list[Line]:
     """Return a page's lines, those of each column together."""
-    text_page = page.get_textpage()
-    try:
+    with closing(page.get_textpage()) as text_page:
         boxes = _Boxes(text_page)
         lines = list(_lines(boxes, text_page.get_text_range()))
-        if boxes.is_turned and not page.get_rotation():
+        if boxes.turn and not page.get_rotation():
             lines.sort(key=lambda line: -line.base)  # the library takes such lines from below
         return _column_by_column(lines)
-    finally:
-        text_page.close()
 
 
 def _lines(boxes: _Boxes, text: str) -> Iterator[Line]:
@@ -264,7 +257,6 @@ def _of_cells(line: Line, cells: Sequence[Cell]) -> Line | None:
         text=text[:-1] if breaks_word and not is_last else text,
         left=cells[0].left,
         right=cells[-1].right,
-        bottom=line.bottom,
         breaks_word=breaks_word,
         cells=tuple(cells) if len(cells) > 1 else (),
     )
@@ -375,7 +367,6 @@ _Rows: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 def _tables(lines: Sequence[Line]) -> Iterator[tuple[_Rows, list[Line]]]:
-    """The lines in order, those of a table as its rows."""
     rest: list[Line] = []
     told = ((line, bool(line.cells) and not is_fixed) for line, is_fixed in _by_width(lines))
     for has_cells, group in itertools.groupby(told, key=lambda pair: pair[1]):

@@ -4,9 +4,10 @@ import ctypes
 import html
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
@@ -37,16 +38,13 @@ def annotated_links(
     """Yield the web addresses that parts of a PDF's first `pages` pages lead to, each once."""
     seen = {base_url}
     for index in range(pages):
-        page = document[index]
-        try:
+        with closing(document[index]) as page:
             for address, box in _page_links(document, page):
                 url = link_target(address, base_url)
                 if url is not None and url not in seen:
                     seen.add(url)
                     anchor = _text_in(page, box)
                     yield OutgoingLink(url=url, anchor_text=anchor, sentence=anchor)
-        finally:
-            page.close()
         if len(seen) > _MAX_LINKS:
             return
 
@@ -72,12 +70,9 @@ def _address(document: pdfium.PdfDocument, action: pdfium_c.FPDF_ACTION) -> str:
 
 
 def _text_in(page: pdfium.PdfPage, box: pdfium_c.FS_RECTF) -> str:
-    text_page = page.get_textpage()
-    try:
+    with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)
-    finally:
-        text_page.close()
-    return collapse(normalize_characters(strip_private_use(text)))[:_MAX_ANCHOR_CHARS]
+    return _clean(text)[:_MAX_ANCHOR_CHARS]
 
 
 # 3 to 5 ms each (November 2026), so that the longest stay within the usual deadline.
@@ -112,8 +107,6 @@ class PdfText:
 
 @dataclass
 class _Writer:
-    """Collects blocks and remembers where pages begin."""
-
     blocks: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     anchors: list[Anchor] = field(default_factory=list)
@@ -159,8 +152,7 @@ class _Writer:
         self.length += len(markdown) + 2
 
 
-@dataclass(frozen=True)
-class _Bookmark:
+class _Bookmark(NamedTuple):
     title: str
     level: int
     page: int
@@ -174,18 +166,9 @@ def read_pdf(body: bytes, url: str) -> PdfText:
     Raises:
         UnusablePageError: It is encrypted, damaged, or holds pictures of pages only.
     """
-    document = _opened(body, url)
     try:
-        return _read(document, url)
-    except pdfium.PdfiumError as error:
-        raise _unusable(url, "damaged", "the file is damaged", None) from error
-    finally:
-        document.close()
-
-
-def _opened(body: bytes, url: str) -> pdfium.PdfDocument:
-    try:
-        return pdfium.PdfDocument(body)
+        with closing(pdfium.PdfDocument(body)) as document:
+            return _read(document, url)
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
             raise _unusable(
@@ -241,11 +224,8 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
 def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
     total = 0
     for index in range(count):
-        page = document[index]
-        try:
+        with closing(document[index]) as page:
             lines = page_lines(page)
-        finally:
-            page.close()
         yield lines
         total += sum(len(line.text) for line in lines)
         if total > _MAX_CHARS:
@@ -253,7 +233,6 @@ def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
 
 
 def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) -> None:
-    """Add the blocks of one page; a bookmark's title is a heading where it is found."""
     pending = list(wanted)
     rest: list[Line] = []
     position = 0

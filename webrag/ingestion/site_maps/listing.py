@@ -81,7 +81,9 @@ class Listing:
         """The page an address leads to; None on other sites and where there are too many."""
         if href not in self._by_href:
             url = self._address(href)
-            self._by_href[href] = None if url is None else self._at(url)
+            if url is not None and len(self._pages) < MAX_PAGES:
+                self._pages.setdefault(url, ListedPage(url))
+            self._by_href[href] = self._pages.get(url or "")
         found = self._by_href[href]
         if found is not None and title and not found.title:
             found.title = line(title)
@@ -116,12 +118,6 @@ class Listing:
             raise MapRefusedError("it names no page of the site")
         has_sections = any(page.sections for page in found)
         return SiteListing(found, content=content if has_sections else "names")
-
-    def _at(self, url: str) -> ListedPage | None:
-        found = self._pages.get(url)
-        if found is None and len(self._pages) < MAX_PAGES:
-            found = self._pages[url] = ListedPage(url)
-        return found
 
     def _address(self, href: str) -> str | None:
         if not href or len(href) > _MAX_ADDRESS_CHARS:
@@ -262,7 +258,6 @@ def _as_json_string(quoted: str) -> str:
 
 
 def _decoded(quoted: str) -> str:
-    """The text of a JavaScript string."""
     body = quoted[1:-1]
     if "\\" not in body:
         return body

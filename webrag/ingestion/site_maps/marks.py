@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.ingestion.addresses import same_site
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, select
-from webrag.ingestion.models import MapMark
+from webrag.ingestion.models import MapKind, MapMark
 
 _MAX_MARKS: Final = 3
 _MAX_ELEMENTS: Final = 400
@@ -60,8 +60,6 @@ _HOME_RELATIONS: Final = frozenset({"home", "start", "top", "contents"})
 
 
 class _Page:
-    """What the finders look at; read once."""
-
     def __init__(self, tree: LexborHTMLParser, url: str) -> None:
         self.url = url
         scripts = select(tree.root, "script")[:_MAX_ELEMENTS] if tree.root else []
@@ -78,14 +76,10 @@ class _Page:
             )
             for node in tree.css("link[href]")[:_MAX_ELEMENTS]
         ]
-        metas = tree.css("meta[name]")[:_MAX_ELEMENTS]
-        named = {attribute(node, "name").casefold(): node for node in reversed(metas)}
-        generator = attribute(named["generator"], "content") if "generator" in named else ""
-        self.generator = generator[:200].casefold()
+        self.generator = _first(tree, "meta[name=generator i]", "content")[:200].casefold()
         self.content_root = _first(tree, "html[data-content_root]", "data-content_root")
         self.url_root = _first(tree, "script[data-url_root]", "data-url_root")
-        tag = _first(tree, "meta[name='docusaurus_tag']", "content")
-        self.docusaurus_tag = tag[:_MAX_TAG_CHARS]
+        self.docusaurus_tag = _first(tree, "meta[name=docusaurus_tag]", "content")[:_MAX_TAG_CHARS]
         variables = "#rustdoc-vars, meta[name='rustdoc-vars']"
         self.rustdoc = {
             name: _first(tree, variables, f"data-{name}")[:_MAX_ADDRESS_CHARS]
@@ -101,21 +95,17 @@ class _Page:
         found = ((src, pattern.search(src)) for src in self.scripts)
         return next((src[: match.start()] for src, match in found if match is not None), None)
 
-    def mark(self, kind: str, root: str, *files: str) -> MapMark | None:
+    def mark(self, kind: MapKind, root: str, *files: str) -> MapMark | None:
         """A map whose files are named from a folder, which is named from the page."""
         folder = self.at(root or "./")
-        if folder is None:
-            return None
-        urls = [url for file in files if (url := same_site(file, folder))]
-        return MapMark.model_validate({"kind": kind, "root": folder, "urls": urls})
+        urls = tuple(url for file in files if folder and (url := same_site(file, folder)))
+        return MapMark(kind=kind, root=folder, urls=urls) if folder else None
 
-    def single(self, kind: str, href: str) -> MapMark | None:
+    def single(self, kind: MapKind, href: str) -> MapMark | None:
         """A map of one file."""
         url = self.at(href)
-        if url is None:
-            return None
-        folder = url.partition("?")[0].rpartition("/")[0] + "/"
-        return MapMark.model_validate({"kind": kind, "root": folder, "urls": [url]})
+        folder = (url or "").partition("?")[0].rpartition("/")[0] + "/"
+        return MapMark(kind=kind, root=folder, urls=(url,)) if url else None
 
 
 def _first(tree: LexborHTMLParser, selector: str, name: str) -> str:
@@ -127,10 +117,7 @@ def find_marks(tree: LexborHTMLParser, url: str) -> tuple[MapMark, ...]:
     """Maps of the site that a whole page names, the richest first."""
     page = _Page(tree, url)
     found = [mark for find in _FINDERS if (mark := find(page)) is not None]
-    if not found:
-        found = [*_index_pages(tree, page)]
-    if not found:
-        found = [*_home(tree, page)]
+    found = found or [*_index_pages(tree, page)] or [*_home(tree, page)]
     return tuple(found[:_MAX_MARKS])
 
 
@@ -248,7 +235,11 @@ def _index_pages(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
         if not is_stated and collapse(node.text()[:60]).strip().casefold() not in _INDEX_NAMES:
             continue
         mark = page.single("index_page", attribute(node, "href")[:_MAX_ADDRESS_CHARS])
-        if mark is None or mark.urls[0] in seen or _is_start(mark.urls[0]):
+        if mark is None or mark.urls[0] in seen:
+            continue
+        name = unquote(urlsplit(mark.urls[0]).path.rpartition("/")[2])
+        # "Index.html" is the index of a Texinfo manual, "index.html" its first page.
+        if not name or name.partition(".")[0] == "index":
             continue
         seen.add(mark.urls[0])
         yield mark
@@ -266,9 +257,3 @@ def _home(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
         if mark is not None and mark.urls[0] != page.url:
             yield mark
             return
-
-
-def _is_start(url: str) -> bool:
-    name = unquote(urlsplit(url).path.rpartition("/")[2])
-    # "Index.html" is the index of a Texinfo manual, "index.html" its first page.
-    return not name or name.partition(".")[0] == "index"

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from webrag.ingestion.site_maps.listing import (
     MAX_PAGES,
-    ListedPage,
     Listing,
     MapRefusedError,
     SiteListing,
@@ -23,12 +22,11 @@ _MAX_ITEMS: Final = 300_000
 _MAX_RUST_ITEMS: Final = 25_000
 
 # Names of item types in addresses, by the letter of the index from "A".
-_RUST_TYPE_NAMES: Final = """
+_RUST_TYPES: Final = """
 mod externcrate import struct enum fn type static trait impl tymethod method structfield variant
 macro primitive associatedtype constant associatedconstant union foreigntype keyword existential
 attr derive traitalias
-"""
-_RUST_TYPES: Final = _RUST_TYPE_NAMES.split()
+""".split()  # noqa: SIM905
 _RUST_MODULE: Final = "mod"
 _RUST_UNPAGED: Final = frozenset({"externcrate", "import", "impl"})
 
@@ -257,7 +255,10 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
             addresses, itertools.chain(titles, itertools.repeat("")), strict=False
         )
     ]
-    _note_names(listing, pages, data)
+    named = itertools.chain(_headings(data), _objects(data))
+    for name, at in itertools.islice(named, _MAX_OBJECTS):
+        if 0 <= at < len(pages) and (page := pages[at]) is not None:
+            listing.name(page, name)
     known = listing.done().pages
     order = {page.url: at for at, page in enumerate(known)}
     places = [None if page is None else order.get(page.url) for page in pages]
@@ -284,14 +285,6 @@ def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
         else:
             found.append(f"{root}{name}{ending}")
     return found
-
-
-def _note_names(listing: Listing, pages: list[ListedPage | None], data: Mapping[str, Any]) -> None:
-    for name, at in itertools.islice(
-        itertools.chain(_headings(data), _objects(data)), _MAX_OBJECTS
-    ):
-        if 0 <= at < len(pages) and (page := pages[at]) is not None:
-            listing.name(page, name)
 
 
 def _headings(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -355,18 +348,12 @@ def read_inventory(body: bytes, root: str) -> SiteListing:
     except zlib.error as error:
         raise MapRefusedError("it is damaged") from error
     listing = Listing(root)
-    for row in itertools.islice(text.split("\n"), _MAX_OBJECTS):
-        match = _INVENTORY_LINE.fullmatch(row[:2_000])
-        if match is not None:
-            _note_object(listing, match)
+    rows = (row[:2_000] for row in itertools.islice(text.split("\n"), _MAX_OBJECTS))
+    for match in filter(None, map(_INVENTORY_LINE.fullmatch, rows)):
+        name, role, _, place, shown = match.groups()
+        shown = name if shown in ("-", "") else shown
+        place = place[:-1] + name if place.endswith("$") else place
+        page = listing.page(place, shown if role == "std:doc" else "")
+        if page is not None and role != "std:doc":
+            listing.name(page, shown)
     return listing.done()
-
-
-def _note_object(listing: Listing, match: re.Match[str]) -> None:
-    name, role, _, place, shown = match.groups()
-    shown = name if shown in ("-", "") else shown
-    if place.endswith("$"):
-        place = place[:-1] + name
-    page = listing.page(place, shown if role == "std:doc" else "")
-    if page is not None and role != "std:doc":
-        listing.name(page, shown)

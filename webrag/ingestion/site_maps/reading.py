@@ -2,7 +2,7 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -123,17 +123,11 @@ def _sitemap(_mark: MapMark, page_url: str, files: Files) -> Reading:
     found = read_sitemap(body, url)
     if isinstance(found, SiteListing):
         return found
-    if not others:
-        wanted = _on_site(url, _nearest(found, page_url))
-        if wanted:
-            return Wanted(wanted)
-    return _joined(others)
-
-
-def _nearest(sitemaps: Sequence[str], page_url: str) -> list[str]:
-    """Those whose addresses share most words with a page's; of equally many the first."""
+    # Those whose addresses share most words with the page's; of equally many the first.
     around = _path_words(page_url)
-    return heapq.nlargest(_MAX_SITEMAPS, sitemaps, key=lambda each: len(around & _path_words(each)))
+    nearest = heapq.nlargest(_MAX_SITEMAPS, found, key=lambda each: len(around & _path_words(each)))
+    wanted = () if others else _on_site(url, nearest)
+    return Wanted(wanted) if wanted else _joined(others)
 
 
 def _path_words(url: str) -> set[str]:

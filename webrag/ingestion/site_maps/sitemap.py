@@ -21,7 +21,7 @@ MAX_LISTED: Final = 50_000
 _MAX_ADDRESS_CHARS = 4_000
 _MAX_TITLE_CHARS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
-
+_WEB = ("http://", "https://")
 _ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
 
@@ -42,7 +42,8 @@ def parse_sitemap(body: bytes) -> Sitemap:
     text = decode(_unpacked(body)[:MAX_TEXT_BYTES])
     root = _ROOT.search(text[:10_000])
     if root is None:
-        return Sitemap(pages=tuple(_lines(text)))
+        lines = (line.strip() for line in text.splitlines()[:MAX_LISTED])
+        return Sitemap(pages=tuple((line, "") for line in lines if line.startswith(_WEB)))
     prefix = f"{re.escape(root.group(1))}:" if root.group(1) else ""
     if root.group(2).lower() == "urlset":
         return Sitemap(pages=tuple(_items(text, prefix, "url")))
@@ -79,12 +80,6 @@ def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str
     return None
 
 
-def _lines(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines()[:MAX_LISTED]:
-        if line.strip().startswith(("http://", "https://")):
-            yield line.strip(), ""
-
-
 def _unpacked(body: bytes) -> bytes:
     if not body.startswith(_GZIP_MAGIC):
         return body
@@ -105,10 +100,7 @@ def read_sitemap(body: bytes, url: str) -> SiteListing | tuple[str, ...]:
     for address, _ in found.pages:
         page = listing.page(address)
         if page is not None and not page.title:
-            page.title = _path_words(page.url)
+            path = unquote(urlsplit(page.url).path)
+            words = re.split(r"[\W_]+", path.rpartition(".")[0] or path)
+            page.title = " ".join(words).strip()[:_MAX_TITLE_CHARS]
     return listing.done()
-
-
-def _path_words(url: str) -> str:
-    path = unquote(urlsplit(url).path).rpartition(".")[0] or unquote(urlsplit(url).path)
-    return " ".join(re.split(r"[\W_]+", path)).strip()[:_MAX_TITLE_CHARS]

@@ -49,14 +49,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Chunk": "chunks",
-    "ChunkSizes": "chunks",
-    "DocumentTooLargeError": "chunks",
-    "NodeFields": "fields",
-    "NodeSource": "fields",
+    **dict.fromkeys(("Chunk", "ChunkSizes", "DocumentTooLargeError", "cut_chunks"), "chunks"),
+    **dict.fromkeys(("NodeFields", "NodeSource", "node_fields"), "fields"),
     "ParentChildNodeParser": "parent_child",
-    "cut_chunks": "chunks",
-    "node_fields": "fields",
 }
 
 

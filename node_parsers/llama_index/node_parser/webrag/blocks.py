@@ -77,7 +77,8 @@ def parse_outline(text: str) -> Outline:
     outline = reader.outline
     outline.units = lines.units()
     outline.marks = [mark for mark in outline.marks if mark.start >= front]
-    outline.marks += _pattern_marks(text)
+    outline.marks += (Mark(*each.span(), "has_admonition") for each in _ADMONITION.finditer(text))
+    outline.marks += _tex_spans(text)
     return outline
 
 
@@ -158,13 +159,6 @@ def _with_plain_angles(text: str) -> str:
     return _ANGLE.sub(shown, text)
 
 
-def _pattern_marks(text: str) -> Iterator[Mark]:
-    for match in _ADMONITION.finditer(text):
-        yield Mark(match.start(), match.end(), "has_admonition")
-    if "\\(" in text or "\\[" in text:
-        yield from _tex_spans(text)
-
-
 def _tex_spans(text: str) -> Iterator[Mark]:
     """Formulas in TeX's own brackets; a search for the closing one is no scan by a pattern."""
     behind = 0
@@ -194,8 +188,6 @@ def _character_offsets(text: str) -> Callable[[int], int]:
 
 
 class _EventReader:
-    """Fills an outline and the line table from the parser's events."""
-
     def __init__(self, text: str, lines: LineTable) -> None:
         self.text = text
         self.lines = lines
@@ -368,7 +360,6 @@ class _EventReader:
             self._heading = None
 
     def _flush(self) -> None:
-        """Close the run of text that is being collected."""
         if not self._pieces:
             return
         if self._depth["CodeBlock"]:

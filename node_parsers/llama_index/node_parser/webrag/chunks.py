@@ -225,8 +225,7 @@ class _Planner:
         self._headings = [index for index, piece in enumerate(pieces) if piece.level]
 
     def plan(self) -> Iterator[list[Piece]]:
-        count = len(self._pieces)
-        first = self._headings[0] if self._headings else count
+        first = self._place(0)
         if first:
             yield from self._split(0, first)
         for begin, end in self._sections(0, len(self._headings)):
@@ -252,12 +251,13 @@ class _Planner:
     def _section(self, start: int, first: int, after: int) -> Iterator[list[Piece]]:
         """Parents of the section of heading `first`, which begins with the lead at `start`."""
         end = self._place(after)
-        if self._fits(start, end):
-            yield list(self._pieces[start:end])
+        whole = self._pieces[start:end] if self._size(start, end) <= self._limit else ()
+        if whole and self._segmenter.fits(whole, self._limit):
+            yield list(whole)
             return
         own_end = self._place(first + 1)
         inner = self._sections(first + 1, after) if first + 1 < after else []
-        if inner and self._sums[own_end] - self._sums[start] <= self._lead:
+        if inner and self._size(start, own_end) <= self._lead:
             own_end = start
         else:
             yield from self._split(start, own_end)
@@ -265,10 +265,8 @@ class _Planner:
             place = own_end if number == 0 else self._place(begin)
             yield from self._section(place, begin, stop)
 
-    def _fits(self, start: int, end: int) -> bool:
-        if self._sums[end] - self._sums[start] > self._limit:
-            return False
-        return self._segmenter.fits(self._pieces[start:end], self._limit)
+    def _size(self, start: int, end: int) -> int:
+        return self._sums[end] - self._sums[start]
 
     def _split(self, start: int, end: int) -> list[list[Piece]]:
         return self._segmenter.split(self._pieces[start:end], self._limit)

@@ -91,7 +91,10 @@ def node_fields(
     _link_family(chunks, nodes)
     if links_rows:
         for level in ("parent", "child"):
-            _link_row([n for c, n in zip(chunks, nodes, strict=True) if c.level == level])
+            row = [node for chunk, node in zip(chunks, nodes, strict=True) if chunk.level == level]
+            for before, after in pairwise(row):
+                before.relationships[NEXT] = after.node_id
+                after.relationships[PREVIOUS] = before.node_id
     return nodes
 
 
@@ -152,9 +155,3 @@ def _link_family(chunks: Sequence[Chunk], nodes: Sequence[NodeFields]) -> None:
             children.setdefault(chunk.parent, []).append(node.node_id)
     for number, family in children.items():
         nodes[number].relationships[CHILD] = family
-
-
-def _link_row(nodes: Sequence[NodeFields]) -> None:
-    for before, after in pairwise(nodes):
-        before.relationships[NEXT] = after.node_id
-        after.relationships[PREVIOUS] = before.node_id

@@ -163,11 +163,8 @@ class LineTable:
         if self.level[line] or not previous.prose:
             return cost
         before = self.text[previous.start : previous.end].rstrip()
-        if (
-            len(before) < 200
-            and _LABEL.fullmatch(before)
-            and self.paragraph[self.at(previous.start)]
-        ):
+        is_label = len(before) < 200 and _LABEL.fullmatch(before)
+        if is_label and self.paragraph[self.at(previous.start)]:
             return max(cost, BreakCost.AFTER_LABEL)
         if before.endswith((":", "\uff1a")):
             return cost + BreakCost.AFTER_INTRODUCTION

@@ -75,7 +75,13 @@ class RichContent:
         last = bisect_left(self._image_places, after)
         images = list(_described(self._images[first:last]))
         words = dict.fromkeys(word for each in images for word in (each["alt"], each["caption"]))
-        unseen = (word for word in words if _is_telling(word) and word not in self._text[start:end])
+        unseen = (
+            word
+            for word in words
+            if len(word) > 2
+            and not word.lower().endswith(_FILE_ENDINGS)
+            and word not in self._text[start:end]
+        )
         return {
             "flags": {flag: flag in flags for flag in FLAG_KEYS},
             "images": images,
@@ -112,10 +118,6 @@ def _within(words: Iterable[str], most: int) -> Iterator[str]:
         yield word
 
 
-def _is_telling(words: str) -> bool:
-    return len(words) > 2 and not words.lower().endswith(_FILE_ENDINGS)
-
-
 class AlignedHtml:
     """A page's main content as HTML, laid beside the text runs of its markdown."""
 
@@ -147,8 +149,7 @@ class AlignedHtml:
 
     def snippet(self, first: int, after: int) -> str | None:
         """The HTML of a range of runs, whole elements where they lie in it entirely."""
-        parts = self._page.render(first, after)
-        return parts.strip() or None if parts is not None else None
+        return (self._page.render(first, after) or "").strip() or None
 
     def flags(self, first: int, after: int) -> set[Flag]:
         """Kinds of rich content within a range of runs."""
@@ -250,6 +251,11 @@ _ADMONITION: Final = re.compile(
     re.I,
 )
 _MATH: Final = re.compile(r"(?:^|[\s_-])(?:math|katex|mathjax|latex)(?:$|[\s_-])", re.I)
+_FLAGS: Final[dict[str, Flag]] = {
+    "pre": "has_code",
+    "math": "has_math",
+    "dl": "has_definition_list",
+}
 # A formula's other forms; pages show none of them.
 _ANNOTATIONS: Final = frozenset({"annotation", "annotation-xml"})
 # Deeper nesting is not a page's structure; serialising it would exhaust the stack.
@@ -411,7 +417,10 @@ def _render(element: _Element, first: int, after: int, parts: list[str], depth: 
         whole = inside or element.tag != "-text"
         parts.append((element.node.html or "") if whole else _some_lines(element, first, after))
         return
-    parts.append(_open_tag(element))
+    attributes = (
+        f' {name}="{escape(value or "")}"' for name, value in element.node.attributes.items()
+    )
+    parts.append(f"<{element.tag}{''.join(attributes)}>")
     for child in _overlapping(element.children, first, after):
         _render(child, first, after, parts, depth - 1)
     parts.append(f"</{element.tag}>")
@@ -428,21 +437,9 @@ def _some_lines(element: _Element, first: int, after: int) -> str:
     return escape("".join(lines), quote=False)
 
 
-def _open_tag(element: _Element) -> str:
-    attributes = "".join(
-        f' {name}="{escape(value or "")}"' for name, value in element.node.attributes.items()
-    )
-    return f"<{element.tag}{attributes}>"
-
-
 def _flag(element: _Element) -> Flag | None:
-    plain: dict[str, Flag] = {
-        "pre": "has_code",
-        "math": "has_math",
-        "dl": "has_definition_list",
-    }
-    if element.tag in plain:
-        return plain[element.tag]
+    if element.tag in _FLAGS:
+        return _FLAGS[element.tag]
     if element.tag == "ol":
         items = sum(child.tag == "li" for child in element.children)
         return "has_steps" if items > 1 else None
@@ -464,14 +461,14 @@ def _formula_text(math: LexborNode) -> Iterator[str]:
         if tag == "-text":
             yield node.text_content or ""
         elif tag not in _ANNOTATIONS:
-            shown = [child for child in node.iter(include_text=True) if _shows(child)]
+            shown = [
+                child
+                for child in node.iter(include_text=True)
+                if child.tag not in _SKIPPED
+                and not (child.is_text_node and (child.text_content or "").isspace())
+            ]
             is_root = tag == "mroot" and len(shown) == 2
             waiting.extend(shown if is_root else reversed(shown))
-
-
-def _shows(node: LexborNode) -> bool:
-    is_blank = node.is_text_node and (node.text_content or "").isspace()
-    return not is_blank and node.tag not in _SKIPPED
 
 
 def text_key(text: str) -> str:
