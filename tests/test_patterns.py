@@ -65,7 +65,7 @@ def test_the_patterns_of_every_part_are_found() -> None:
     assert len(names) > 200
     assert {part_of(use) for use in all_uses()} == set(PARTS)
     assert "webrag.ingestion.http.decode._HTML_START" in names
-    assert any(name.startswith("webrag.ingestion.site_maps.sitemap:") for name in names), (
+    assert any(name.startswith("webrag.ingestion.site_maps.reading:") for name in names), (
         "in functions"
     )
     assert "webrag.orchestration.question.patterns._COMPARISONS[0]" in names, "in tuples"

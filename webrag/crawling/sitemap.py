@@ -16,7 +16,7 @@ from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.site_maps.books import read_llms
 from webrag.ingestion.site_maps.listing import MapRefusedError
-from webrag.ingestion.site_maps.sitemap import MAX_TEXT_BYTES, parse_sitemap
+from webrag.ingestion.site_maps.reading import MAX_TEXT_BYTES, parse_sitemap
 
 _log = logging.getLogger(__name__)
 

@@ -34,11 +34,9 @@ _REMEMBERED = 50_000  # words, about 10 MB
 class WordTokens:
     """Tokenises as a byte-pair tokenizer without pre-tokenisation does, several times as fast.
 
-    Such a tokenizer reads a whole text as if it were one word. Texts repeat their words, so here
-    each word is tokenised once. Thread-safe.
-
-    Args:
-        tokenizer: Puts U+2581 before a text and in place of its spaces, and changes nothing else.
+    Such a tokenizer reads a whole text as if it were one word; it puts U+2581 before it and in
+    place of its spaces, and changes nothing else. Texts repeat their words, so here each word is
+    tokenised once. Thread-safe.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -115,9 +113,6 @@ class TokenTable:
 
     A float of every token takes 80 ms to make and 32 MB, a row of halves .5 microseconds longer
     than a row of floats; so only who asks for many, as an import of pages does, has them made.
-
-    Args:
-        halves: A row per token.
     """
 
     _ROWS_BEFORE_FLOATS = 64_000

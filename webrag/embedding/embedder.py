@@ -38,11 +38,6 @@ class EmbeddingLimits:
     timeout_s: float = 60.0
     query_timeout_s: float = 60.0
 
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether tokens have to be counted to keep to these limits."""
-        return self.tokens is not None or self.text_tokens is not None
-
 
 def plan_batches(
     sizes: Sequence[int], *, most_texts: int, most_tokens: int | None = None
@@ -93,7 +88,6 @@ class Embedder:
     Args:
         model: Any LlamaIndex embedding, or the bundled model.
         dimensions: Vector size the corpus was made with.
-        limits: What one call may hold.
         count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
         timeout_s: Longest wait for one call, a question's too; None takes those of `limits`.
     """
@@ -113,7 +107,8 @@ class Embedder:
         self.dimensions = dimensions
         self._limits = limits
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
-        self._count_tokens = count_tokens if limits.counts_tokens else None
+        has_limit = limits.tokens is not None or limits.text_tokens is not None
+        self._count_tokens = count_tokens if has_limit else None
         self._timeout_s = limits.timeout_s if timeout_s is None else timeout_s
         self._query_timeout_s = (
             min(limits.timeout_s, limits.query_timeout_s) if timeout_s is None else timeout_s

@@ -108,20 +108,15 @@ def page_address(address: str) -> str:
     documents that a program brought, as `document:name`. Naming a file allows nobody to read it.
     """
     text = address.strip(" \t\n\r\f") if isinstance(address, str) else ""
-    if text.startswith(DOCUMENTS):
-        if _FORBIDDEN.search(text) or len(text) > MAX_URL_CHARS:
-            raise InputError(
-                f"The address {_shown(text)} is too long or holds a control character."
-            )
-        return text
-    if is_git(text):
-        if len(text) > MAX_URL_CHARS:
-            raise InputError(_too_long(text))
-        return parse_git(text).url
-    if not text.lower().startswith("file:"):
+    is_document, is_repository = text.startswith(DOCUMENTS), is_git(text)
+    if not (is_document or is_repository or text.lower().startswith("file:")):
         return canonical_url(address)
     if _FORBIDDEN.search(text):
         raise InputError(f"The address {_shown(text)} holds a control character.")
+    if len(text) > MAX_URL_CHARS:
+        raise InputError(_too_long(text))
+    if is_document or is_repository:
+        return text if is_document else parse_git(text).url
     try:
         return _file_address(URL(text))
     except ValueError as error:
@@ -385,10 +380,8 @@ _MAX_PORT = 65_535
 def host_and_port(entry: str) -> tuple[str, int | None]:
     """The host, an IPv6 address without its brackets, and the port where one is named.
 
-    An IPv6 address with a port needs brackets; without them, all of it is the host.
-
-    Raises:
-        ValueError: It is neither `host` nor `host:port`.
+    An IPv6 address with a port needs brackets; without them, all of it is the host. ValueError for
+    what is neither `host` nor `host:port`.
     """
     if entry.count(":") > 1 and not entry.startswith("["):
         return _ipv6(entry, entry), None

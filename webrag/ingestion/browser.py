@@ -312,22 +312,17 @@ class _Drawing:
             context = await browser.new_context(
                 accept_downloads=False, java_script_enabled=True, service_workers="block"
             )
+            try:
+                return await self._drawn(context, until)
+            finally:
+                await ended(self._under_way)
+                with contextlib.suppress(Error):
+                    await asyncio.shield(context.close())
         except Error as error:
-            raise self._failure(error) from error
-        try:
-            return await self._drawn(context, until)
-        except Error as error:
-            raise self._failure(error) from error
-        finally:
-            await ended(self._under_way)
-            with contextlib.suppress(Error):
-                await asyncio.shield(context.close())
-
-    def _failure(self, error: Exception) -> FetchError:
-        reason = str(error).strip().splitlines()[0]
-        return FetchError(
-            f"The browser could not draw {self._page.url}: {reason}.", url=self._page.url
-        )
+            reason = str(error).strip().splitlines()[0]
+            raise FetchError(
+                f"The browser could not draw {self._page.url}: {reason}.", url=self._page.url
+            ) from error
 
     async def _drawn(self, context: "BrowserContext", until: float) -> str:
         await context.route("**/*", self._handle)

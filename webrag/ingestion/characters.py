@@ -126,16 +126,12 @@ def sentence_ends(
 ) -> Iterator[int]:
     """Offsets between `start` and `end` at which a sentence is over, ascending.
 
-    Args:
-        text: What holds the sentences.
-        start: Where to begin.
-        end: Where to stop; None for the end of the text.
-        rule: `prose`, for markdown that is quoted: after the mark and what closes with it, before a
-            blank and something that can begin a sentence, not after an abbreviation; in scripts
-            without blanks after the mark alone. `line`, for what stands around a link: behind the
-            blank, and lines end sentences too. `typed`, for questions, whose sentences begin with
-            small letters as well: behind any blank after a mark. `statement`, for what is compared
-            with a claim: as `typed`, and at semicolons, colons and lines.
+    By the rule `prose`, for markdown that is quoted: after the mark and what closes with it, before
+    a blank and something that can begin a sentence, not after an abbreviation; in scripts without
+    blanks after the mark alone. `line`, for what stands around a link: behind the blank, and lines
+    end sentences too. `typed`, for questions, whose sentences begin with small letters as well:
+    behind any blank after a mark. `statement`, for what is compared with a claim: as `typed`, and
+    at semicolons, colons and lines.
     """
     for mark in _RULES[rule].finditer(text, start, len(text) if end is None else end):
         cut = mark.end()

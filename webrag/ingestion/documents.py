@@ -106,21 +106,18 @@ def _page(url: str, several: Sequence[Document]) -> GivenPage:
     labels = [str(each.metadata.get("page_label", "")) for each, _ in told]
     return GivenPage(
         url=url,
-        parts=tuple(_part(url, text, facts) for _, text in told),
+        parts=tuple(_fetched(url, page_html(html_from_markdown(text), facts)) for _, text in told),
         numbers=tuple(map(int, labels)) if all(map(str.isdecimal, labels)) else (),
         metadata=metadata,
     )
 
 
-def _part(url: str, text: str, facts: PageFacts) -> FetchedPage:
+def _fetched(
+    url: str, text: str, *, kind: Literal["html", "text"] = "html", source: str = "documents"
+) -> FetchedPage:
+    now = datetime.now(UTC)
     return FetchedPage(
-        requested_url=url,
-        url=url,
-        status=200,
-        kind="html",
-        text=page_html(html_from_markdown(text), facts),
-        fetched_at=datetime.now(UTC),
-        source="documents",
+        requested_url=url, url=url, kind=kind, text=text, fetched_at=now, source=source
     )
 
 
@@ -257,15 +254,7 @@ class ReaderSource:
         elif kind == "html" and "<head" not in text[:5_000].lower():
             text = page_html(text, _facts(_joined(documents)))
         received(len(text.encode()))
-        return FetchedPage(
-            requested_url=url,
-            url=url,
-            status=200,
-            kind=kind,
-            text=text,
-            fetched_at=datetime.now(UTC),
-            source=self.name,
-        )
+        return _fetched(url, text, kind=kind, source=self.name)
 
 
 def _overrides(reader: BaseReader, method: str) -> bool:

@@ -46,13 +46,10 @@ class ExtractionPool:
 
     def failure(self, page: FetchedPage, error: WorkFailedError) -> UnusablePageError:
         """Say why a page could not be converted."""
-        match error.kind:
-            case "late":
-                reason = f"Converting {page.url} took longer than {self.timeout_s:g} seconds."
-            case "memory":
-                reason = f"Converting {page.url} takes too much memory."
-            case "died":
-                reason = f"The page {page.url} cannot be converted: its markup ended the converter."
-            case _:
-                reason = f"{page.url} cannot be converted ({error})."
+        reasons = {
+            "late": f"Converting {page.url} took longer than {self.timeout_s:g} seconds.",
+            "memory": f"Converting {page.url} takes too much memory.",
+            "died": f"The page {page.url} cannot be converted: its markup ended the converter.",
+        }
+        reason = reasons.get(error.kind, f"{page.url} cannot be converted ({error}).")
         return UnusablePageError(reason, url=page.url, status=page.status)

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 
 from webrag.errors import UnusablePageError
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, shared_fields
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 
@@ -18,21 +18,11 @@ class Conversion(FrozenModel):
     alternative_url: str | None = None
 
     def result(self, page: FetchedPage) -> NormalizedDocument:
-        """Give the document that a page became.
-
-        Raises:
-            UnusablePageError: It became none.
-        """
+        """Give the document that a page became, or raise UnusablePageError where it became none."""
         if self.document is not None:
             return self.document
-        raise UnusablePageError(
-            self.failure,
-            url=page.url,
-            status=page.status,
-            hint=self.hint,
-            kind=self.kind,
-            alternative_url=self.alternative_url,
-        )
+        said = self.model_dump(include={"hint", "kind", "alternative_url"})
+        raise UnusablePageError(self.failure, url=page.url, status=page.status, **said)
 
 
 def make_converter(_setup: object) -> Callable[[FetchedPage], Conversion]:
@@ -44,11 +34,6 @@ def make_converter(_setup: object) -> Callable[[FetchedPage], Conversion]:
         try:
             return Conversion(document=extract(page))
         except UnusablePageError as error:
-            return Conversion(
-                failure=str(error),
-                hint=error.hint,
-                kind=error.kind or "",
-                alternative_url=error.alternative_url,
-            )
+            return Conversion(failure=str(error), **shared_fields(Conversion, error))
 
     return convert

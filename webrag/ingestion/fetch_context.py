@@ -41,36 +41,19 @@ _NOTES: _Aside[str] = _Aside("notes")
 _BYTES: _Aside[int] = _Aside("bytes")
 _REFUSALS: _Aside[None] = _Aside("refusals")
 
+listening, note = _NOTES.heard_by, _NOTES.tell
+"""Receive in a block and its tasks, and send, sentences for the caller of a page source."""
 
-def listening(listener: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Receive, a sentence at a time, what page sources note in the block and its tasks."""
-    return _NOTES.heard_by(listener)
+metering, received = _BYTES.heard_by, _BYTES.tell
+"""The same for how many bytes are read from the network, as sent."""
 
-
-def note(sentence: str) -> None:
-    """Tell the caller a sentence, such as that another way was taken as a service was down."""
-    _NOTES.tell(sentence)
-
-
-def metering(meter: Callable[[int], None]) -> AbstractContextManager[None]:
-    """Receive how many bytes are read from the network in the block and its tasks, as sent."""
-    return _BYTES.heard_by(meter)
-
-
-def received(size: int) -> None:
-    """Tell the caller that so many bytes have arrived."""
-    if size > 0:
-        _BYTES.tell(size)
+rate_limited = partial(_REFUSALS.tell, None)
+"""Tell the caller that a service refused a request as one too many."""
 
 
 def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[None]:
     """Learn of each request that a service refuses as one too many in the block and its tasks."""
     return _REFUSALS.heard_by(lambda _: watcher())
-
-
-def rate_limited() -> None:
-    """Tell the caller that a service refused a request as one too many."""
-    _REFUSALS.tell(None)
 
 
 class Relay:

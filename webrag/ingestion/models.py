@@ -152,7 +152,6 @@ class _Page(FrozenModel):
 
     Attributes:
         requested_url: Canonical form of what was asked for; differs from `url` after a redirect.
-        status: HTTP status of the final answer.
         etag: Validator for the next conditional request, as is `last_modified`.
         fetched_at: UTC.
         source: Name of the page source that delivered it.
@@ -160,7 +159,6 @@ class _Page(FrozenModel):
             page's robots meta tag too, lower case. `nofollow` is honoured. `noindex` is recorded
             only: it is addressed to public search engines, and what is read here was named by the
             user or is part of the user's own corpus.
-        alternates: Other versions of the page, such as languages and Markdown.
         with_login: It was asked for with a login of the user's.
     """
 
@@ -283,15 +281,12 @@ class OutgoingLink(FrozenModel):
     Attributes:
         url: Canonical absolute target, without fragment.
         anchor_text: What the link says; may be empty.
-        title: The link's title attribute.
         sentence: Sentence or list item around the link, at most 300 characters; of a link in a
             definition list's term the beginning of the definition. Empty outside the main
             content.
-        heading: Nearest heading above the link.
         rel: Tokens of the rel attribute, lower case.
         char_start: Where the anchor text begins in the document's markdown; None for links
             outside the main content (navigation, footers).
-        char_end: Where it ends.
     """
 
     url: str
@@ -338,12 +333,8 @@ class NormalizedDocument(_Page):
 
     Attributes:
         title: Best available title; None when the page names none.
-        description: From the page's metadata.
         author: Who wrote it, several joined by commas.
-        site_name: What its site calls itself.
         language: BCP 47 primary tag, lower case.
-        published_at: When the page says it was published.
-        modified_at: When the page says it was last changed.
         markdown: The text everything refers to; all offsets are into this string. Links are
             unwrapped, images left out, nothing needlessly escaped.
         html: Main content as HTML, for presentation only.
@@ -351,7 +342,6 @@ class NormalizedDocument(_Page):
             the whole page asks for it; `alternate` marks a version in another language.
         anchors: Where the pages of a PDF begin, in order; of a file the lines it was made of, each
             counted on from the anchor before it.
-        map_marks: Where the page says that its site's own map is.
         content_hash: SHA-256 of `markdown`, hex.
         metadata: Of a program's own document; its chunks carry them.
         edition: The version of a library that the page belongs to; None where nothing says one.

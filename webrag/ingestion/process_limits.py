@@ -26,14 +26,13 @@ def under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: f
     return ["/bin/sh", "-c", f'{lower}exec "$@"', "sh", *command]
 
 
-def end_group(leader: subprocess.Popen[bytes] | int) -> None:
+def end_group(leader: subprocess.Popen[bytes]) -> None:
     """Kill a process and those it started; it was made the leader of a group of its own."""
     if sys.platform == "win32":
-        if isinstance(leader, subprocess.Popen):
-            leader.kill()
+        leader.kill()
         return
     with suppress(ProcessLookupError, PermissionError):  # all of them have ended
-        os.killpg(leader if isinstance(leader, int) else leader.pid, signal.SIGKILL)
+        os.killpg(leader.pid, signal.SIGKILL)
 
 
 def end_process(process: int) -> None:

@@ -20,7 +20,6 @@ class Wall:
     Attributes:
         kind: As in `UnusablePageError.kind`.
         message: What was met, without full stop.
-        hint: What the user can do about it.
     """
 
     kind: str

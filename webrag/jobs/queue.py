@@ -208,11 +208,7 @@ class JobQueue:
         )
 
     async def job(self, number: int) -> Job:
-        """One job.
-
-        Raises:
-            InputError: There is none with this number.
-        """
+        """One job, or InputError where there is none with this number."""
         await self.prepare()
         found = await self._select("j.id = %s", (number,))
         if not found:
@@ -320,15 +316,10 @@ class JobQueue:
         reason: str | None = None,
         failures: int = 0,
     ) -> bool:
-        """Write down what a turn came to.
+        """Write down what a turn came to: what it did on a site, and values of `JobReport`.
 
-        Args:
-            turn: Which.
-            outcome: Of the job; None when another turn goes on with it.
-            site: What this turn did on the site.
-            found: Values of `JobReport` that the turn has learned.
-            reason: Why the turn or the job failed.
-            failures: Turns in a row that ended in a failure worth another try.
+        The job has no outcome when another turn goes on with it; `failures` are turns in a row that
+        ended in one worth another try.
 
         Returns:
             False when the turn was not the last one any more: nothing was written.
@@ -453,11 +444,7 @@ class JobQueue:
         return await self.database.run(work)
 
     async def remove_schedule(self, number: int) -> None:
-        """Visit a site no more of itself; its pages and jobs stay.
-
-        Raises:
-            InputError: There is no schedule with this number.
-        """
+        """Visit a site no more of itself, or raise InputError; its pages and jobs stay."""
         statement = "delete from {schedules} where id = %s returning id"
         if not await self.database.fetch(statement, (number,)):
             raise InputError(f"There is no schedule {number}; `webrag jobs schedule` lists them.")

@@ -51,7 +51,6 @@ class TurnEnd(NamedTuple):
         outcome: Of the job; None when another turn goes on with it.
         pause_s: Until then.
         failures: Turns in a row that ended in a failure worth another try.
-        reason: Why the turn failed, if it did.
     """
 
     outcome: Any = None
@@ -198,11 +197,8 @@ class Tools(NamedTuple):
 class JobWorker:
     """Works on the jobs of one collection, several at once.
 
-    Args:
-        queue: Where they are.
-        tools: Asked for at each turn, as the collection's model may change.
-        options: How to work.
-        on_turn: Told of each turn that ended: what it was at and what follows.
+    Tools are asked for at each turn, as the collection's model may change; `on_turn` is told of
+    each turn that ended: what it was at and what follows.
     """
 
     def __init__(

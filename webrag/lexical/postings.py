@@ -120,7 +120,6 @@ class SlotLayout(NamedTuple):
 
     Attributes:
         pages: Row numbers, no duplicates.
-        page_terms: Index terms of each page.
         ends: Number of the slot behind each page's last.
         owners: By slot, the place of its page in `pages`.
         lengths: By slot, index terms of the chunk.

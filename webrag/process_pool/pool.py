@@ -312,8 +312,11 @@ class WorkerPool:
             await asyncio.get_running_loop().run_in_executor(None, worker.close)
         else:
             self._idle.append(worker)
+        if status & FAILED and found["kind"] == "memory":
+            raise WorkFailedError("memory", "it takes too much memory", parts)
         if status & FAILED:
-            raise _failure(found, about, parts)
+            _log.error("Work on %s failed unexpectedly:\n%s", about, found["traceback"])
+            raise WorkFailedError("unexpected", str(found["reason"]), parts)
 
     async def _prepared_worker(self, job: Job[Any]) -> _Worker:
         worker = await self._worker_for(job)
@@ -371,13 +374,6 @@ def _received(receive: Callable[[], bytes], job: Job[Any]) -> tuple[int, Any]:
     frame = receive()
     status, content = frame[0], frame[1:]
     return status, json.loads(content) if status & FAILED else job.read(content)
-
-
-def _failure(found: dict[str, Any], about: str, parts: Sequence[Any]) -> WorkFailedError:
-    if found["kind"] == "memory":
-        return WorkFailedError("memory", "it takes too much memory", parts)
-    _log.error("Work on %s failed unexpectedly:\n%s", about, found["traceback"])
-    return WorkFailedError("unexpected", str(found["reason"]), parts)
 
 
 def token_tables() -> dict[str, str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.pattern_attacks import stopped_after
 from webrag.crawling.sitemap import SitemapEntry, SitemapReader
 from webrag.errors import FetchError, InputError
-from webrag.ingestion.site_maps.sitemap import parse_sitemap
+from webrag.ingestion.site_maps.reading import parse_sitemap
 
 SITE = "https://site.test"
 

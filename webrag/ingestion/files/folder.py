@@ -180,11 +180,7 @@ class FileState(NamedTuple):
 
 
 def require_watching() -> None:
-    """Refuse what cannot work.
-
-    Raises:
-        ConfigurationError: The extra `watch` is not installed.
-    """
+    """Raise ConfigurationError where the extra `watch` is not installed."""
     if find_spec("watchfiles") is None:
         raise ConfigurationError(
             "Watching files needs the package watchfiles, which is not installed.",

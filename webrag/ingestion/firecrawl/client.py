@@ -56,8 +56,6 @@ class Failure:
         kind: `page` the page cannot be had, whoever asks; `request` Firecrawl will not do this,
             others may; `service` Firecrawl itself does not work now.
         sentence: For the user; names no key.
-        hint: What the user can do.
-        status: HTTP status of Firecrawl's answer.
         may_retry: The same request may succeed a little later.
         wait_s: How long Firecrawl wants to be left alone.
         pause_s: Asking again is useless for so long.

@@ -2,9 +2,9 @@
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
@@ -34,6 +34,7 @@ from webrag.ingestion.models import (
     Validators,
 )
 
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 # A page drawn by scripts is nearly empty as it was sent; what was drawn is in the other forms.
@@ -119,17 +120,24 @@ class FirecrawlSource:
             InputError: An address cannot be fetched; nothing was asked.
         """
         wanted = list(dict.fromkeys(canonical_url(url) for url in urls))
-        outcomes: dict[str, FetchedPage | FetchError] = {}
+        if len(wanted) == 1:
+            return {wanted[0]: await _outcome(self.fetch(wanted[0]))}
+        refused = {url: await _outcome(self._addresses.check(url)) for url in wanted}
+        sent = [url for url in wanted if refused[url] is None]
+        answers: Mapping[str, ScrapedPage | FetchError]
+        try:
+            answers = await BatchRun(self._client, sent).run()
+        except (ProviderError, FetchError) as error:
+            said, hint = str(error), error.hint
+            answers = {url: SourceUnavailableError(said, url=url, hint=hint) for url in sent}
+        pages: dict[str, FetchedPage | FetchError] = {}
         for url in wanted:
-            try:
-                if len(wanted) == 1:
-                    return {url: await self.fetch(url)}
-                await self._addresses.check(url)
-            except FetchError as error:
-                outcomes[url] = error
-        sent = [url for url in wanted if url not in outcomes]
-        outcomes.update(await self._batch(sent))
-        return {url: outcomes[url] for url in wanted}
+            answer = refused[url] or answers[url]
+            if isinstance(answer, ScrapedPage):
+                pages[url] = await _outcome(self._page(url, answer))
+            else:
+                pages[url] = answer
+        return pages
 
     async def map(
         self, url: str, *, search: str | None = None, limit: int = 100
@@ -142,22 +150,6 @@ class FirecrawlSource:
     async def aclose(self) -> None:
         """Release connections; the source cannot be used afterwards."""
         await self._client.aclose()
-
-    async def _batch(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
-        outcomes: dict[str, FetchedPage | FetchError] = {}
-        try:
-            scraped = await BatchRun(self._client, urls).run()
-        except (ProviderError, FetchError) as error:
-            hint = error.hint
-            return {url: SourceUnavailableError(str(error), url=url, hint=hint) for url in urls}
-        for url, answer in scraped.items():
-            try:
-                if isinstance(answer, FetchError):
-                    raise answer
-                outcomes[url] = await self._page(url, answer)
-            except FetchError as error:
-                outcomes[url] = error
-        return outcomes
 
     async def _page(self, requested: str, scraped: ScrapedPage) -> FetchedPage:
         final = link_target(scraped.url, keep_tracking=True) or requested
@@ -196,6 +188,13 @@ class FirecrawlSource:
             fetched_at=datetime.now(UTC),
             source=self.name,
         )
+
+
+async def _outcome(work: Awaitable[_T]) -> _T | FetchError:
+    try:
+        return await work
+    except FetchError as error:
+        return error
 
 
 _DEFAULTS = FirecrawlConfig()

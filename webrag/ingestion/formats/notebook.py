@@ -8,16 +8,14 @@ from webrag.ingestion.characters import storable
 from webrag.ingestion.formats.markdown import fenced
 
 _OUTPUT_CHARS = 2_000
+_NAME = re.compile(r"[\w+#-]{1,20}")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def markdown_from_notebook(source: str) -> str:
-    """The cells in their order; an output of more than 2,000 characters is cut.
+    """The cells in their order, or ValueError; an output of more than 2,000 characters is cut.
 
     Pictures and HTML of outputs are left out, as is everything in a cell's metadata.
-
-    Raises:
-        ValueError: It is no notebook.
     """
     try:
         notebook = json.loads(source)
@@ -66,10 +64,10 @@ def _output(output: Any) -> str:
 
 
 def _language(notebook: dict[str, Any]) -> str:
-    metadata = notebook.get("metadata")
-    info = metadata.get("language_info") if isinstance(metadata, dict) else None
-    name = info.get("name") if isinstance(info, dict) else None
-    return name if isinstance(name, str) and re.fullmatch(r"[\w+#-]{1,20}", name) else "python"
+    match notebook:
+        case {"metadata": {"language_info": {"name": str(name)}}} if _NAME.fullmatch(name):
+            return name
+    return "python"
 
 
 def _text(value: Any) -> str:

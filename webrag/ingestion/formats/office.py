@@ -131,9 +131,7 @@ _MOST_CELLS: Final = 2_000_000
 def html_from_workbook(body: bytes) -> str:
     """A heading and a table for each sheet that is not hidden; formulas show their results.
 
-    Raises:
-        ImportError: openpyxl is not installed.
-        ValueError: The sheets have more than two million cells.
+    ImportError where openpyxl is not installed, ValueError for more than two million cells.
     """
     from openpyxl import load_workbook
 

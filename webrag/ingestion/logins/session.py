@@ -46,7 +46,6 @@ class Cookie:
     domain: str
     path: str = "/"
     expires: float | None = None
-    is_secure: bool = False
 
     @override
     def __repr__(self) -> str:
@@ -222,11 +221,11 @@ def read_cookie_file(path: Path) -> tuple[Cookie, ...]:
 
 
 def _cookie(fields: Sequence[str]) -> Cookie:
-    domain, below, path, secure, expires, name, value = fields
+    domain, below, path, _, expires, name, value = fields
     if below.upper() == "TRUE":
         domain = f".{domain.lstrip('.')}"
     ends = min(float(expires), _LATEST) or None
-    return Cookie(name, value, domain, path, ends, secure.upper() == "TRUE")
+    return Cookie(name, value, domain, path, ends)
 
 
 def read_headers(text: str) -> tuple[Login, ...]:

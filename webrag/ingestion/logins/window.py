@@ -104,5 +104,4 @@ def _cookie(values: dict[str, Any]) -> Cookie:
         values["domain"],
         values["path"],
         None if expires < 0 else float(expires),
-        values["secure"],
     )

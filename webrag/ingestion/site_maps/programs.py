@@ -89,17 +89,13 @@ def _rust_type(types: Any, at: int) -> str:
 
 def _rust_paths(stated: Any, count: int) -> list[str]:
     """The module of each item; one not stated is that of the item before."""
-    paths, last = [], ""
-    changes: Mapping[int, str] = {}
-    if isinstance(stated, list) and stated and isinstance(stated[0], list):
-        pairs = (pair for pair in stated if isinstance(pair, list) and len(pair) == 2)
-        changes = {at: text_of(path) for at, path in pairs if isinstance(at, int)}
-    elif isinstance(stated, list):
-        changes = {at: path for at, path in enumerate(stated) if isinstance(path, str) and path}
-    for at in range(count):
-        last = changes.get(at, last)
-        paths.append(last)
-    return paths
+    rows = stated if isinstance(stated, list) else []
+    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2] or enumerate(rows)
+    changes = {
+        at: path for at, path in pairs if isinstance(at, int) and isinstance(path, str) and path
+    }
+    paths = itertools.accumulate(range(count), lambda last, at: changes.get(at, last), initial="")
+    return list(paths)[1:]
 
 
 def _owner(owners: Any, number: Any) -> tuple[str, str] | None:

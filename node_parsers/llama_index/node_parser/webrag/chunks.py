@@ -197,12 +197,9 @@ def _shortened(heading: str) -> str:
 
 
 def _shortened_path(path: list[str]) -> list[str]:
-    size = sum(map(len, path))
-    first = 0
-    while size > MAX_PATH_CHARS:
-        size -= len(path[first])
-        first += 1
-    return path[first:]
+    while sum(map(len, path)) > MAX_PATH_CHARS:
+        path = path[1:]
+    return path
 
 
 class _Planner:

@@ -64,9 +64,7 @@ class NodeFields:
         left_out = set(self.excluded_embed_metadata_keys)
         values = [str(value) for key, value in self.metadata.items() if key not in left_out]
         lead = TEMPLATES["metadata_separator"].join(values).strip()
-        if not lead:
-            return self.text
-        return f"{lead}\n\n{self.text}".strip()
+        return f"{lead}\n\n{self.text}".strip() if lead else self.text
 
 
 def node_fields(

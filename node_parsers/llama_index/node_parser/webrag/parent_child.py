@@ -54,7 +54,6 @@ class ParentChildNodeParser(NodeParser):
         tokenizer: Text to tokens; the default is cl100k_base, which needs no download.
         metadata_keys: Document metadata that nodes take over; None for all but the page's HTML.
             Whichever they are, only the title is part of the embedding text.
-        title_key: Document metadata that holds the title.
         html_key: Document metadata that holds the page's HTML. Parents whose content markdown
             flattens get their part of it under `html`, when it can be told for sure.
         source_url_key: Document metadata that relative image addresses are resolved against.

@@ -20,7 +20,7 @@ HOSTS = ("wiki.example", "evil.example", "other.example", "sub.wiki.example")
 LOGIN = Login(
     "wiki.example",
     (
-        Cookie("session", SECRET, ".wiki.example", is_secure=True),
+        Cookie("session", SECRET, ".wiki.example"),
         Cookie("area", "admin-area-secret", "wiki.example", path="/admin"),
         Cookie("old", "long-gone-cookie-value", "wiki.example", expires=1.0),
     ),

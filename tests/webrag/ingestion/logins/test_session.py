@@ -30,8 +30,8 @@ def test_cookie_file_of_an_extension_is_read(tmp_path: Path) -> None:
     found = {each.name: each for each in cookies_for("wiki.example", read_cookie_file(file))}
 
     assert found == {
-        "session": Cookie("session", "abc def", ".wiki.example", "/", 4102444800.0, True),
-        "theme": Cookie("theme", "dark", "wiki.example", "/docs", None, False),
+        "session": Cookie("session", "abc def", ".wiki.example", "/", 4102444800.0),
+        "theme": Cookie("theme", "dark", "wiki.example", "/docs"),
     }
 
 

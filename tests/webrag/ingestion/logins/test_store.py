@@ -16,7 +16,7 @@ from webrag.ingestion.logins.store import LoginStore
 SECRET = "s3cret-session-0123456789"
 LOGIN = Login(
     "wiki.example:8443",
-    (Cookie("session", SECRET, ".wiki.example", expires=4102444800.0, is_secure=True),),
+    (Cookie("session", SECRET, ".wiki.example", expires=4102444800.0),),
     saved_at=datetime(2026, 5, 31, tzinfo=UTC),
 )
 
