@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from webrag.errors import UnusablePageError
 from webrag.extras import how_to_install
-from webrag.ingestion.addresses import BARE_URL, content_hash, is_local, link_target, page_address
+from webrag.ingestion.addresses import content_hash, is_local, page_address
 from webrag.ingestion.characters import (
     collapse,
     normalize_characters,
@@ -63,6 +63,7 @@ from webrag.ingestion.models import (
     NormalizedDocument,
     OutgoingLink,
     markdown_version,
+    written_links,
 )
 from webrag.ingestion.quality import PageSigns, judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
@@ -288,22 +289,15 @@ def _from_text(page: FetchedPage) -> _Content:
     text = normalize_characters(strip_private_use(page.text)).strip("\n").rstrip()
     own = page_address(page.url)
     passages = Passages(text, [])
-    links: list[OutgoingLink] = []
-    for match in itertools.islice(BARE_URL.finditer(text), MAX_LINKS):
-        target = link_target(match.group())
-        if target is not None and target != own:
-            span = Span(match.start(), match.end())
-            links.append(
-                OutgoingLink(
-                    url=target,
-                    anchor_text=match.group(),
-                    sentence=passages.sentence(span),
-                    char_start=span.start,
-                    char_end=span.end,
-                )
-            )
+    places = (
+        (link, Span(link.char_start or 0, link.char_end or 0)) for link in written_links(text, own)
+    )
+    links = tuple(
+        link.model_copy(update={"sentence": passages.sentence(place)})
+        for link, place in itertools.islice(places, MAX_LINKS)
+    )
     meta = PageMetadata(base_url=page.url, url=own, title=_first_line(text))
-    return _Content(meta, text, "", tuple(links))
+    return _Content(meta, text, "", links)
 
 
 def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:

@@ -110,9 +110,8 @@ class PageMeter(Protocol):
 _METER: ContextVar[PageMeter | None] = ContextVar("webrag_page_meter", default=None)
 
 
-def current_meter() -> PageMeter | None:
-    """The meter of the work under way."""
-    return _METER.get()
+current_meter = _METER.get
+"""The meter of the work under way, if there is one."""
 
 
 def metered(meter: PageMeter) -> AbstractContextManager[None]:
@@ -143,6 +142,5 @@ def patiently() -> AbstractContextManager[None]:
     return _within(_PATIENT, True)
 
 
-def is_patient() -> bool:
-    """Whether the caller lets others come first."""
-    return _PATIENT.get()
+is_patient = _PATIENT.get
+"""Whether the caller lets others come first."""

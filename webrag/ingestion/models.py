@@ -1,6 +1,6 @@
 """What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -8,7 +8,7 @@ from ada_url import URL
 from pydantic import ConfigDict, Field, SecretStr
 
 from webrag.frozen import Allowed, FrozenModel
-from webrag.ingestion.addresses import site_of
+from webrag.ingestion.addresses import BARE_URL, link_target, site_of
 from webrag.ingestion.formats.kinds import FileKind
 from webrag.ingestion.versions import Edition, Manifest
 
@@ -297,6 +297,17 @@ class OutgoingLink(FrozenModel):
     rel: tuple[str, ...] = ()
     char_start: int | None = None
     char_end: int | None = None
+
+
+def written_links(text: str, own: str) -> Iterator[OutgoingLink]:
+    """Addresses that are written in the text of a page, which its readers make into links."""
+    for match in BARE_URL.finditer(text):
+        target = link_target(match.group())
+        if target is not None and target != own:
+            start, end = match.span()
+            yield OutgoingLink(
+                url=target, anchor_text=match.group(), char_start=start, char_end=end
+            )
 
 
 MapKind: TypeAlias = Literal[

@@ -122,9 +122,12 @@ class Respelling:
             for terms in [analyze(text)]
             if len(terms) == 1 and terms[0] != term
         ]
+        whole = word.lower()
+        cuts = range(_LEAST_PART, len(whole) - _LEAST_PART + 1)
         self._splits = {
             halves: (analyze(halves[0])[0], analyze(halves[1])[0])
-            for halves in _halves(word.lower())
+            for halves in ((whole[:at], whole[at:]) for at in cuts)
+            if not QUESTION_STOPWORDS.intersection(halves)
         }
 
     @property
@@ -157,13 +160,6 @@ class Respelling:
         }
         held = [halves for halves, count in counts.items() if count]
         return sorted(held, key=lambda halves: -counts[halves])
-
-
-def _halves(word: str) -> Iterator[tuple[str, str]]:
-    for at in range(_LEAST_PART, len(word) - _LEAST_PART + 1):
-        first, second = word[:at], word[at:]
-        if not {first, second} & QUESTION_STOPWORDS:
-            yield first, second
 
 
 def _edits(word: str) -> Iterator[tuple[str, float]]:

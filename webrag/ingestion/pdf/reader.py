@@ -13,11 +13,11 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from webrag.errors import UnusablePageError
-from webrag.ingestion.addresses import BARE_URL, link_target
+from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.markdown import fenced
-from webrag.ingestion.models import Anchor, OutgoingLink
+from webrag.ingestion.models import Anchor, OutgoingLink, written_links
 from webrag.ingestion.pdf.layout import (
     Line,
     blocks_of,
@@ -205,7 +205,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
             "Look for a version with text, or run it through character recognition first.",
         )
     # A place in the text is worth more than the same target from an annotation.
-    links = {link.url: link for link in _written_links(markdown, url)}
+    links = {link.url: link for link in written_links(markdown, url)}
     for link in annotated_links(document, count, url):
         links.setdefault(link.url, link)
     info = document.get_metadata_dict(skip_empty=True)
@@ -282,19 +282,6 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
         title = _clean(mark.get_title())
         if index is not None and title:
             yield _Bookmark(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
-
-
-def _written_links(markdown: str, url: str) -> Iterator[OutgoingLink]:
-    """Addresses written in the text, which its readers make into links."""
-    for match in BARE_URL.finditer(markdown):
-        target = link_target(match.group())
-        if target is not None and target != url:
-            yield OutgoingLink(
-                url=target,
-                anchor_text=match.group(),
-                char_start=match.start(),
-                char_end=match.end(),
-            )
 
 
 def _title(
