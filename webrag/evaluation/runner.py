@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin
 
@@ -142,35 +142,26 @@ async def _checked(
     return tuple(records)
 
 
+@dataclass
 class Evaluation:
     """One run over a set of questions.
 
-    Args:
+    Attributes:
         sites: Site name, as the questions use it, to where it is served.
         open_fresh: Opens WebRAG on an empty corpus of its own; for `run_stored`, on the corpus.
         out: The run file; a line is written as soon as a question is done.
         on_progress: Told after each page and each question.
         ways: How each question is asked, one after the other.
-
-    Attributes:
         warnings: Sentences about what makes the figures doubtful, such as pages left out.
     """
 
-    def __init__(
-        self,
-        sites: Mapping[str, Site],
-        *,
-        open_fresh: OpenMemory,
-        out: TextIO,
-        on_progress: EvaluationProgress,
-        ways: Sequence[Way] = (ask_evidence,),
-    ) -> None:
-        self._sites = sites
-        self._ways = ways
-        self._open_fresh = open_fresh
-        self._out = out
-        self._on_progress = on_progress
-        self.warnings: list[str] = []
+    sites: Mapping[str, Site]
+    _: KW_ONLY
+    open_fresh: OpenMemory
+    out: TextIO
+    on_progress: EvaluationProgress
+    ways: Sequence[Way] = (ask_evidence,)
+    warnings: list[str] = field(default_factory=list)
 
     async def run_whole(
         self, questions: Sequence[Question], *, max_pages: int = 1000
@@ -180,7 +171,7 @@ class Evaluation:
         A site without a page list is crawled, `max_pages` at most. Gives one record per question
         and way; a question that fails has its error recorded.
         """
-        async with self._open_fresh() as memory:
+        async with self.open_fresh() as memory:
             for name in dict.fromkeys(question.site for question in questions):
                 await self._ingest(memory, name, max_pages)
             return await self._search(memory, questions)
@@ -190,17 +181,17 @@ class Evaluation:
 
         Sites without an address are not told apart.
         """
-        async with self._open_fresh() as memory:
+        async with self.open_fresh() as memory:
             return await self._search(memory, questions)
 
     async def _search(self, memory: "WebRAG", questions: Sequence[Question]) -> list[RunRecord]:
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
-            address = self._sites[question.site].base_url
+            address = self.sites[question.site].base_url
             records += await self._asked(
                 memory, question, {"sites": site_of(address) if address else None}
             )
-            self._on_progress("questions", done, len(questions))
+            self.on_progress("questions", done, len(questions))
         return records
 
     async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
@@ -210,21 +201,21 @@ class Evaluation:
         """
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
-            seed = urljoin(self._sites[question.site].base_url, question.seed_url)
+            seed = urljoin(self.sites[question.site].base_url, question.seed_url)
             where = {"urls": seed, "research_mode": "deep" if deep else "fast"}
-            async with self._open_fresh() as memory:
+            async with self.open_fresh() as memory:
                 records += await self._asked(memory, question, where)
-            self._on_progress("questions", done, len(questions))
+            self.on_progress("questions", done, len(questions))
         return records
 
     async def _ingest(self, memory: "WebRAG", name: str, max_pages: int) -> None:
-        site = self._sites[name]
+        site = self.sites[name]
         stage = f"ingest {name or site.base_url}"
         if site.pages is None:
             crawled = await memory.ingest_site(
                 site.base_url,
                 CrawlOptions(max_pages=max_pages),
-                on_progress=lambda at: self._on_progress(stage, at.done, at.done + at.queued),
+                on_progress=lambda at: self.on_progress(stage, at.done, at.done + at.queued),
             )
             self.warnings += _crawl_warnings(site.base_url, crawled, max_pages)
             return
@@ -234,7 +225,7 @@ class Evaluation:
         def count(*_: object) -> None:
             nonlocal done
             done += 1
-            self._on_progress(stage, done, len(urls))
+            self.on_progress(stage, done, len(urls))
 
         report = await memory.ingest(urls, on_page=count)
         if report.failed:
@@ -248,14 +239,14 @@ class Evaluation:
         self, memory: "WebRAG", question: Question, where: Mapping[str, Any]
     ) -> list[RunRecord]:
         records = []
-        for ask in self._ways:
+        for ask in self.ways:
             started = time.perf_counter()
             try:
-                record = await ask(memory, question, self._sites[question.site], where)
+                record = await ask(memory, question, self.sites[question.site], where)
             except WebRAGError as error:
                 ms = (time.perf_counter() - started) * 1000
                 record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))
-            write_record(self._out, record)
+            write_record(self.out, record)
             records.append(record)
         return records
 

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -273,7 +273,7 @@ async def reembed(
     *,
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
-    is_over: Callable[[], bool] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> ReindexReport:
     """Give every chunk of the collection a vector of this model, then search by those.
 
@@ -327,7 +327,7 @@ async def reembed_range(
     model: str,
     numbers: tuple[int, int],
     *,
-    is_over: Callable[[], bool] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[int, bool]:
     """Embed some chunks for a reindexing that `reembed` completes, from the last one down.
 
@@ -348,35 +348,27 @@ async def _embedding_of(database: Database) -> tuple[str, int]:
     return found
 
 
+@dataclass
 class _Reembedding:
     """One reindexing under way."""
 
-    def __init__(
-        self,
-        database: Database,
-        embedder: Embedder,
-        wanted: tuple[str, int],
-        on_progress: Callable[[int, int], None] | None,
-        is_over: Callable[[], bool] | None = None,
-    ) -> None:
-        self.done = 0
-        self.embedded = 0
-        self._refused: dict[tuple[str, str], str] = {}
-        self._database = database
-        self._collection = database.config.collection
-        self._embedder = embedder
-        self._wanted = wanted
-        self._on_progress = on_progress
-        self._is_over = is_over or (lambda: False)
-        self._counts_at = 0.0
+    database: Database
+    embedder: Embedder
+    wanted: tuple[str, int]
+    on_progress: Callable[[int, int], None] | None
+    is_over: Callable[[], bool]
+    done: int = 0
+    embedded: int = 0
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    counts_at: float = 0.0
 
     async def run(self) -> bool:
         """Whether the collection was switched over; not when the call was to end early."""
-        database = self._database
-        await database.run(lambda each: prepare_next(each, self._wanted))
+        database = self.database
+        await database.run(lambda each: prepare_next(each, self.wanted))
         if not await self._fill():
             return False
-        await database.run(lambda each: index_next(each, self._wanted[1]))
+        await database.run(lambda each: index_next(each, self.wanted[1]))
         # What others wrote meanwhile is little, and less with each round.
         for _ in range(_MOST_ROUNDS):
             if not await self._fill():
@@ -390,7 +382,7 @@ class _Reembedding:
 
     async def fill_downwards(self, first: int, last: int) -> bool:
         """Whether all of a range that the model takes is embedded, or need not be any more."""
-        while not self._is_over():
+        while not self.is_over():
             chunks = await self._pending(first, last, "desc")
             if not chunks or not await self._fill_batch(chunks, with_refused=False):
                 return True
@@ -404,9 +396,9 @@ class _Reembedding:
             await connection.lift_timeouts()
             await connection.change(_STALE)
 
-        await self._database.run(remove_stale)
+        await self.database.run(remove_stale)
         first = 0
-        while not self._is_over():
+        while not self.is_over():
             chunks = await self._pending(first, _LAST, "asc")
             await self._report(is_last=not chunks)
             if not chunks:
@@ -422,24 +414,24 @@ class _Reembedding:
 
         async def work(connection: Connection) -> list[PendingChunk]:
             unfinished = await unfinished_model(connection)
-            if order == "desc" and unfinished != self._wanted:  # nobody keeps others from it
+            if order == "desc" and unfinished != self.wanted:  # nobody keeps others from it
                 return []
             values = (first, last, _BATCH)
             return await connection.fetch_as(PendingChunk, _PENDING, values, order=sql.SQL(order))
 
-        return await self._database.run(work)
+        return await self.database.run(work)
 
     async def _fill_batch(self, chunks: Sequence[PendingChunk], *, with_refused: bool) -> bool:
-        wanted = self._wanted
+        wanted = self.wanted
         hashes = list({chunk.text_hash for chunk in chunks})
-        known = await self._database.fetch(_KNOWN, (hashes,))
+        known = await self.database.fetch(_KNOWN, (hashes,))
         vectors = {bytes(key): each.to_numpy().astype(np.float32) for key, each in known}
         new = {
             chunk.text_hash: indexed_text(chunk.node_id, chunk.text, chunk.metadata)
             for chunk in chunks
             if chunk.text_hash not in vectors
         }
-        made = await self._embedder.embed_what_it_takes(list(new.values()))
+        made = await self.embedder.embed_what_it_takes(list(new.values()))
         refused: dict[bytes, WebRAGError] = {}
         for text_hash, each in zip(new, made, strict=True):
             if isinstance(each, WebRAGError):
@@ -453,19 +445,19 @@ class _Reembedding:
             for chunk in chunks
             if with_refused or chunk.text_hash in vectors
         ]
-        return await self._database.run(lambda each: insert_vectors(each, wanted, rows))
+        return await self.database.run(lambda each: insert_vectors(each, wanted, rows))
 
     def _note(self, chunks: Sequence[PendingChunk], refused: Mapping[bytes, WebRAGError]) -> None:
         for chunk in chunks:
             if chunk.text_hash in refused:
                 page = chunk.url or chunk.node_id
-                self._refused[page, chunk.node_id] = str(refused[chunk.text_hash])
+                self.refused[page, chunk.node_id] = str(refused[chunk.text_hash])
                 logger.warning("A chunk of %s has no vector: %s", page, refused[chunk.text_hash])
 
     def failed(self) -> dict[str, str]:
         """Pages with chunks that were refused, and why the first one was."""
         found: dict[str, list[str]] = {}
-        for (page, _), reason in self._refused.items():
+        for (page, _), reason in self.refused.items():
             found.setdefault(page, []).append(reason)
         return {
             page: reasons[0] if len(reasons) == 1 else f"{len(reasons):,} chunks: {reasons[0]}"
@@ -475,7 +467,7 @@ class _Reembedding:
     async def _switched(self) -> bool:
         """Whether the new table serves now; not when chunks are missing from it."""
         for _ in range(_SWITCH_ATTEMPTS):
-            outcome = await self._database.run(lambda each: switch(each, self._wanted))
+            outcome = await self.database.run(lambda each: switch(each, self.wanted))
             if outcome != "busy":
                 return outcome == "switched"
             await asyncio.sleep(_SWITCH_PAUSE_S)
@@ -487,12 +479,12 @@ class _Reembedding:
     async def _report(self, *, is_last: bool) -> None:
         # It reads both tables, and there are four thousand batches in a million chunks.
         begun = time.monotonic()
-        if begun < self._counts_at and not is_last:
+        if begun < self.counts_at and not is_last:
             return
-        total, self.done = await self._database.run(self._count)
-        self._counts_at = begun + (1 + _COUNT_PAUSE) * (time.monotonic() - begun)
-        if self._on_progress is not None:
-            self._on_progress(min(self.done, total), total)
+        total, self.done = await self.database.run(self._count)
+        self.counts_at = begun + (1 + _COUNT_PAUSE) * (time.monotonic() - begun)
+        if self.on_progress is not None:
+            self.on_progress(min(self.done, total), total)
 
     async def _count(self, connection: Connection) -> Sequence[int]:
         await connection.lift_timeouts()

@@ -146,6 +146,7 @@ class Access:
     close: Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True)
 class CallerEntry:
     """Lets calls in by their caller's scopes and limits, each to its caller's collection.
 
@@ -153,13 +154,10 @@ class CallerEntry:
     really called. A call without a caller is refused where one is needed.
     """
 
-    def __init__(
-        self, runtime: Runtime, memories: Memories, ledger: UsageLedger, *, needs_caller: bool
-    ) -> None:
-        self._runtime = runtime
-        self._memories = memories
-        self._ledger = ledger
-        self._needs_caller = needs_caller
+    runtime: Runtime
+    memories: Memories
+    ledger: UsageLedger
+    needs_caller: bool
 
     def __call__(
         self, context: Context[Any, Any], tool: str | None
@@ -179,22 +177,22 @@ class CallerEntry:
         """
         self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
-        self._ledger.count_call(name)
+        self.ledger.count_call(name)
         logger.info("%r calls %s", name, tool or "a resource")
         async with AsyncExitStack() as stack:
-            runtime = self._runtime
+            runtime = self.runtime
             if collection is None and caller is not None:
                 collection = caller.collection
             if collection is not None:
-                own = self._memories.using(collection)
+                own = self.memories.using(collection)
                 runtime = await stack.enter_async_context(own)
-            stack.enter_context(metered(self._ledger.meter(name)))
+            stack.enter_context(metered(self.ledger.meter(name)))
             yield runtime
 
     def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
         """Refuse what is not among what a caller may do; nothing is counted."""
         if caller is None:
-            if self._needs_caller:
+            if self.needs_caller:
                 raise AccessDeniedError("The call carries no token.")
             return
         if missing := missing_scopes(caller, tool):
