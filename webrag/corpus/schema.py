@@ -203,7 +203,7 @@ async def drop_collection(database: "Database", collection: str | None = None) -
 
     async def work(connection: Connection) -> bool:
         await lock_tables(connection, name)
-        if not await _exists(connection, name):
+        if "corpus_meta" not in await table_names(connection, name):
             return False
         tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
         await connection.execute(sql.SQL("drop table if exists {}").format(tables))
@@ -232,11 +232,12 @@ async def _forget_hosts(connection: Connection) -> None:
         await connection.execute(delete)
 
 
-async def _exists(connection: Connection, collection: str, name: str = "corpus_meta") -> bool:
+async def table_names(connection: Connection, collection: str) -> set[str]:
+    """Give the names of the tables in a collection's schema; none where there is no collection."""
     # Not to_regclass: it reads no table, so it does not notice what another process committed
     # while this one waited for the advisory lock.
-    known = "select 1 from pg_tables where schemaname = %s and tablename = %s"
-    return bool(await connection.fetch(known, (collection, name)))
+    named = "select tablename::text from pg_tables where schemaname = %s"
+    return {name for (name,) in await connection.fetch(named, (collection,))}
 
 
 async def read_embedding(connection: Connection) -> tuple[str, int] | None:
@@ -248,7 +249,8 @@ async def read_embedding(connection: Connection) -> tuple[str, int] | None:
 async def read_meta(connection: Connection) -> CorpusMeta | None:
     """What the collection records of itself, within a transaction; None when it does not exist."""
     collection = connection.collection
-    if not await _exists(connection, collection):
+    tables = await table_names(connection, collection)
+    if "corpus_meta" not in tables:
         return None
     rows = await connection.fetch("select key, value from {corpus_meta}")
     meta: dict[str, Any] = dict(rows)
@@ -260,8 +262,7 @@ async def read_meta(connection: Connection) -> CorpusMeta | None:
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    has_blocks = await _exists(connection, collection, "posting_blocks")
-    has_past = await _exists(connection, collection, "past_documents")
+    has_blocks, has_past = "posting_blocks" in tables, "past_documents" in tables
     return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks, has_past)
 
 

@@ -8,7 +8,7 @@ from psycopg import sql
 
 from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
-from webrag.corpus.schema import CorpusMeta, read_meta
+from webrag.corpus.schema import CorpusMeta, read_meta, table_names
 from webrag.corpus.tables import (
     BLOCK_TABLES,
     FIRST_TABLES,
@@ -303,14 +303,12 @@ async def _server(connection: Connection, database: Database) -> Check:
 
 
 async def _missing_tables(connection: Connection, meta: CorpusMeta) -> list[str]:
-    named = "select tablename::text from pg_tables where schemaname = %s"
-    rows = await connection.fetch(named, (connection.collection,))
     expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
     if not meta.has_blocks:
         expected -= set(BLOCK_TABLES)
     if not meta.has_past:
         expected -= set(PAST_TABLES)
-    return sorted(expected - {name for (name,) in rows})
+    return sorted(expected - await table_names(connection, connection.collection))
 
 
 async def _indexes(connection: Connection, meta: CorpusMeta) -> list[Check]:
