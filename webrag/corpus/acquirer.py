@@ -6,6 +6,7 @@ Neither fetches nor indexes itself; it decides when to.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,6 +75,7 @@ class _Flight:
             return await work()
 
 
+@dataclass(eq=False)
 class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
 
@@ -83,25 +85,18 @@ class PageAcquirer:
     convert and cut it; `convert` does both in one go, else `index` cuts.
     """
 
-    def __init__(
-        self,
-        ingestion: "IngestionService",
-        index: IndexPage,
-        corpus: Corpus,
-        *,
-        recrawl_after_s: float | None = None,
-        prepare: Callable[[], None] = lambda: None,
-        convert: ConvertPage | None = None,
-    ) -> None:
-        self._ingestion = ingestion
-        self._index_page = index
-        self._corpus = corpus
-        self._recrawl_after_s = recrawl_after_s
-        self._prepare = prepare
-        self._convert = convert
-        # By event loop, too; and what one caller may not ask for must not fail another's page, nor
-        # be charged to another.
-        self._flights: dict[tuple[int, _Request, PageMeter | None], _Flight] = {}
+    ingestion: "IngestionService"
+    index: IndexPage
+    corpus: Corpus
+    _: KW_ONLY
+    recrawl_after_s: float | None = None
+    prepare: Callable[[], None] = lambda: None
+    convert: ConvertPage | None = None
+    # By event loop, too; and what one caller may not ask for must not fail another's page, nor
+    # be charged to another.
+    _flights: dict[tuple[int, _Request, PageMeter | None], _Flight] = field(
+        default_factory=dict, init=False
+    )
 
     async def acquire(
         self,
@@ -151,20 +146,20 @@ class PageAcquirer:
         page = await self._shared(request, depth, on_fetched)
         if depth >= page.depth:
             return page
-        await self._corpus.lower_depth(page.url, depth)
+        await self.corpus.lower_depth(page.url, depth)
         return page.model_copy(update={"depth": depth})
 
     async def give_up(self, url: str, why: str) -> UnusablePageError:
         """Remember that a page is not tried any more, and give its failure."""
         failure = UnusablePageError(f"{url} was given up: {why}.", url=url, kind="given_up")
-        await self._corpus.note_failure(url, datetime.now(UTC), reason=str(failure), status=None)
+        await self.corpus.note_failure(url, datetime.now(UTC), reason=str(failure), status=None)
         return failure
 
     def due_before(self, moment: datetime) -> datetime:
         """Pages the site confirmed before this are due at `moment`."""
-        if self._recrawl_after_s is None:
+        if self.recrawl_after_s is None:
             return datetime.min.replace(tzinfo=UTC)
-        return moment - timedelta(seconds=min(self._recrawl_after_s, _LONGEST_S))
+        return moment - timedelta(seconds=min(self.recrawl_after_s, _LONGEST_S))
 
     async def _shared(
         self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
@@ -193,7 +188,7 @@ class PageAcquirer:
             raise
         except Exception as error:
             failure = unexpected_failure(request.url, error)
-            await self._corpus.note_failure(
+            await self.corpus.note_failure(
                 request.url, datetime.now(UTC), reason=str(failure), status=None
             )
             raise failure from error
@@ -206,29 +201,29 @@ class PageAcquirer:
         if edition == stored.edition:
             return stored
         assert edition is not None
-        await self._corpus.set_edition(stored.url, edition)
+        await self.corpus.set_edition(stored.url, edition)
         return stored.model_copy(update={"edition": edition})
 
     async def _obtained(
         self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None
     ) -> AcquiredPage:
         url = request.url
-        stored = await self._corpus.page(url)
+        stored = await self.corpus.page(url)
         if stored is not None:
             stored = await self._labelled(stored, request)
         if stored is not None and self._is_fresh(stored, request):
             return stored.acquired(url, "stored")
         if stored is None:
-            self._prepare()
+            self.prepare()
         asked_at = datetime.now(UTC)
         try:
-            answer = await self._ingestion.ingest(
+            answer = await self.ingestion.ingest(
                 url,
                 validators=_validators(stored, url),
                 fresh=request.fresh,
                 on_fetched=on_fetched,
-                convert=self._convert
-                and partial(self._convert, known=stored and stored.content_hash),
+                convert=self.convert
+                and partial(self.convert, known=stored and stored.content_hash),
             )
         except FetchError as error:
             is_refused_file = isinstance(error, RefusedAddressError) and is_file(error.url)
@@ -245,7 +240,7 @@ class PageAcquirer:
             return await self._index(answer, request, depth)
         if stored is None:
             raise FetchError("The site says that an unknown page has not changed.", url=url)
-        await self._corpus.touch(stored.url, answer.fetched_at)
+        await self.corpus.touch(stored.url, answer.fetched_at)
         return stored.acquired(url, "unchanged")
 
     async def _index(
@@ -261,7 +256,7 @@ class PageAcquirer:
             edition = _given_edition(request, document.url, document.edition)
             document = document.model_copy(update={"edition": edition})
         try:
-            return await self._index_page(document, depth=depth)
+            return await self.index(document, depth=depth)
         except DatabaseUnavailableError:
             raise
         except InputError as error:
@@ -281,7 +276,7 @@ class PageAcquirer:
     async def _note_unstored(self, document: NormalizedDocument, error: WebRAGError) -> None:
         reason = f"The page was fetched but not stored: {error}"
         try:
-            await self._corpus.note_failure(document.url, document.fetched_at, reason=reason)
+            await self.corpus.note_failure(document.url, document.fetched_at, reason=reason)
         except StorageError as other:
             if not isinstance(error, StorageError):
                 raise
@@ -294,7 +289,7 @@ class PageAcquirer:
             # The site was not asked, so nothing is known of the page.
             return
         if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
-            await self._corpus.mark_gone(url, at, reason=str(error), status=error.status)
+            await self.corpus.mark_gone(url, at, reason=str(error), status=error.status)
             return
         known = stored is not None and url in (stored.url, stored.requested_url)
         reason = str(error)
@@ -302,7 +297,7 @@ class PageAcquirer:
             # Also when the site shows a page that says so with the status 200: that may pass, and
             # marking a page as gone takes it out of every answer.
             reason = f"{reason} The stored version stays in use."
-        await self._corpus.note_failure(
+        await self.corpus.note_failure(
             stored.url if stored is not None and known else url,
             at,
             reason=reason,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -32,6 +32,7 @@ class _State(Generic[T, R]):
     task: "asyncio.Task[None] | None" = None
 
 
+@dataclass(eq=False)
 class Batches(Generic[T, R]):
     """Collects what is asked for while a batch is worked on, for the next batch.
 
@@ -39,28 +40,21 @@ class Batches(Generic[T, R]):
     fails, each of its items is tried alone, unless the database cannot be reached. A batch whose
     callers have all gone away is cancelled, and the last of them waits for its end.
 
-    Args:
+    Attributes:
         work: Gives the results of some items, in their order.
         most: Size of a batch at most, unless one item alone is larger.
         size: Size of an item.
         more_comes: Whether more is about to be asked for, which a batch of few waits for.
     """
 
-    def __init__(
-        self,
-        work: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
-        *,
-        most: int,
-        size: Callable[[T], int] = lambda _: 1,
-        more_comes: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._work = work
-        self._most = most
-        self._size = size
-        self._more_comes = more_comes
-        self._states: WeakKeyDictionary[asyncio.AbstractEventLoop, _State[T, R]] = (
-            WeakKeyDictionary()
-        )
+    work: Callable[[Sequence[T]], Awaitable[Sequence[R]]]
+    _: KW_ONLY
+    most: int
+    size: Callable[[T], int] = lambda _: 1
+    more_comes: Callable[[], bool] = lambda: False
+    _states: WeakKeyDictionary[asyncio.AbstractEventLoop, _State[T, R]] = field(
+        default_factory=WeakKeyDictionary, init=False
+    )
 
     async def result(self, item: T) -> R:
         """Give the result of an item; raises what `work` raises for it alone."""
@@ -80,7 +74,7 @@ class Batches(Generic[T, R]):
     def _plan(self, state: _State[T, R]) -> None:
         if state.task is not None or not state.waiting:
             return
-        waits = len(state.waiting) < _ENOUGH and self._more_comes()
+        waits = len(state.waiting) < _ENOUGH and self.more_comes()
         if state.timer is not None and waits:
             return
         if state.timer is not None:
@@ -95,8 +89,8 @@ class Batches(Generic[T, R]):
             return
         total = 0
         for count, asked in enumerate(state.waiting):
-            total += self._size(asked.item)
-            if count and total > self._most:
+            total += self.size(asked.item)
+            if count and total > self.most:
                 break
         else:
             count = len(state.waiting)
@@ -121,7 +115,7 @@ class Batches(Generic[T, R]):
 
     async def _answer(self, batch: Sequence[_Asked[T, R]]) -> None:
         try:
-            results = await self._work([asked.item for asked in batch])
+            results = await self.work([asked.item for asked in batch])
         except Exception as error:  # noqa: BLE001 - told to whom it concerns
             if len(batch) == 1 or isinstance(error, DatabaseUnavailableError):
                 for asked in batch:

@@ -74,7 +74,7 @@ def make_worker(
 
     async def tools() -> Tools:
         crawler = SiteCrawler(lab.acquirer, CrawlState(database))
-        verifier = Verifier(lab.corpus, lab.acquirer._ingestion)
+        verifier = Verifier(lab.corpus, lab.acquirer.ingestion)
         return Tools(crawler, lab.acquirer, verifier, load)
 
     def make(**options: Any) -> JobWorker:
