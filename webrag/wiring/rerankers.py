@@ -186,9 +186,6 @@ def _remote_rerank(settings: "Settings", provider: str) -> "BaseNodePostprocesso
     return kind(api_key=_key(settings, provider), proxy=settings.service_proxy, **model)
 
 
-_log = logging.getLogger(__name__)
-
-
 _KIND = Kind(
     "cross-encoder", "RERANKER_MODEL", LOCAL_RERANKER_MODEL, "RERANKER_PROVIDER=local needs none."
 )
