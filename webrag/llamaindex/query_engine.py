@@ -27,7 +27,7 @@ from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from llama_index_instrumentation import get_dispatcher
 from typing_extensions import override
 
-from webrag.argument_checks import check_choice
+from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import run_blocking, run_in_loop
 from webrag.errors import InputError
 from webrag.frozen import shared_fields
@@ -112,8 +112,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
                 LlamaIndex LLM, there is a `response_mode` without one, or filters with URLs.
         """
         for name, number in (("max_quotes", max_quotes), ("similarity_top_k", similarity_top_k)):
-            if number is not None and number < 1:
-                raise InputError(f"{name} is {number}; it must be 1 or more.")
+            if number is not None:
+                checked_count(name, number, minimum=1)
         if llm is not None and not isinstance(llm, LLM):
             raise InputError(
                 f"llm is {llm!r:.80}; it must be a LlamaIndex LLM, such as "

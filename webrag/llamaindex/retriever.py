@@ -6,9 +6,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.wordings import bundle_wordings
 from typing_extensions import override
 
-from webrag.argument_checks import check_choice
+from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import run_blocking
-from webrag.errors import InputError
 from webrag.llamaindex.stored_nodes import evidence_node
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode, RetrievalResult
@@ -49,8 +48,8 @@ class WebRAGRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
     ) -> None:
         check_choice("retrieval_mode", mode, RETRIEVAL_MODES)
-        if top_k is not None and top_k < 1:
-            raise InputError(f"top_k is {top_k}; it must be 1 or more.")
+        if top_k is not None:
+            checked_count("top_k", top_k, minimum=1)
         super().__init__(callback_manager=callback_manager)
         self._searcher = searcher
         self._filters = filters

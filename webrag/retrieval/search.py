@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from webrag.argument_checks import check_choice
+from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
@@ -315,7 +315,13 @@ class Searcher:
         question = SearchText.of(query)
         if not question.text:
             raise InputError("The query is empty; it must hold at least one visible character.")
-        budget = _positive("context_budget", context_budget, config.context_budget)
+        for name, number in (
+            ("context_budget", context_budget),
+            ("children_limit", children_limit),
+        ):
+            if number is not None:
+                checked_count(name, number, minimum=1)
+        budget = context_budget or config.context_budget
         threshold = min(config.full_context_threshold, budget)
         warnings = []
         if mode == "auto" and threshold < config.full_context_threshold:
@@ -330,7 +336,7 @@ class Searcher:
             queries=Queries(self._database.config.collection, Scope.of(filters)),
             mode=mode,
             budget=budget,
-            limit=_positive("children_limit", children_limit, config.children_limit),
+            limit=children_limit or config.children_limit,
             threshold=threshold,
             warnings=tuple(warnings),
             started=started,
@@ -355,14 +361,6 @@ class Searcher:
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._database.run(work, snapshot=True)
-
-
-def _positive(name: str, value: int | None, default: int) -> int:
-    if value is None:
-        return default
-    if value < 1:
-        raise InputError(f"{name} is {value}; it must be at least 1.")
-    return value
 
 
 async def _prepared(
