@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, Unpack
 from uuid import UUID
@@ -750,6 +751,13 @@ class WebRAG:
             named = question.urls or question.source_urls or ()
             held, missing = await self._held(named, question.as_of)
             return question.model_copy(update={where: held} if held else {}), missing
+        if question.source_urls:
+            corpus = (await self._current_parts()).corpus
+            found = [
+                (is_file(url) and await corpus.urls_below(f"{url}/")) or [url]
+                for url in question.source_urls
+            ]
+            return question.model_copy(update={"source_urls": tuple(chain(*found))}), ()
         sources = await self._named(question.urls)
         stored, missing = await self._stored_files(sources, on_progress)
         update = {"urls": sources.urls, "stored": stored}

@@ -131,7 +131,7 @@ async def _print_evidence(
 
     options = run_options(ctx)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
-        await progress("start", "opening the corpus")
+        await progress("start", "Opening the corpus")
         async with WebRAG(ctx.obj) as rag:
             result = narrow(await rag.evidence_for(question, on_progress=progress))
             text, document = await in_background(

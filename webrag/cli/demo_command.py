@@ -72,12 +72,12 @@ async def _demo(ctx: click.Context) -> "tuple[str, ResultDocument, list[Evidence
         serve_demo_site() as base_url,
         run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress,
     ):
-        await progress("start", f"serving the demo site at {base_url}")
+        await progress("start", f"Serving the demo site at {base_url}")
         from webrag.app import WebRAG
         from webrag.presentation.results import result_document
 
         settings = _demo_settings(ctx.obj, base_url)
-        await progress("start", "starting the embedded database")
+        await progress("start", "Starting the embedded database")
         # Opening looks at the collection, which the other demo may be making anew.
         async with _alone(settings), WebRAG(settings) as rag:
             await rag.clear()

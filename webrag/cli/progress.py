@@ -27,7 +27,7 @@ _PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would
 
 @contextmanager
 def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
-    """Progress of one run, phase by phase.
+    """Progress of one run, step by step.
 
     Args:
         quiet: Show nothing.
@@ -38,10 +38,9 @@ def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
         async def report(
             phase: str, detail: str, iteration: int | None = None, total: int | None = None
         ) -> None:
-            number = "" if iteration is None else f" {iteration}"
-            of = f" of {total}" if number and total else ""
-            said = f": {in_plain_words(detail)}" if detail else ""
-            show(f"{phase}{number}{of}{said}", 0, 0)
+            of = f" of {total}" if total else ""
+            number = "" if iteration is None else f"Round {iteration}{of}: "
+            show(f"{number}{in_plain_words(detail) or phase}", 0, 0)
 
         yield report
 
@@ -90,7 +89,7 @@ def page_progress(
 def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     """Progress of a crawl, whose number of pages is found out on the way."""
     with _shown(_now_and_then(), quiet=quiet) as show:
-        show("looking at the start page", 0, 0)
+        show("Looking at the start page", 0, 0)
         yield lambda at: show(_crawl_text(at), at.done, at.done + at.queued)
 
 

@@ -9,6 +9,7 @@ from webrag.ingestion.formats.kinds import kind_of_name
 _NAME = r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}\.?"
 _PRIVATE = r"localhost|(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]+\]"
 _HOST = re.compile(rf"(?:(?P<private>{_PRIVATE})|{_NAME})(?::\d{{1,5}})?", re.IGNORECASE)
+_PATH = re.compile(r"(?:\.{1,2}|~)/.")
 _SCHEME = re.compile(r"(?:https?|file|git\+[a-z]+):", re.IGNORECASE)
 
 
@@ -68,6 +69,6 @@ def _is_address(word: str, *, takes_host: bool, takes_paths: bool) -> bool:
         return False
     if _SCHEME.match(word):
         return True
-    is_path = takes_paths and os.path.lexists(word)
+    is_path = takes_paths and (os.path.lexists(word) or _PATH.match(word) is not None)
     is_there = is_path or as_address(word, takes_paths=takes_paths) != word
     return is_there and (takes_host or re.search(r"[/:]", word) is not None)

@@ -364,7 +364,8 @@ def _page_line(page: PageStatus) -> str:
 
 
 def _last_request(page: PageStatus) -> str:
-    if page.checked_at is None:
+    # Else it is the one that fetched the page.
+    if page.checked_at is None or page.outcome in ("indexed", "updated"):
         return ""
     reason = f": {one_line(page.reason)}" if page.reason else ""
     return f"\n  (last request {shown_moment(page.checked_at)}: {page.outcome}{reason})"

@@ -25,7 +25,7 @@ _PLAIN: Final = tuple(
         (r"Searching (.+) documents", r"Searching the \1 pages you named"),
         (r"Reranking 1 chunks", "Comparing 1 passage with the question"),
         (r"Reranking (.+) chunks", r"Comparing \1 passages with the question"),
-        (r"Assembling results \(([\d,]+) chunks, .+\)", r"Putting together what was found: \1"),
+        (r"Assembling results \(([\d,]+) chunks, .+\)", r"Choosing among the \1 passages found"),
         (r"Grabbing adjacent context", "Reading what stands around it"),
         (r"Analyzing query: (.+)", r"Reading the question: \1"),
         (r"Expanding to linked pages \(up to 1\)", "Following the most promising link"),

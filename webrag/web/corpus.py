@@ -18,6 +18,7 @@ from webrag.argument_checks import shown_value
 from webrag.corpus.rows import document_id_of
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
+from webrag.ingestion.addresses import is_file
 from webrag.presentation.reports import OUTCOMES, counted, ending
 from webrag.web.asking import typed_addresses
 from webrag.web.rendering import HEADERS
@@ -66,6 +67,9 @@ class CorpusHandlers:
             words=words,
             host=host,
             found=found.total,
+            folders=sorted(
+                {page.url.rpartition("/")[0] for page in found.pages if is_file(page.url)}
+            ),
             pages=[(document_id_of(page.url), page) for page in found.pages],
             number=number,
             is_last=start + _PAGES_SHOWN >= found.total,

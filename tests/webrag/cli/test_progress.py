@@ -43,7 +43,7 @@ def test_quiet_crawl_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == ""
 
 
-async def test_phases_are_plain_lines_without_a_terminal(
+async def test_steps_are_plain_lines_without_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with run_progress(quiet=False, verbose=False) as report:
@@ -52,7 +52,7 @@ async def test_phases_are_plain_lines_without_a_terminal(
         await report("expand", "following 3 links", 1, 5)
 
     captured = capsys.readouterr()
-    assert captured.err == "retrieve: searching\nexpand 1 of 5: following 3 links\n"
+    assert captured.err == "searching\nRound 1 of 5: following 3 links\n"
     assert captured.out == ""
 
 
@@ -73,7 +73,7 @@ async def test_phases_are_live_on_a_terminal(
         await report("retrieve", "[link] searching")
 
     captured = capsys.readouterr()
-    assert "retrieve: [link] searching" in captured.err
+    assert "[link] searching" in captured.err
     assert captured.err.endswith("\x1b[2K")
     assert captured.out == ""
 

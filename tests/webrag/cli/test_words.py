@@ -205,11 +205,17 @@ def test_folder_stands_for_the_files_below_it(tmp_path: Path, corpus_command: Ru
     folder = str(tmp_path / "manual")
 
     assert "Documents indexed: 2" in corpus_command(None, "status", folder).stdout
+    found = corpus_command(None, "search", folder, "how", "often", "is", "the", "filter", "cleaned")
+    assert (found.exit_code, "manuals.html" in found.stdout) == (0, False)
+    assert "every three weeks" in found.stdout
     assert "2 pages removed." in corpus_command(None, "forget", folder, "--yes").stdout
     assert "files of this machine: 1 page," in corpus_command(None, "status").stdout
 
 
-def test_file_that_is_not_there_is_named(webrag: Run) -> None:
-    result = webrag("answer", "/nowhere/kettle.html", "how", "is", "it", "cleaned")
+@pytest.mark.parametrize(
+    ("command", "path"), [("answer", "/nowhere/kettle.html"), ("ask", "./nowhere")]
+)
+def test_file_that_is_not_there_is_named(webrag: Run, command: str, path: str) -> None:
+    result = webrag(command, path, "how", "is", "it", "cleaned")
 
-    assert (result.exit_code, "/nowhere/kettle.html" in result.stderr) == (2, True)
+    assert (result.exit_code, path.lstrip(".") in result.stderr) == (2, True)

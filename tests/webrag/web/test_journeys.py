@@ -3,7 +3,9 @@
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -34,11 +36,24 @@ async def seen(page: Page) -> AsyncIterator[Seen]:
 
     async def look(state: str) -> None:
         if PICTURES:
-            await page.screenshot(path=Path(PICTURES) / f"{state}.png", full_page=True)
+            await pictured(page, Path(PICTURES), state)
         found = await Axe().run(page, options=STANDARDS)
         assert found.violations_count == 0, found.generate_report()
 
     yield look
+
+
+async def pictured(page: Page, folder: Path, state: str) -> None:
+    """Keep pictures of a state in both colours, on a narrow and on a wide screen."""
+    size = page.viewport_size
+    assert size is not None
+    schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+    for scheme, width in product(schemes, (360, 1280)):
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.screenshot(path=folder / f"{state}-{scheme}-{width}.png", full_page=True)
+    await page.emulate_media(color_scheme="light")
+    await page.set_viewport_size(size)
 
 
 async def ask(page: Page, question: str, *, url: str = "") -> None:
@@ -46,7 +61,7 @@ async def ask(page: Page, question: str, *, url: str = "") -> None:
     if url:
         await open_fields(page)
         await page.get_by_label("Pages to answer from").fill(url)
-    await page.get_by_role("button", name="Ask").click()
+    await page.get_by_role("button", name=re.compile("^Ask( anew)?$")).click()
 
 
 async def open_fields(page: Page) -> None:
@@ -160,9 +175,9 @@ async def test_follow_up_keeps_the_subject_and_the_thread_is_copied_with_citatio
     await ask(page, "What does the pump move?", url=address)
     await answered(page)
     first = page.url
-    await page.get_by_label("Ask further about this").fill("And how is it installed?")
+    await page.get_by_label("Go on from this answer").fill("And how is it installed?")
 
-    await page.get_by_role("button", name="Ask", exact=True).last.click()
+    await page.get_by_role("button", name="Ask further").click()
 
     answer = page.get_by_role("article", name="And how is it installed?")
     await expect(answer).to_contain_text("four long bolts")
@@ -188,8 +203,8 @@ async def test_thread_is_kept_by_the_browser_shown_copied_and_deleted(
     body += "<h2>Installing the pump</h2><p>The pump is installed with four long bolts.</p>"
     await ask(page, "What does the pump move?", url=web_site.add("/pump", "Pump manual", body))
     await answered(page)
-    await page.get_by_label("Ask further about this").fill("And how is it installed?")
-    await page.get_by_role("button", name="Ask", exact=True).last.click()
+    await page.get_by_label("Go on from this answer").fill("And how is it installed?")
+    await page.get_by_role("button", name="Ask further").click()
     await expect(page.get_by_role("article", name="And how is it installed?")).to_be_visible()
     kept = page.get_by_role("navigation", name="Threads")
     await expect(kept.get_by_role("link")).to_have_text(["What does the pump move?"])
@@ -219,8 +234,8 @@ async def test_thread_is_kept_by_the_browser_shown_copied_and_deleted(
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert "## What does the pump move?" in copied
     assert "four long bolts" in copied
-    await page.get_by_label("Ask further about this").fill("And what does it move?")
-    await page.get_by_role("button", name="Ask", exact=True).last.click()
+    await page.get_by_label("Go on from this answer").fill("And what does it move?")
+    await page.get_by_role("button", name="Ask further").click()
     third = page.get_by_role("article", name="And what does it move?")
     await expect(third.get_by_text("Understood as: ")).to_be_visible()
 
@@ -368,6 +383,26 @@ async def test_page_is_found_and_forgotten_when_asked_twice(
     await expect(page.get_by_role("heading", name="1 page forgotten")).to_be_visible()
     await page.goto("/corpus?find=samovar")
     await expect(page.get_by_role("region", name="Pages").get_by_text("0 pages")).to_be_visible()
+
+
+async def test_folder_of_files_is_added_by_its_path_and_forgotten_alone(
+    page: Page, seen: Seen, tmp_path: Path
+) -> None:
+    for name in ("boats/sail.md", "boats/hull.md", "notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n\nWhat {name} says.\n", encoding="utf-8")
+    await add(page, str(tmp_path))
+    await page.goto("/corpus")
+    await page.get_by_role("link", name="files of this machine").click()
+    await page.locator("summary", has_text="2 folders of these files").click()
+    await seen("folders")
+
+    await page.get_by_role("button", name=f"Forget the folder {tmp_path}/boats").click()
+    await page.get_by_role("button", name="Forget 2 pages").click()
+
+    await expect(page.get_by_role("heading", name="2 pages forgotten")).to_be_visible()
+    await page.goto(f"/corpus?find={tmp_path}")
+    await expect(page.get_by_role("region", name="Pages").get_by_text("1 page")).to_be_visible()
 
 
 async def test_changed_page_is_verified_word_by_word(
