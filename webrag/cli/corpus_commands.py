@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
     from webrag.corpus.maintenance.checking import CorpusCheck
-    from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
 
@@ -129,7 +128,8 @@ def forget_command(
         "Forgetting pages",
         lambda rag, tell: rag.forget(named or None, **conditions, on_progress=tell),
     )
-    error = _unknown(report)
+    verb = "is" if len(report.unknown) == 1 else "are"
+    error = f"{', '.join(report.unknown)} {verb} not stored." if report.unknown else None
     lines = [*(f"- {url}" for url in report.removed), f"{_pages(len(report.removed))} removed."]
     failed = {"error": error_value("InputError", error)} if error else {}
     is_json = run_options(ctx).json
@@ -256,13 +256,6 @@ def _echo_failures(said: str, failed: "Mapping[Any, str]", what: str = "") -> No
         click.echo(f"... and {len(failed) - _NAMED:,} more; --json lists all.", err=True)
 
 
-def _unknown(report: "ForgetReport") -> str | None:
-    if not report.unknown:
-        return None
-    verb = "is" if len(report.unknown) == 1 else "are"
-    return f"{', '.join(report.unknown)} {verb} not stored."
-
-
 def _print_checks(result: "CorpusCheck") -> None:
     print_columns([(check.level, check.name, check.found) for check in result.checks])
     remedies = [check for check in result.checks if check.remedy]
@@ -323,7 +316,9 @@ def import_command(ctx: click.Context, file: Path) -> None:
             return await rag.import_corpus(file, on_progress=tell)
 
     report = _worked(ctx, "Importing pages", work)
-    message = _failure(report)
+    count = len(report.failed)
+    lines = "line" if count == 1 else "lines"
+    message = f"{count:,} {lines} could not be used." if count else None
     said = (
         f"{_pages(report.indexed)} added, {report.updated:,} updated,"
         f" {report.unchanged:,} unchanged, {report.kept:,} kept as they are newer here."
@@ -334,13 +329,6 @@ def import_command(ctx: click.Context, file: Path) -> None:
         if not run_options(ctx).json:
             _echo_failures(f"Error: {message}", report.failed, "line ")
         ctx.exit(1)
-
-
-def _failure(report: "ImportReport") -> str | None:
-    if not report.failed:
-        return None
-    count = len(report.failed)
-    return f"{count:,} {'line' if count == 1 else 'lines'} could not be used."
 
 
 for _command in corpus_command.commands.values():

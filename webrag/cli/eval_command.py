@@ -222,7 +222,9 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    prefix = _collection_prefix()
+    # Names the machine: on a server that machines share, a process id says nothing by itself.
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    prefix = f"webrag_eval_{machine}_"
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
         await _drop_leftovers(rag, prefix)
@@ -241,12 +243,6 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
-
-
-def _collection_prefix() -> str:
-    # Names the machine: on a server that machines share, a process id says nothing by itself.
-    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    return f"webrag_eval_{machine}_"
 
 
 async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:
@@ -283,7 +279,11 @@ def _run_file(path: Path) -> Iterator[TextIO]:
             yield file
         partial.replace(target)
     except BaseException:
-        _keep_lines(partial)
+        lines = partial.read_text(encoding="utf-8").count("\n") if partial.exists() else 0
+        if lines:
+            click.echo(f"The evaluation did not end; its first {lines} lines: {partial}", err=True)
+        else:
+            partial.unlink(missing_ok=True)
         raise
 
 
@@ -292,14 +292,6 @@ def _opened(place: Path, path: Path) -> TextIO:
         return place.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"The file {path} cannot be written: {error.strerror}.") from error
-
-
-def _keep_lines(partial: Path) -> None:
-    lines = partial.read_text(encoding="utf-8").count("\n") if partial.exists() else 0
-    if lines:
-        click.echo(f"The evaluation did not end; its first {lines} lines: {partial}", err=True)
-    else:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -320,28 +312,21 @@ def _sites(
         for name in names:
             folder = site_root / name
             if not folder.is_dir():
-                raise _no_folder(name, site_root)
+                root = site_root.resolve()
+                other = f"; try --site-root {root.parent}" if root.name == name else ""
+                raise InputError(
+                    f"The site {name!r} has no folder in {site_root}.",
+                    hint=f"--site-root is the folder that holds the folder {name!r}{other}.",
+                )
             pages = sorted(
                 path.relative_to(folder).as_posix()
                 for path in folder.rglob("*")
-                if path.suffix in (".html", ".htm") and not _is_hidden(path.relative_to(folder))
+                if path.suffix in (".html", ".htm")
+                and not any(part.startswith(".") for part in path.relative_to(folder).parts)
             )
             address = servers.enter_context(serve_static_site(folder))
             sites[name] = Site(base_url=address, pages=tuple(pages), visible=VisiblePages(folder))
         yield sites
-
-
-def _is_hidden(path: Path) -> bool:
-    """Tell whether the path leads through a hidden folder, such as `.git` or `.venv`."""
-    return any(part.startswith(".") for part in path.parts)
-
-
-def _no_folder(name: str, site_root: Path) -> InputError:
-    root = site_root.resolve()
-    hint = f"--site-root is the folder that holds the folder {name!r}"
-    if root.name == name:
-        hint += f"; try --site-root {root.parent}"
-    return InputError(f"The site {name!r} has no folder in {site_root}.", hint=f"{hint}.")
 
 
 def _compare(questions: Path, first: Path, second: Path) -> None:

@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.cli.options import (
-    RunOptions,
-    command,
-    json_option,
-    run_options,
-)
+from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import (
     error_value,
     hints_of,
@@ -222,7 +217,12 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, An
         _print_report(report, is_error=is_error)
         for hint in hints:
             click.echo(hint, err=True)
-        _suggest_crawl(report, options)
+        # A start page alone is seldom what somebody who names one wants.
+        is_page = len(report.pages) == 1 and report.pages[0].url.startswith("http")
+        if is_page and not report.failed and not options.quiet:
+            click.echo(
+                "Only this page was stored; add --max-pages N to follow its links.", err=True
+            )
     if is_error:
         ctx.exit(1)
 
@@ -250,13 +250,6 @@ def _print_report(report: "IngestReport", *, is_error: bool) -> None:
         # The report has named them.
         said = _count(report) if report.pages else _failure(report)
         click.echo(f"{'Error' if is_error else 'Note'}: {said}", err=True)
-
-
-def _suggest_crawl(report: "IngestReport", options: RunOptions) -> None:
-    """A start page alone is seldom what somebody who names one wants."""
-    is_page = len(report.pages) == 1 and report.pages[0].url.startswith("http")
-    if is_page and not report.failed and not options.quiet:
-        click.echo("Only this page was stored; add --max-pages N to follow its links.", err=True)
 
 
 def _failure(report: "IngestReport") -> str:

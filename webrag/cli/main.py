@@ -16,12 +16,7 @@ from typing_extensions import override
 
 from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, hints_of, shown
-from webrag.errors import (
-    ConfigurationError,
-    FetchError,
-    InputError,
-    WebRAGError,
-)
+from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
 from webrag.ingestion.typed_addresses import as_address
 from webrag.redaction import redacted_failure
 
@@ -49,42 +44,35 @@ _GROUPS = {
 }
 _HOMES = {name: home for commands in _GROUPS.values() for name, home in commands.items()}
 
-# What people type who know another program, or an earlier version, and the command that does it.
+# Commands, and what people type for them who know another program, or an earlier version.
 _TOLD = {
-    "add": "ingest URL",
-    "compare": "eval QUESTIONS --compare FIRST SECOND",
-    "compare-versions": "search QUESTION --between OLD NEW",
-    "crawl": "ingest URL --max-pages 500",
-    "delete": "forget URL",
-    "doctor": "corpus check",
-    "drop": "corpus drop COLLECTION",
-    "export": "corpus export FILE",
-    "download": "ingest URL",
-    "fetch": "ingest URL",
-    "find": "search QUESTION",
-    "get": "ingest URL",
-    "import": "corpus import FILE",
-    "index": "ingest URL",
-    "init": "setup",
-    "install": "mcp --install CLIENT",
-    "list": "status",
-    "logins": "login",
-    "logout": "login HOST --remove",
-    "ls": "status",
-    "models": "setup --models",
-    "open": "read URL",
-    "query": "ask QUESTION",
-    "remove": "forget URL",
-    "rm": "forget URL",
-    "schedule": "jobs schedule SITE --every 7d",
-    "serve": "web",
-    "show": "read URL",
-    "start": "web",
-    "ui": "web",
-    "scrape": "ingest URL",
-    "settings": "config",
-    "update": "ingest URL --refresh",
-    "worker": "jobs work",
+    word: command
+    for command, words in {
+        "ask QUESTION": "query",
+        "config": "settings",
+        "corpus check": "doctor",
+        "corpus drop COLLECTION": "drop",
+        "corpus export FILE": "export",
+        "corpus import FILE": "import",
+        "eval QUESTIONS --compare FIRST SECOND": "compare",
+        "forget URL": "delete remove rm",
+        "ingest URL": "add download fetch get index scrape",
+        "ingest URL --max-pages 500": "crawl",
+        "ingest URL --refresh": "update",
+        "jobs schedule SITE --every 7d": "schedule",
+        "jobs work": "worker",
+        "login": "logins",
+        "login HOST --remove": "logout",
+        "mcp --install CLIENT": "install",
+        "read URL": "open show",
+        "search QUESTION": "find",
+        "search QUESTION --between OLD NEW": "compare-versions",
+        "setup": "init",
+        "setup --models": "models",
+        "status": "list ls",
+        "web": "serve start ui",
+    }.items()
+    for word in words.split()
 }
 
 _WITHOUT_COMMAND = "Begin with `ask` for a question, or `answer` for a page and a question."

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 # Told a text, what is done, and of how many; 0 where that is not known.
 _Show = Callable[[str, int, int], None]
 
-_PLAIN_SECONDS = 5.0  # a crawl has no total to tell tenths of
-_PLAIN_STEPS = 10  # plain progress is told in tenths, a line per question would be noise
+_PLAIN_SECONDS = 5.0  # a line per page or question would be noise
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
         quiet: Show nothing.
         verbose: Print a line per phase on terminals too.
     """
-    with _shown(_when_it_changes(), quiet=quiet, is_plain=verbose) as show:
+    with _shown(quiet=quiet, is_live=not verbose) as show:
 
         async def report(
             phase: str, detail: str, iteration: int | None = None, total: int | None = None
@@ -49,7 +48,7 @@ def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
 def step_progress(*, quiet: bool) -> "Iterator[Callable[[str], None]]":
     """Progress of an answer, step by step; an empty text ends it, before the first sentence."""
     with ExitStack() as stack:
-        show = stack.enter_context(_shown(_when_it_changes(), quiet=quiet))
+        show = stack.enter_context(_shown(quiet=quiet))
         yield lambda text: show(f"{text} ...", 0, 0) if text else stack.close()
 
 
@@ -57,7 +56,7 @@ def step_progress(*, quiet: bool) -> "Iterator[Callable[[str], None]]":
 def start_progress(text: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
     """What is awaited, on a terminal only, until the function is called."""
     with ExitStack() as stack:
-        show = stack.enter_context(_shown(lambda _text, _done, _total: None, quiet=quiet))
+        show = stack.enter_context(_shown(quiet=quiet or _terminal() is None))
         show(text, 0, 0)
         yield stack.close
 
@@ -74,7 +73,7 @@ def page_progress(
         wanted = total
         show(f"0 of {total} pages, 0 failed", 0, total)
 
-    with _shown(_in_tenths(), quiet=quiet) as show:
+    with _shown(quiet=quiet) as show:
 
         def report(obtained: bool) -> None:
             nonlocal done, failed
@@ -88,7 +87,7 @@ def page_progress(
 @contextmanager
 def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     """Progress of a crawl, whose number of pages is found out on the way."""
-    with _shown(_now_and_then(), quiet=quiet) as show:
+    with _shown(quiet=quiet) as show:
         show("Looking at the start page", 0, 0)
         yield lambda at: show(_crawl_text(at), at.done, at.done + at.queued)
 
@@ -102,20 +101,20 @@ def _crawl_text(at: "CrawlProgress") -> str:
 @contextmanager
 def count_progress(*, quiet: bool) -> "Iterator[Callable[[str, int, int], None]]":
     """Progress of counted work: told what it is, what is done, and of how many."""
-    with _shown(_in_tenths(), quiet=quiet) as show:
+    with _shown(quiet=quiet) as show:
         yield lambda what, done, total: show(f"{what}: {done:,} of {total:,}", done, total)
 
 
 @contextmanager
-def _shown(plain: _Show, *, quiet: bool, is_plain: bool = False) -> "Iterator[_Show]":
-    """A line that changes on a terminal, from the first text on; elsewhere what `plain` prints."""
+def _shown(*, quiet: bool, is_live: bool = True) -> "Iterator[_Show]":
+    """A line that changes on a terminal, from the first text on; elsewhere lines."""
     with ExitStack() as stack:
         found: list[_Show] = []
 
         def show(text: str, done: int, total: int) -> None:
             if not found:
-                console = None if is_plain else _terminal()
-                found.append(plain if console is None else stack.enter_context(_live(console)))
+                console = _terminal() if is_live else None
+                found.append(_plain() if console is None else stack.enter_context(_live(console)))
             found[0](text, done, total)
 
         yield (lambda _text, _done, _total: None) if quiet else show
@@ -146,39 +145,16 @@ def _live(console: "Console") -> "Iterator[_Show]":
         )
 
 
-def _when_it_changes() -> _Show:
-    last = ""
-
-    def show(text: str, _done: int, _total: int) -> None:
-        nonlocal last
-        if text != last:
-            click.echo(text, err=True)
-        last = text
-
-    return show
-
-
-def _in_tenths() -> _Show:
-    shown = -1
+def _plain() -> _Show:
+    """Prints every step, and of what is counted now and then a line, and the last."""
+    last, shown_at = "", time.monotonic()
 
     def show(text: str, done: int, total: int) -> None:
-        nonlocal shown
-        step = done * _PLAIN_STEPS // total if total else _PLAIN_STEPS
-        if done and step != shown:
-            shown = step
-            click.echo(text, err=True)
-
-    return show
-
-
-def _now_and_then() -> _Show:
-    shown_at = time.monotonic()
-
-    def show(text: str, done: int, total: int) -> None:
-        nonlocal shown_at
+        nonlocal last, shown_at
         now = time.monotonic()
-        if done and (now - shown_at >= _PLAIN_SECONDS or done == total):
-            shown_at = now
+        is_due = done == total or (done and now - shown_at >= _PLAIN_SECONDS)
+        if is_due and text != last:
+            last, shown_at = text, now
             click.echo(text, err=True)
 
     return show

@@ -1,6 +1,6 @@
 """Questions and their answers: the form, the run behind it, and the finished answer."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
+from webrag.ingestion.files.naming import named_address
 from webrag.ingestion.typed_addresses import as_address, host_of, split_words
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
@@ -46,6 +47,7 @@ def asked_question(values: Any) -> Question:
     rounds = str(values.get("rounds") or "").strip()
     deep = bool(values.get("deep"))
     text = str(values.get("q", "")).strip()
+    wordings = "\n".join(map(str, values.getlist("wording"))).splitlines()
     named, rest = split_words(text.split(), takes_paths=False)
     sites = [word for word in named if host_of(word, takes_paths=False)]
     pages = [word for word in named if word not in sites]
@@ -55,7 +57,7 @@ def asked_question(values: Any) -> Question:
         sites=_words([*sites, *values.getlist("site")]) or None,
         years=sorted({number(each, "The year", 9999) for each in _words(values.getlist("year"))})
         or None,
-        wordings=list(dict.fromkeys(_lines(values.getlist("wording")))) or None,
+        wordings=list(dict.fromkeys(filter(None, map(str.strip, wordings)))) or None,
         research_mode="deep" if deep else "fast",
         # Nothing is followed otherwise, and a number left in the form does no harm.
         expansion_budget=number(rounds, "The number of rounds", 99) if rounds and deep else None,
@@ -63,17 +65,15 @@ def asked_question(values: Any) -> Question:
 
 
 def typed_addresses(texts: Iterable[Any]) -> list[str]:
-    """The addresses in fields of a form; a host without a scheme gets one."""
-    return [as_address(word, takes_paths=False) for word in _words(texts)]
+    """The addresses in fields of a form; a host without a scheme gets one, and so does a path."""
+    return [
+        named_address(word) if word.startswith(("/", "~/")) else as_address(word, takes_paths=False)
+        for word in _words(texts)
+    ]
 
 
 def _words(texts: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in texts for word in str(text).split()))
-
-
-def _lines(texts: list[Any]) -> list[str]:
-    lines = (line.strip() for text in texts for line in str(text).splitlines())
-    return list(filter(None, lines))
 
 
 def where_to_look(question: Question) -> str:
@@ -166,7 +166,10 @@ class AskHandlers:
     async def events(self, request: Request) -> Response:
         """What happens in a run, as it happens."""
         run = self._site.run_of(request)
-        return EventSourceResponse(_told(run), ping=_PING_S)
+        told = (
+            JSONServerSentEvent(dict(values), event=name) async for name, values in run.followed()
+        )
+        return EventSourceResponse(told, ping=_PING_S)
 
     async def stop(self, request: Request) -> Response:
         """Cancel a run."""
@@ -307,11 +310,6 @@ def _as_markdown(part: Any) -> str:
         rows = [line for line in text.splitlines() if line.strip()]
         return empty_table_head(rows[0]) + "\n".join(rows) if rows else ""
     return str(text)
-
-
-async def _told(run: WatchedRun) -> AsyncIterator[JSONServerSentEvent]:
-    async for name, values in run.followed():
-        yield JSONServerSentEvent(dict(values), event=name)
 
 
 def _tell(run: WatchedRun, event: "AnswerEvent") -> None:

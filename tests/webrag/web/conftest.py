@@ -81,6 +81,7 @@ async def web_address(
     collection = f"page_{uuid.uuid4().hex[:12]}"
     ours = ("WEBRAG_", "MCP_", "DATABASE_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    environment["WEBRAG_ALLOW_DIRS"] = str(tmp_path_factory.getbasetemp())
     environment["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "webrag", "web", "--no-open", "--port", str(_free_port())),

@@ -127,6 +127,10 @@ def test_host_without_a_scheme_is_an_address_in_its_field() -> None:
     assert asked.urls == ("https://a.test/guide",)
 
 
+def test_path_in_its_field_is_the_address_of_a_file() -> None:
+    assert asked_question(QueryParams({"q": "Why?", "url": "/a/b.md"})).urls == ("file:///a/b.md",)
+
+
 def test_words_of_a_question_stay_as_they_were_typed() -> None:
     typed = "what does\nasyncio.run/1 do"
 
