@@ -202,7 +202,14 @@ def _copy(upload: UploadFile, path: Path) -> None:
         shutil.copyfileobj(upload.file, file)
 
 
-_NOTHING: Final = {"failures": {}, "skipped": {}, "ending": "", "notes": (), "may_go_on": False}
+_NOTHING: Final = {
+    "failures": {},
+    "skipped": {},
+    "ending": "",
+    "notes": (),
+    "may_go_on": False,
+    "is_empty": False,
+}
 
 
 def _imported(report: "ImportReport") -> dict[str, Any]:
@@ -231,6 +238,7 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         "failures": report.failed,
         "notes": report.degraded,
         "may_go_on": bool(report.failed),
+        "is_empty": not report.pages,
     }
 
 
@@ -254,6 +262,7 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         "ending": ending(report, caller="page"),
         "notes": report.degraded,
         "may_go_on": report.ended != "complete",
+        "is_empty": not report.obtained,
     }
 
 

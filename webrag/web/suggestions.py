@@ -20,9 +20,10 @@ _ASKS = re.compile(r"(how|what|why|when|where|which|who|can|does|is|are)\b", re.
 _EVERYWHERE = re.compile(
     r"(see also|contents|on this page|table of contents|references?|next steps?|introduction|"
     r"overview|summary|examples?|notes?|further reading|changelog|license|navigation|footnotes|"
-    r"syntax|description|parameters|returns?|options|index|comments|related)\b",
+    r"chapter|appendix|syntax|description|parameters|returns?|options|index|comments|related)\b",
     re.IGNORECASE,
 )
+_LISTING = re.compile(r"\b(?:index|contents|glossary)\Z", re.IGNORECASE)
 _SITE_NAME = re.compile(r"(?<!\s)\s++(?:[|\u2013\u2014\u2022\u00b7]|-|::)\s.*")
 _WORDS = range(2, 9)
 _PAGES = 6
@@ -31,6 +32,8 @@ _PAGES = 6
 def questions_from(title: str, markdown: str) -> Iterable[str]:
     """Questions about the sections of a page, in its order."""
     subject = _NUMBER.sub("", _SITE_NAME.sub("", title).strip())
+    if _LISTING.search(subject):
+        return
     for found in _HEADING.finditer(_FENCE.sub("", markdown)):
         heading = _NUMBER.sub("", _MARKUP.sub("", found[1]).strip(" .:"))
         if _EVERYWHERE.match(heading) or re.match(r"[\d\W]", heading):

@@ -58,7 +58,7 @@ def in_thread(question: str, earlier: Sequence[Turn]) -> str:
     rest = rest[:1].upper() + rest[1:]
     if _POINTS_BACK.search(rest):
         has_article = (
-            re.search(rf"\bthe\s+{re.escape(words[0])}", about.question) if words else None
+            re.search(rf"\b(?:the|an?)\s+{re.escape(words[0])}", about.question) if words else None
         )
         subject = " ".join(["the", *words] if has_article else words)
         return _POINTS_BACK.sub(lambda _: subject, rest, count=1)

@@ -405,6 +405,23 @@ async def test_folder_of_files_is_added_by_its_path_and_forgotten_alone(
     await expect(page.get_by_role("region", name="Pages").get_by_text("1 page")).to_be_visible()
 
 
+async def test_what_could_not_be_had_is_said_with_what_to_do(
+    page: Page, seen: Seen, web_site: WebSite
+) -> None:
+    await page.goto("/corpus")
+    await page.get_by_label("Add a page or a site").fill(f"{web_site.base}/nowhere")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Nothing was obtained.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    await seen("nothing-obtained")
+    await page.goto("/")
+
+    await ask(page, "nothing.example:99 what is a kettle")
+
+    await expect(page.get_by_text("Nothing of nothing.example:99 is stored")).to_be_visible()
+    await expect(page.get_by_role("link", name="add it")).to_have_attribute("href", "/corpus")
+
+
 async def test_changed_page_is_verified_word_by_word(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:

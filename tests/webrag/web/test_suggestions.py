@@ -33,9 +33,14 @@ def test_heading_becomes_a_question(heading: str, question: str) -> None:
         "# Only the title here",
         "```sh\n## a comment of code\n```",
         "## a b c d e f g h i j k",
+        "## Chapter 64 - Option Index",
     ],
 )
 def test_what_nobody_asks_about_is_left_out(markdown: str) -> None:
     found: Sequence[str] = list(questions_from("Stove manual", markdown))
 
     assert found == []
+
+
+def test_index_of_a_manual_is_not_asked_about() -> None:
+    assert list(questions_from("Option Index", "## Options of the stove")) == []

@@ -60,6 +60,12 @@ def test_question_that_goes_on_keeps_the_subject(question: str, understood: str)
     assert in_thread(question, [KERNEL]) == understood
 
 
+def test_subject_that_was_any_is_the_one_asked_about() -> None:
+    branch = Turn("How do I rename a branch?", cited("git-branch manual"))
+
+    assert in_thread("And how do I delete it?", [branch]) == "How do I delete the branch?"
+
+
 def test_subject_is_kept_over_several_questions() -> None:
     earlier = [KERNEL, Turn("And how do I install it?", cited("Installing packages"))]
 
