@@ -751,16 +751,16 @@ class WebRAG:
             named = question.urls or question.source_urls or ()
             held, missing = await self._held(named, question.as_of)
             return question.model_copy(update={where: held} if held else {}), missing
+        sources = await self._named(question.urls)
+        stored, missing = await self._stored_files(sources, on_progress)
+        update = {"urls": sources.urls, "stored": stored}
         if question.source_urls:
             corpus = (await self._current_parts()).corpus
             found = [
                 (is_file(url) and await corpus.urls_below(f"{url}/")) or [url]
                 for url in question.source_urls
             ]
-            return question.model_copy(update={"source_urls": tuple(chain(*found))}), ()
-        sources = await self._named(question.urls)
-        stored, missing = await self._stored_files(sources, on_progress)
-        update = {"urls": sources.urls, "stored": stored}
+            update["source_urls"] = tuple(chain(*found))
         return question.model_copy(update=update), missing
 
     async def _named(self, addresses: Sequence[str], *, refresh: bool = False) -> NamedSources:

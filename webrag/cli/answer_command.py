@@ -13,7 +13,7 @@ from webrag.cli.options import (
     question_command,
     run_options,
 )
-from webrag.cli.output import print_brief, print_either, print_json, print_text
+from webrag.cli.output import print_either, print_json, print_text
 from webrag.cli.progress import run_progress, step_progress
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import sites_and_pages, split_named
@@ -272,4 +272,4 @@ class _Writer:
             return
         if result.notice:
             click.echo(f"{clean_block(result.notice)}\n")
-        print_brief(details)
+        print_text(details)

@@ -56,7 +56,7 @@ The question was: {question}{found}
 What to try next:
   {line.of(*stored)}
       searches the pages that the demo has stored; its site has stopped, nothing is fetched
-  {line.of("answer", _PAGE, "How do I set a timeout?")}
+  {line.of("answer", _PAGE, "How is a task protected from cancellation?")}
       a page of your choice; add --deep to follow its links where the evidence is too thin
   {line.of("mcp", "--install", "claude-desktop")}
       gives it to an assistant, after asking; also cursor, vscode, codex, gemini, zed and others

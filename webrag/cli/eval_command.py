@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _AGENT_REPLY_S: Final = 300.0  # a model on one's own machine reads 50,000 characters in minutes
 
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _EXAMPLE = """\b
 A line of QUESTIONS, for the folder handbook below --site-root:
 {"id": "q1", "site": "handbook", "query": "Who approves travel?",
@@ -65,7 +66,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 )
 @click.option(
     "--wordings",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_FILE,
     help="JSON Lines with id and phrasings: other wordings, asked together with each question.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Ask the first so many questions only.")
@@ -76,16 +77,8 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     show_default=True,
     help="Pages crawled at most with --base-url.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Run file to write, one JSON object per question.",
-)
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write a readable report, in Markdown.",
-)
+@click.option("--out", type=_FILE, help="Run file to write, one JSON object per question.")
+@click.option("--report", type=_FILE, help="Also write a readable report, in Markdown.")
 @click.option(
     "--compare",
     type=(click.Path(path_type=Path), click.Path(path_type=Path)),
@@ -222,9 +215,7 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    # Names the machine: on a server that machines share, a process id says nothing by itself.
-    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    prefix = f"webrag_eval_{machine}_"
+    prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
         await _drop_leftovers(rag, prefix)
@@ -243,6 +234,12 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
+
+
+def _collection_prefix() -> str:
+    # Names the machine: on a server that machines share, a process id says nothing by itself.
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    return f"webrag_eval_{machine}_"
 
 
 async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:

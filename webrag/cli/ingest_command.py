@@ -9,16 +9,16 @@ from webrag.cli.options import command, json_option, run_options
 from webrag.cli.output import (
     error_value,
     hints_of,
-    print_brief,
     print_either,
     print_jobs,
     print_json,
-    shown,
+    print_text,
 )
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run_opened
 from webrag.cli.words import typed_addresses
 from webrag.errors import InputError, PageGoneError, WebRAGError
+from webrag.ingestion.characters import normalize_characters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def _watch(
     def tell(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
         line = _change(url, outcome)
         if is_watching and line and not quiet:
-            click.echo(shown(line))
+            click.echo(normalize_characters(line))
 
     async def watch(rag: "WebRAG") -> None:
         nonlocal is_watching
@@ -245,7 +245,7 @@ def _ingest_site(ctx: click.Context, url: str, chosen: dict[str, Any]) -> None:
 
 def _print_report(report: "IngestReport", *, is_error: bool) -> None:
     if report.pages or report.gone:
-        print_brief(str(report))
+        print_text(str(report))
     if report.failed:
         # The report has named them.
         said = _count(report) if report.pages else _failure(report)

@@ -7,10 +7,11 @@ import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
-from webrag.cli.output import print_either, print_jobs, shown
+from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import typed_addresses
 from webrag.errors import InputError
+from webrag.ingestion.characters import normalize_characters
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -167,7 +168,8 @@ async def _work(
         if not options.quiet:
             said = end.outcome or "waits for its next turn"
             why = f": {end.reason}" if end.reason else ""
-            click.echo(shown(f"Job {turn.job} ({turn.request.subject}) {said}{why}"), err=True)
+            line = f"Job {turn.job} ({turn.request.subject}) {said}{why}"
+            click.echo(normalize_characters(line), err=True)
 
     # What became of a job is told below.
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)

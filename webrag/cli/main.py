@@ -15,8 +15,9 @@ import click
 from typing_extensions import override
 
 from webrag.cli.options import RunOptions, run_options
-from webrag.cli.output import as_json, error_value, hints_of, shown
+from webrag.cli.output import as_json, error_value, hints_of
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
+from webrag.ingestion.characters import normalize_characters
 from webrag.ingestion.typed_addresses import as_address
 from webrag.redaction import redacted_failure
 
@@ -84,7 +85,9 @@ class _Commands(click.Group):
 
     @override
     def invoke(self, ctx: click.Context) -> Any:
-        _never_fail_on_output()
+        for stream in (sys.stdout, sys.stderr):
+            if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+                reconfigure(errors="backslashreplace")  # printing never fails
         options = run_options(ctx)
         try:
             with _seldom_collected():
@@ -188,13 +191,6 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _never_fail_on_output() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
 def _unwritable(error: OSError) -> WebRAGError | None:
     """The error of a full disk, when standard output is what cannot be written."""
     if error.errno != errno.ENOSPC or error.filename is not None:
@@ -223,6 +219,6 @@ def _report(error: WebRAGError, options: RunOptions) -> None:
         value = error_value(type(error).__name__, str(error), hint=error.hint, **where)
         click.echo(as_json({"error": value}))
         return
-    click.echo(shown(f"Error: {error}"), err=True)
+    click.echo(normalize_characters(f"Error: {error}"), err=True)
     for hint in hints_of(error):
         click.echo(hint, err=True)

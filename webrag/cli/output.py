@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
 
-def print_brief(text: str) -> None:
-    """Print a bracketed text, its section headers bold on a terminal that has colours."""
-    if may_be_terminal(sys.stdout) and _has_colours():
-        text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
-    click.echo(text)
-
-
 def print_either(ctx: click.Context, value: Any, text: str, *, pager: bool = False) -> None:
     """Print a value as JSON where that is asked for, else its text."""
     if run_options(ctx).json:
@@ -42,7 +35,7 @@ def print_jobs(ctx: click.Context, jobs: "Sequence[Job]") -> None:
     print_either(ctx, {"jobs": jobs}, format_jobs(jobs))
 
 
-def print_text(text: str, *, pager: bool) -> None:
+def print_text(text: str, *, pager: bool = False) -> None:
     """Print a text, its section headers bold; through a pager when it fills a terminal.
 
     Args:
@@ -52,8 +45,10 @@ def print_text(text: str, *, pager: bool) -> None:
     lines = shutil.get_terminal_size().lines
     if pager and sys.stdout.isatty() and text.count("\n") + 2 > lines:
         click.echo_via_pager(text)
-    else:
-        print_brief(text)
+        return
+    if may_be_terminal(sys.stdout) and _has_colours():
+        text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
+    click.echo(text)
 
 
 def may_be_terminal(stream: IO[str]) -> bool:
@@ -87,11 +82,6 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     return document if document.isascii() else "".join(map(_escaped, document))
 
 
-def shown(text: str) -> str:
-    """Text that may quote a page or an address, without what a terminal hides or obeys."""
-    return normalize_characters(text)
-
-
 @lru_cache(maxsize=4_096)
 def _escaped(char: str) -> str:
     is_drawn = normalize_characters(char) not in ("", "\n") and not "\ud800" <= char <= "\udfff"
@@ -102,7 +92,7 @@ def hints_of(error: WebRAGError) -> list[str]:
     """What can be done about an error at a command line."""
     host = error.host if isinstance(error, RefusedAddressError) else None
     allowing = f"For this command alone: --allow-host {host}" if host else None
-    return [shown(hint) for hint in (error.hint, allowing) if hint]
+    return [normalize_characters(hint) for hint in (error.hint, allowing) if hint]
 
 
 def error_value(kind: str, message: str, *, hint: str | None = None, **details: Any) -> Any:

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,7 @@ from webrag.presentation.steps import in_plain_words
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from webrag.crawling.report import CrawlProgress, CrawlProgressCallback
+    from webrag.crawling.report import CrawlProgressCallback
     from webrag.orchestration.models import ProgressCallback
 
 # Told a text, what is done, and of how many; 0 where that is not known.
@@ -87,15 +86,11 @@ def page_progress(
 @contextmanager
 def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     """Progress of a crawl, whose number of pages is found out on the way."""
+    from webrag.presentation.reports import crawl_line
+
     with _shown(quiet=quiet) as show:
         show("Looking at the start page", 0, 0)
-        yield lambda at: show(_crawl_text(at), at.done, at.done + at.queued)
-
-
-def _crawl_text(at: "CrawlProgress") -> str:
-    pace = f", {at.pages_per_second:.1f} pages/s" if at.pages_per_second else ""
-    left = f", about {timedelta(seconds=round(at.seconds_left))} left" if at.seconds_left else ""
-    return f"{at.done:,} pages done, {at.queued:,} queued, {at.failed:,} failed{pace}{left}"
+        yield lambda at: show(crawl_line(at), at.done, at.done + at.queued)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bo
     from webrag.settings.values import OPENAI_URL
     from webrag.wiring.language_models import WITHOUT, find_servers
 
-    click.echo(f"{WITHOUT}\n")
+    click.echo(f"{WITHOUT}\n\n  1  none: sentences of the pages, as now")
     found = run(find_servers())
     for number, each in enumerate(found, 2):
         click.echo(f"  {number}  {each.name} at {each.url}: {', '.join(each.models[:8])}")
@@ -88,7 +88,6 @@ def _chosen(model: str | None, *, key: bool) -> tuple[str | None, str | None, bo
             click.echo("No server of language models was found on this machine.")
         click.echo("Choose with `webrag setup --server URL --model NAME`, --key for a key.")
         return None, None, False
-    click.echo("  1  none: sentences of the pages, as now")
     click.echo(f"  {len(found) + 2}  a provider's, with a key of yours")
     choice = click.prompt("Which", type=click.IntRange(1, len(found) + 2), default=1)
     if choice == 1:

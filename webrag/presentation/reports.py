@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +16,7 @@ from webrag.corpus.models import (
     PageStatus,
     SiteSize,
 )
-from webrag.crawling.report import SiteReport
+from webrag.crawling.report import CrawlProgress, SiteReport
 from webrag.ingestion.addresses import FILES
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 def counted(number: int, noun: str) -> str:
     """`1 page`, `2 pages`, `1,200 pages`; the noun must take a plain s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def crawl_line(at: CrawlProgress) -> str:
+    """How far a crawl is, on one line."""
+    pace = f", {at.pages_per_second:.1f} pages/s" if at.pages_per_second else ""
+    left = f", about {timedelta(seconds=round(at.seconds_left))} left" if at.seconds_left else ""
+    return (
+        f"{counted(at.done, 'page')} done, {at.queued:,} waiting, {at.failed:,} failed{pace}{left}"
+    )
 
 
 # What became of a page, in the words of every report.

@@ -19,7 +19,7 @@ from webrag.corpus.rows import document_id_of
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.ingestion.addresses import is_file
-from webrag.presentation.reports import OUTCOMES, counted, ending
+from webrag.presentation.reports import OUTCOMES, counted, crawl_line, ending
 from webrag.web.asking import typed_addresses
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from webrag.crawling.report import CrawlProgress, SiteReport
 
 _PAGES_SHOWN = 50
+_MOST_PORTIONS = 999_999
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 500
 
@@ -51,12 +52,12 @@ class CorpusHandlers:
         site = self._site
         words = request.query_params.get("find", "").strip()
         host = request.query_params.get("site", "").strip()
-        number = _page_number(request.query_params.get("page", "1"))
+        portion = number(request.query_params.get("page", "1"), "The page", _MOST_PORTIONS)
         shows = request.query_params.get("show", "pages" if words or host else "sites")
         async with site.enter(request, "status") as rag:
             status: CorpusStatus = await rag.status(include_urls=False)
             sites = await rag.sites()
-            start = (number - 1) * _PAGES_SHOWN
+            start = (portion - 1) * _PAGES_SHOWN
             found = await rag.list_pages(words, site=host or None, limit=_PAGES_SHOWN, offset=start)
             failures = await rag.failures(limit=_MOST_FAILURES) if shows == "failed" else ()
         return site.page(
@@ -71,7 +72,7 @@ class CorpusHandlers:
                 {page.url.rpartition("/")[0] for page in found.pages if is_file(page.url)}
             ),
             pages=[(document_id_of(page.url), page) for page in found.pages],
-            number=number,
+            number=portion,
             is_last=start + _PAGES_SHOWN >= found.total,
             failures=[each for each in failures if words in f"{each.url} {each.reason}"],
             shows=shows,
@@ -249,7 +250,7 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         if at.url:
             text = at.reason or OUTCOMES[at.outcome]
             run.tell("line", text=_line(at.url, text), failed=at.outcome == "failed")
-        run.tell_progress(_crawl_text(at))
+        run.tell_progress(crawl_line(at))
 
     start_url = run.asked["urls"][0]
     report: SiteReport = await rag.ingest_site(start_url, options, on_progress=told)
@@ -268,17 +269,6 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
 def _line(url: str, what: str) -> str:
     return what if url in what else f"{url}: {what}"
-
-
-def _crawl_text(progress: "CrawlProgress") -> str:
-    left = progress.seconds_left
-    soon = f", about {max(round(left), 1):,} s left" if left else ""
-    counts = f"{progress.done:,} pages done, {progress.queued:,} waiting"
-    return f"{counts}, {progress.failed:,} failed{soon}"
-
-
-def _page_number(text: str) -> int:
-    return max(int(text), 1) if text.isascii() and text.isdigit() and len(text) < 7 else 1
 
 
 def corpus_routes(site: Site) -> list[Route]:

@@ -68,7 +68,8 @@ class SignIn:
         token = self._tokens.get(Request(scope).cookies.get(_COOKIE, ""))
         if token is None:
             return scope
-        return {**scope, "headers": [*scope["headers"], _bearer(token)]}
+        value = f"Bearer {token}".encode("latin-1", "replace")
+        return {**scope, "headers": [*scope["headers"], (b"authorization", value)]}
 
     async def _form(self, request: Request) -> Response:
         if request.method != "POST" or not came_from_here(request):
@@ -104,10 +105,6 @@ class SignIn:
         return self._templates.page(
             request, "sign_in.html", owner="", status_code=status_code, problem=problem
         )
-
-
-def _bearer(token: str) -> tuple[bytes, bytes]:
-    return b"authorization", f"Bearer {token}".encode("latin-1", "replace")
 
 
 def _redirecting(scope: Scope, send: Send) -> Send:

@@ -381,7 +381,7 @@ def test_run_file_that_is_a_link_is_written_where_it_leads(
     corpus_command(None, "eval", *files.local, "--limit", "1")
 
     assert files.out.is_symlink()
-    assert target.read_text(encoding="utf-8").startswith('{"id": "prune"')
+    assert target.read_text(encoding="utf-8").startswith('{"id":"prune"')
 
 
 def test_crawl_that_was_cut_is_told_loudly_and_stands_in_the_report(

@@ -148,7 +148,7 @@ def test_crawl_without_a_terminal_tells_its_progress_in_lines(
 ) -> None:
     result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", "--max-pages", "9")
 
-    assert "4 pages done, 0 queued, 1 failed" in result.stderr
+    assert "4 pages done, 0 waiting, 1 failed" in result.stderr
 
 
 def test_crawl_that_obtains_nothing_ends_with_code_1(linked_site: Any, corpus_command: Run) -> None:

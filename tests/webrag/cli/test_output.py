@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from webrag.cli.output import print_brief, print_columns, print_json
+from webrag.cli.output import print_columns, print_json, print_text
 
 
 def test_brief_is_printed_unchanged_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[EVIDENCE]\na\tb  " + "long " * 60 + "\n[bold]not markup[/bold] :smile:"
 
-    print_brief(text)
+    print_text(text)
 
     assert capsys.readouterr().out == text + "\n"
 

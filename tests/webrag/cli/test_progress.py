@@ -25,7 +25,7 @@ def test_crawl_without_a_terminal_is_told_now_and_then(
             report(crawl_at(done, 1_000 - done))
 
     assert capsys.readouterr().err == (
-        "Looking at the start page\n1,000 pages done, 0 queued, 1 failed, 7.2 pages/s\n"
+        "Looking at the start page\n1,000 pages done, 0 waiting, 1 failed, 7.2 pages/s\n"
     )
 
 
@@ -38,7 +38,7 @@ def test_crawl_is_live_on_a_terminal(
     with crawl_progress(quiet=False) as report:
         report(crawl_at(3, 4))
 
-    assert "3 pages done, 4 queued, 1 failed" in capsys.readouterr().err
+    assert "3 pages done, 4 waiting, 1 failed" in capsys.readouterr().err
 
 
 def test_quiet_crawl_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
