@@ -47,7 +47,7 @@ _FADING_MARK: Final = re.compile(
     re.IGNORECASE,
 )
 # A guard hides the page until it is complete: what hides more than this share of its text.
-_GUARDED_SHARE: Final = 0.5
+_GUARDED_SHARE: Final = 0.4
 # Elements that a style sheet from elsewhere seldom paints.
 _PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u".split())  # noqa: SIM905
 _PAINT: Final = ("-webkit-text-fill-color", "color", "background-color", "background-image")

@@ -38,6 +38,7 @@ _FLEETING: Final = re.compile(
 )
 _STATE: Final = re.compile(
     r":(?:checked|target|popover-open|open)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
+    r"|\.(?:is-)?(?:active|current|expanded|open|selected|show|shown|visible)(?![\w-])"
 )
 # What a page bears until its scripts run.
 _PASSING: Final = re.compile(
@@ -94,7 +95,9 @@ class Sheets:
             is_new = self._has_scripts and not self._worn.issuperset(_NAME.findall(plain))
             if (is_new or _STATE.search(selector)) and not _FLEETING.search(selector):
                 last = _COMBINATOR.split(plain.strip())[-1]
-                yield (*_NAME.findall(last), *_TYPE.findall(last.partition(":")[0]), "*")[0]
+                lasting = _STATE.sub("", last).partition(":")[0]
+                names = (*_NAME.findall(lasting), *_TYPE.findall(lasting), *_NAME.findall(last))
+                yield (*names, "*")[0]
 
     @cached_property
     def _worn(self) -> set[str]:

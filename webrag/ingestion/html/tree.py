@@ -81,9 +81,10 @@ def inline_text(node: LexborNode) -> str:
 
 
 def text_length(node: LexborNode) -> int:
-    """Return how many characters an element shows when nothing in it is hidden."""
+    """Return how many letters and signs an element shows when nothing in it is hidden."""
     silent = node.css("script, style, template, noscript")
-    return len(node.text()) - sum(len(each.text()) for each in silent)
+    lengths = [sum(map(len, each.text().split())) for each in (node, *silent)]
+    return 2 * lengths[0] - sum(lengths)
 
 
 def replace_with_contents(node: LexborNode, holders: Iterable[LexborNode]) -> None:

@@ -624,6 +624,10 @@ HONEST = {
         SCRIPT,
         "<p data-w-id=a style='opacity:0'>{}</p>",
     ),
+    "slides beside the one in turn": (
+        SCRIPT + "<style>figure{display:none}figure.active{display:block}</style>",
+        "<figure class=active>One</figure><figure>{}</figure>",
+    ),
     "loaded late": (
         SCRIPT + "<style>.lazy{visibility:hidden}.lazy.loaded{visibility:visible}</style>",
         "<p class=lazy>{}</p>",
