@@ -6,7 +6,7 @@ What it leaves as a control is removed with the page's machinery.
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -19,6 +19,7 @@ from webrag.ingestion.html.tree import (
     inline_text,
     rename,
     select,
+    text_length,
 )
 from webrag.ingestion.quality import SCRIPT_ORDER
 
@@ -145,7 +146,7 @@ def _unveil_page(body: LexborNode) -> None:
     hidden = [*select(body, "noscript"), *select(body, _TEMPLATE_SCRIPTS)]
     if not hidden:
         return
-    spoken = sum(len(each) for each in _texts(body))
+    spoken = text_length(body)
     for node in hidden:
         markup = node.text() if node.tag == "script" else node.inner_html or ""
         held = LexborHTMLParser(f"<body>{markup}").body
@@ -156,15 +157,6 @@ def _unveil_page(body: LexborNode) -> None:
             for child in list(held.iter(include_text=True)):
                 node.insert_before(child)
             node.decompose()
-
-
-def _texts(body: LexborNode) -> Iterator[str]:
-    for node in body.traverse(include_text=True):
-        around = node.parent
-        if node.is_text_node and around is not None:
-            above = (around, *ancestors(around))
-            if not any(each.tag in ("script", "style", "noscript", "template") for each in above):
-                yield (node.text_content or "").strip()
 
 
 def _in_cells(selector: str) -> str:

@@ -449,18 +449,25 @@ def _author(
     names: _Names,
 ) -> str | None:
     """Who wrote a page, by the first of its sources that names somebody else than the site."""
-    sources = [_people(item.get("author"), linked) for item in linked if item.get("author")]
-    sources += [[metas[name]] for name in _AUTHOR_METAS if name in metas]
-    sources += [_marked(tree, selector) for selector in _BYLINES]
-    sources.append([found[1] for found in _WRITTEN_BY.finditer(tree.html or "", 0)][:1])
-    cleaned = [
-        [_BY.sub("", _clean(unescape(text), MAX_TITLE_CHARS) or "") for text in source]
-        for source in sources
-    ]
-    found = [people for source in cleaned if (people := list(filter(_is_name, source)))]
-    others = (people for people in found if names.site.isdisjoint(map(_folded, people)))
-    people = next(itertools.chain(others, found), [])
-    return ", ".join(dict.fromkeys(people))[:MAX_NAME_CHARS] or None
+    found: list[str] = []
+    for source in _authors(tree, metas, linked):
+        cleaned = (_BY.sub("", _clean(unescape(text), MAX_TITLE_CHARS) or "") for text in source)
+        people = list(filter(_is_name, cleaned))
+        found = found or people
+        if people and names.site.isdisjoint(map(_folded, people)):
+            found = people
+            break
+    return ", ".join(dict.fromkeys(found))[:MAX_NAME_CHARS] or None
+
+
+def _authors(
+    tree: LexborHTMLParser, metas: Mapping[str, str], linked: Sequence[Mapping[str, Any]]
+) -> Iterator[list[str]]:
+    """Who several places of a page call its author, the surest place first."""
+    yield from (_people(item.get("author"), linked) for item in linked if item.get("author"))
+    yield from ([metas[name]] for name in _AUTHOR_METAS if name in metas)
+    yield from (_marked(tree, selector) for selector in _BYLINES)
+    yield [found[1] for found in itertools.islice(_WRITTEN_BY.finditer(tree.html or ""), 1)]
 
 
 def _marked(tree: LexborHTMLParser, selector: str) -> list[str]:

@@ -3,6 +3,7 @@
 import bisect
 import re
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -110,10 +111,11 @@ class FoundLink:
 def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[FoundLink]:
     """Return the page's links to other pages, in page order, at most `MAX_LINKS`."""
     found: list[FoundLink] = []
+    target = cache(partial(link_target, base=base_url))  # menus repeat their links
     for node in tree.css("a[href], area[href]"):
         if len(found) == MAX_LINKS:
             break
-        url = link_target(attribute(node, "href"), base_url)
+        url = target(attribute(node, "href"))
         if url is None or url == page_url:
             continue
         found.append(
