@@ -81,10 +81,10 @@ def inline_text(node: LexborNode) -> str:
 
 
 def text_length(node: LexborNode) -> int:
-    """Return how many letters and signs an element shows when nothing in it is hidden."""
+    """Return how many characters an element shows when nothing in it is hidden."""
     found = node.css("script, style, template, noscript")
     silent = (each for each in found if all(up.tag != "noscript" for up in ancestors(each)))
-    lengths = [sum(map(len, each.text().split())) for each in (node, *silent)]
+    lengths = [len(" ".join(each.text().split())) for each in (node, *silent)]
     return 2 * lengths[0] - sum(lengths)
 
 
