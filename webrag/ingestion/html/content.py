@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -69,11 +69,15 @@ class _Box:
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
         attributes = node.attributes
         self.label = attributes.get("class") or ""
-        said = " ".join(attributes.get(name) or "" for name in _NAMING)
-        self.names = {word.lower() for word in _NAME.findall(said[:400])} if said else ()
+        self.names = _words_of(" ".join(attributes.get(name) or "" for name in _NAMING)[:400])
         self.inner: Counter[str] = Counter()
         if outer is not None:
             outer.inner[f"{tag} {self.label}"] += 1
+
+
+@lru_cache(maxsize=10_000)
+def _words_of(names: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _NAME.findall(names))
 
 
 class Block(NamedTuple):
@@ -101,8 +105,9 @@ def remove_unwanted(root: LexborNode) -> None:
     for block in reversed(blocks):
         tag = block.box.node.tag
         is_doomed = block is not title and tag not in _KEPT and not block.box.tags & _KEPT
-        is_doomed &= _KEPT_NAMES.isdisjoint(block.features)
-        is_doomed &= sum(weights.get(name, 0.0) for name in block.features) < _THRESHOLD
+        is_doomed = is_doomed and _KEPT_NAMES.isdisjoint(block.features)
+        told = filter(None, map(weights.get, block.features))
+        is_doomed = is_doomed and sum(told) < _THRESHOLD
         # A heading goes with what it is a heading of; one that only links is a teaser.
         if tag in _HEADINGS:
             is_doomed &= follows_doomed or _linked(block.box.links, block.box.chars) == _ALL_LINKED
@@ -239,6 +244,7 @@ def boxes_of(root: LexborNode) -> list[_Box]:
     return boxes
 
 
+@lru_cache(maxsize=10_000)
 def _bin(count: int) -> int:
     return min(12, max(0, count).bit_length())
 
