@@ -181,24 +181,47 @@ _BYLINES = (
     "a[rel~=author], .vcard .fn, .author .fn",
     ".author-name, .author__name, .authorname, .entry-author, .post-author, .article-author",
     "a[href*='/author/'], a[href*='/autor/'], a[href*='/authors/'], a[href*='/autoren/']",
-    ".byline, [class*=byline], .author, #author, [class*=author]",
+    ".byline, [class*=byline], .author, #author, [class*=author], [class*=autor], [class*=Autor]",
+    ".submitted .username, a.username",
 )
 
 _WRITTEN_BY = re.compile(
-    r">\s*(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|Autor(?:in)?|Autor/in)[:\s]\s*(?:<[^<>]*+>\s*)*+"
-    r"((?:[^\W\d_a-z][\w.'\u2019-]+[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)\s*[<|,]"
+    r">\s*+(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?[|\u2013-]\s*+|(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?)?"
+    r"(?:(?:Posted|Written|Text|Eine? [\w-]{4,20}) )?(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|"
+    r"Aut(?:eur|or|orin|or/in)|Redaktion)(?: ?:|\s)\s*+(?:<[^<>]*+>\s*+)*+)"
+    r"((?:[^\W\d_a-z][\w.'\u2019-]++[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)"
+    r"\s*(?:[<|,(@]|(?:on|am|under|Foto|Illustration)\b)"
 )
 
 _BY = re.compile(
-    r"^(?:(?:posted|written|published|text|story|words|article|geschrieben|ein gastbeitrag) )?"
+    r">\s*(?:[\d.:/ ]{8,20}+(?:Uhr\s*)?[|\u2013-]\s*|(?:[\d.:/ ]{8,20}+(?:Uhr)?[\s|,\u2013-]*)?"
+    r"(?:(?:Posted|Written|Text|Eine? [\w-]{4,20}) )?(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|"
+    r"Aut(?:eur|or|orin|or/in)|Redaktion)(?: ?:|\s)\s*(?:<[^<>]*+>\s*)*+)"
+    r"((?:[^\W\d_a-z][\w.'\u2019-]+[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)"
+    r"\s*(?:[<|,(@]|(?:on|am|under|Foto|Illustration)\b)"
+)
+
+_BY = re.compile(
+    r"^(?:(?:posted|written|published|text|story|words|article|geschrieben|veröffentlicht|alles"
+    r"|(?:eine? )?[\w-]*(?:beitrag|kolumne|mitteilung|interview)) )?"
     r"(?:by|von|par|por|door|di|av)\b[\s:]*|^(?:autor(?:in)?|author|text|redaktion)s?:\s*",
     re.IGNORECASE,
 )
 
 _BY_OTHERS = re.compile(r"comment|respond|reply|widget|sidebar|related|teaser", re.IGNORECASE)
 
+_LEAST_SITE_CHARS = 5
+
+# Of a person; that of a user, or a first name alone, tells less.
+_FULL_NAME = re.compile(r"[^\W\d_a-z]\S* ")
+
+_OFFICE = re.compile(
+    r"\be\.\s?V\.|\b(?:AG|GmbH|Inc|Ltd|SE)\b|redaktion|editor|stiftung|verlag|verband|team\b|online\b",
+    re.IGNORECASE,
+)
+
 _NO_AUTHOR = re.compile(
-    r"https?:|www\.|@|[*(?]|\d\d|\A(?:name|autore?n|authors|admin(?:istrator)?|author|autor|editor|by)\Z",
+    r"https?:|www\.|@|[*(?\u2192]|\d\d|\A(?:name|autore?n|authors|admin(?:istrator)?|author|autor|editor|by)\Z",
     re.I,
 )
 
@@ -449,15 +472,31 @@ def _author(
     names: _Names,
 ) -> str | None:
     """Who wrote a page, by the first of its sources that names somebody else than the site."""
-    found: list[str] = []
+    found: dict[int, list[str]] = {}
     for source in _authors(tree, metas, linked):
-        cleaned = (_BY.sub("", _clean(unescape(text), MAX_TITLE_CHARS) or "") for text in source)
+        cleaned = (_byline(text) for text in source)
         people = list(filter(_is_name, cleaned))
-        found = found or people
-        if people and names.site.isdisjoint(map(_folded, people)):
-            found = people
-            break
-    return ", ".join(dict.fromkeys(found))[:MAX_NAME_CHARS] or None
+        if people:
+            is_own = any(_is_of_site(each, names) for each in people)
+            rank = 2 if is_own else 0 if all(map(_FULL_NAME.match, people)) else 1
+            found.setdefault(rank, people)
+            if rank == 0:
+                break
+    people = found[min(found)] if found else []
+    return ", ".join(dict.fromkeys(people))[:MAX_NAME_CHARS] or None
+
+
+def _byline(text: str) -> str:
+    """The name in a line that may say of whom and when."""
+    line = (_clean(unescape(text), MAX_TITLE_CHARS) or "").partition(" | ")[0]
+    return _BY.sub("", line)
+
+
+def _is_of_site(name: str, names: _Names) -> bool:
+    """Whether a name is that of the site, or of an office in place of a person."""
+    folded = _folded(name)
+    is_named = any(site in folded for site in names.site if len(site) >= _LEAST_SITE_CHARS)
+    return is_named or folded in names.site or _OFFICE.search(name) is not None
 
 
 def _authors(
@@ -479,10 +518,15 @@ def _marked(tree: LexborHTMLParser, selector: str) -> list[str]:
 
 def _is_by_others(mark: LexborNode) -> bool:
     """Whether an element stands in comments, a form or a box of other pages."""
+    around = [mark, *ancestors(mark)]
+    is_in_article = any(above.tag == "article" for above in around)
+    # Layouts call the box around page and sidebar by the names of both.
+    boxes = itertools.takewhile(lambda above: above.css_first("h1") is None, around)
     return any(
-        above.tag in ("form", "aside", "footer")
+        above.tag in ("form", "aside")
+        or (above.tag == "footer" and not is_in_article)
         or _BY_OTHERS.search(f"{attribute(above, 'class')} {attribute(above, 'id')}")
-        for above in (mark, *ancestors(mark))
+        for above in boxes
         if above.tag not in ("html", "body")
     )
 
