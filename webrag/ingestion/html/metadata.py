@@ -136,8 +136,8 @@ def _searched(html: str, url: str) -> tuple[datetime | None, datetime | None]:
     if published is None:
         return None, None
     modified = _find(html, url, original=False)
-    if modified == published:
-        return (None, modified) if _says_updated(html, published) else (published, None)
+    if modified in (None, published):
+        return (None, published) if _says_updated(html, published) else (published, None)
     return published, modified
 
 
@@ -151,15 +151,18 @@ def _find(html: str, url: str, *, original: bool) -> datetime | None:
     # Loading it takes longer than a page; only the worker processes, which ask for it early, wait.
     from htmldate import find_date
 
-    # Without "extensive search", which takes a copyright notice's year for the page's date.
+    # The newest date in the whole text is any.
     try:
-        found = find_date(html, extensive_search=False, original_date=original, url=url)
+        found = find_date(html, extensive_search=original, original_date=original, url=url)
     except (ValueError, TypeError, AttributeError, OverflowError):
         logging.getLogger(__name__).debug("the dates of %s cannot be searched", url, exc_info=True)
         return None
     moment = parse_date(found) if found else None
+    # The search takes the year of a copyright notice for its first day.
+    if moment is None or (moment.month, moment.day) == (1, 1):
+        return None
     # Version 3.3.10 is no day of 2010.
-    is_written = moment is not None and re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
+    is_written = re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
     return moment if is_written else None
 
 
