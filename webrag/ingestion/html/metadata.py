@@ -85,12 +85,14 @@ _SEARCHED_CHARS = 1_000_000
 
 _UPDATED = re.compile(r"\b(?:updated|modified|changed|revised|edited|built)\b", re.IGNORECASE)
 
+_OFFSET = re.compile(r"(?<=\d)\s?[+-]\d\d:?\d\d\Z")
+
 _HAS_DATE = re.compile(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True)
 class PageDates:
-    """When a page was published and last changed (UTC); None where it does not say."""
+    """When a page was published and last changed, by its own clock; None where it does not say."""
 
     published_at: datetime | None = None
     modified_at: datetime | None = None
@@ -124,7 +126,9 @@ def _first(
 ) -> datetime | None:
     written = [metas[name] for name in names if name in metas]
     written += [str(item[key]) for item in linked if item.get(key)]
-    return next((moment for text in written if (moment := parse_date(text))), None)
+    # The day is that which readers see, whatever it is elsewhere.
+    days = (parse_date(_OFFSET.sub("", text.strip())) for text in written)
+    return next((moment for moment in days if moment), None)
 
 
 def _searched(html: str, url: str) -> tuple[datetime | None, datetime | None]:

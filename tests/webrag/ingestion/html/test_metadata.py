@@ -45,15 +45,40 @@ def test_languages_come_from_the_root_element_first() -> None:
 
 
 def test_dates_come_from_meta_tags_and_linked_data() -> None:
-    meta = read('<meta property="article:published_time" content="2024-02-03T04:05:06+02:00">')
+    meta = read('<meta property="article:published_time" content="2024-02-03T04:05:06Z">')
     linked = read(
         '<script type="application/ld+json">'
         '{"@graph": [{"datePublished": "2023-05-06", "dateModified": "2023-07"}]}</script>'
     )
 
-    assert meta.published_at == datetime(2024, 2, 3, 2, 5, 6, tzinfo=UTC)
+    assert meta.published_at == datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
     assert linked.published_at == datetime(2023, 5, 6, tzinfo=UTC)
     assert linked.modified_at == datetime(2023, 7, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("offset", ["+02:00", "-0800", " +09:00"])
+def test_a_page_is_of_the_day_that_it_writes_for_its_readers(offset: str) -> None:
+    page = read(f'<meta property="article:published_time" content="2024-02-03T00:30:00{offset}">')
+    late = read(f'<meta property="article:published_time" content="2024-02-03T23:30:00{offset}">')
+
+    assert page.published_at == datetime(2024, 2, 3, 0, 30, tzinfo=UTC)
+    assert late.published_at == datetime(2024, 2, 3, 23, 30, tzinfo=UTC)
+
+
+def test_an_author_is_a_person_rather_than_a_user_an_office_or_the_site() -> None:
+    head = '<meta name="author" content="{}"><h1>On paper</h1>'
+    byline = "<p class=byline>By Ada Example</p>"
+
+    for name in ("adaex", "The Paper Team", "Paper Mills e.V.", "site"):
+        assert read(head.format(name) + byline).author == "Ada Example"
+        assert read(head.format(name)).author == name
+
+
+def test_a_box_around_page_and_sidebar_does_not_make_a_byline_another_pages() -> None:
+    byline = "<span class='author'>Ada Example</span>"
+
+    assert read(f"<div class=has-sidebar><h1>Paper</h1>{byline}</div>").author == "Ada Example"
+    assert read(f"<h1>Paper</h1><div class=sidebar>{byline}</div>").author is None
 
 
 @pytest.mark.parametrize(
