@@ -21,10 +21,10 @@ CONFIG = OrchestrationConfig(expansion=ExpansionConfig())
         ("fast", None, 0),
         ("fast", 0, 0),
         ("fast", 2, 2),
-        ("deep", None, 5),
+        ("deep", None, 20),
         ("deep", 0, 0),
         ("deep", 3, 3),
-        ("deep", 50, 5),
+        ("deep", 50, 20),
     ],
 )
 def test_rounds_follow_mode_and_budget(mode: Any, budget: Any, rounds: Any) -> None:
@@ -40,7 +40,7 @@ def test_question_that_names_no_page_is_allowed_no_rounds() -> None:
 def test_lowered_budget_is_told() -> None:
     (warning,) = RunState.begin(asked(expansion_budget=50), CONFIG).warnings
 
-    assert "lowered to 5" in warning
+    assert "lowered to 20" in warning
 
 
 def test_pages_default_to_the_configured_number() -> None:

@@ -227,13 +227,6 @@ def _is_answered(_: EvaluationSignals, state: LoopState) -> bool:
     return state.confidence >= HIGH
 
 
-def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
-    good = signals.is_plateau and _is_good(signals, state)
-    # A start page full of half-relevant passages is a plateau too, and must not end the search
-    # before its first link is followed.
-    return good and state.iteration > 0
-
-
 def _is_good(signals: EvaluationSignals, state: LoopState) -> bool:
     return signals.score_mean >= state.profile.mediocre_score_floor
 
@@ -278,13 +271,6 @@ RULES: Final[tuple[Rule, ...]] = (
         "The last round brought no more good passages (confidence {state.confidence:.2f}), "
         "and the other ways were tried",
         "medium",
-    ),
-    Rule(
-        "good_plateau",
-        _STOP,
-        _is_good_plateau,
-        "Many passages are about equally good (mean {s.score_mean:.2f})",
-        "high",
     ),
     Rule(
         "cliff_redundant",

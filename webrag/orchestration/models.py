@@ -423,7 +423,7 @@ class SiteMapConfig(FrozenModel):
 class ExpansionConfig(FrozenModel):
     """How far and how fast links are followed."""
 
-    max_depth: int = Field(default=5, ge=0, le=20, description="Rounds of the loop at most.")
+    max_depth: int = Field(default=20, ge=0, le=20, description="Rounds of the loop at most.")
     max_candidates_per_iteration: int = Field(
         default=5, ge=1, le=25, description="Pages fetched in one round."
     )

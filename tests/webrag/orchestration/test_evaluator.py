@@ -94,21 +94,11 @@ CASES = [
         id="answered in a later round",
     ),
     pytest.param(
-        {"is_plateau": True, **GOOD}, {"iteration": 1}, "good_plateau", "stop", id="good plateau"
-    ),
-    pytest.param(
-        {"is_plateau": True, "score_mean": 0.5},
-        {"iteration": 1},
-        "good_plateau",
-        "stop",
-        id="good plateau at the floor",
-    ),
-    pytest.param(
         {"is_plateau": True, "score_mean": 0.7},
-        {},
+        {"iteration": 1},
         "low_fill",
         "expand_breadth",
-        id="a plateau does not end the search on the first pages",
+        id="a plateau of good passages does not end the search",
     ),
     pytest.param(
         {"is_cliff": True, "has_high_redundancy": True},
@@ -257,7 +247,6 @@ def test_rules_are_tried_in_the_documented_order() -> None:
         "saturated",
         "answered",
         "diminishing_returns",
-        "good_plateau",
         "cliff_redundant",
         "cliff",
         "mediocre_plateau",

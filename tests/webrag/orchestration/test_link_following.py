@@ -154,14 +154,14 @@ async def test_links_off_the_site_are_not_followed(lab: Lab, static_site: Any) -
     assert other.requests == []
 
 
-@pytest.mark.parametrize(("mode", "rounds"), [("fast", 0), ("deep", 5)])
+@pytest.mark.parametrize(("mode", "rounds"), [("fast", 0), ("deep", 20)])
 async def test_result_says_how_many_rounds_were_allowed(
     lab: Lab, static_site: Any, mode: Any, rounds: int
 ) -> None:
     site = static_site(MANUAL)
     result = await lab.engine().run(Question.of("What is it?", urls=site + "/", research_mode=mode))
 
-    assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 5)
+    assert (result.rounds_allowed, result.rounds_ceiling) == (rounds, 20)
 
 
 def gone(_request: Any) -> Any:

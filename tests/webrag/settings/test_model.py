@@ -50,7 +50,7 @@ TABLE: list[tuple[str, str, Any, str, Any, str, str]] = [
     ("ORCHESTRATION_LLM_BASE_URL", "orchestration_llm_base_url", "https://api.openai.com/v1", "http://localhost:8000/v1", "http://localhost:8000/v1", "http://me:pw@h/", "an http:// or https:// URL"),
     ("ORCHESTRATION_LLM_MODEL", "orchestration_llm_model", "gpt-4o-mini", "qwen3", "qwen3", "q" * 201, "a model name"),
     ("ORCHESTRATION_TIMEOUT", "orchestration_timeout", 120.0, "60", 60.0, "0", "from 0.1 to 3600 seconds"),
-    ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 5, "0", 0, "21", "from 0 to 20"),
+    ("MAX_EXPANSION_DEPTH", "max_expansion_depth", 20, "0", 0, "21", "from 0 to 20"),
     ("MAX_CANDIDATES_PER_ITERATION", "max_candidates_per_iteration", 5, "3", 3, "0", "from 1 to 25"),
     ("MAX_PAGES_PER_RUN", "max_pages_per_run", 25, "100", 100, "101", "from 0 to 100"),
     ("EXPANSION_SCOPE", "expansion_scope", "same_site", "any", "any", "world", "one of same_site, allow_list, any"),
