@@ -157,7 +157,7 @@ def decide(signals: EvaluationSignals, state: LoopState) -> ExpansionDecision:
     The same arguments always give the same decision.
     """
     for number, rule in enumerate(RULES, start=1):
-        action = _first_open(rule, state)
+        action = next((a for a in rule.actions if a == "stop" or a in state.open_actions), None)
         if action is not None and rule.condition(signals, state):
             return ExpansionDecision(
                 action=action,
@@ -167,10 +167,6 @@ def decide(signals: EvaluationSignals, state: LoopState) -> ExpansionDecision:
                 rule_number=number,
             )
     raise AssertionError("the last rule matches everything")
-
-
-def _first_open(rule: Rule, state: LoopState) -> Action | None:
-    return next((a for a in rule.actions if a == "stop" or a in state.open_actions), None)
 
 
 def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: LoopState) -> str:
@@ -185,24 +181,13 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
         ended = state.links_ended if rule.name in ("default", "diminishing_returns") else ""
         is_limited = rule.name == "depth_cap" and "expand_breadth" in state.open_actions
         is_limited = is_limited or (bool(ended) and state.is_spent)
-        again = "; asking again goes on from what is stored" if is_limited else ""
         still = " and ".join(f"'{part}'" for part in state.open_parts)
-        return "".join(
-            (
-                reason,
-                f": {ended}" if ended else "",
-                f"; still open: {still}" if still else "",
-                again,
-                ".",
-            )
-        )
+        reason += f": {ended}" if ended else ""
+        reason += f"; still open: {still}" if still else ""
+        return f"{reason}{'; asking again goes on from what is stored' if is_limited else ''}."
     if action != rule.actions[0] and action != "expand_breadth":
         return f"{reason}: {_LABELS[action]}, as {_LABELS[rule.actions[0]]} has nothing left."
     return f"{reason}: {_LABELS[action]}."
-
-
-def _at_depth_cap(_: EvaluationSignals, state: LoopState) -> bool:
-    return state.iteration >= state.max_iterations
 
 
 def _is_saturated(signals: EvaluationSignals, state: LoopState) -> bool:
@@ -223,17 +208,9 @@ def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bo
     return recall_gain(signals, state.previous) < state.config.diminishing_return_delta
 
 
-def _is_answered(_: EvaluationSignals, state: LoopState) -> bool:
-    return state.confidence >= HIGH
-
-
-def _is_good(signals: EvaluationSignals, state: LoopState) -> bool:
-    return signals.score_mean >= state.profile.mediocre_score_floor
-
-
 def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
-    low = signals.token_fill_ratio < state.config.token_budget_saturation_ratio
-    return low and _is_good(signals, state)
+    is_good = signals.score_mean >= state.profile.mediocre_score_floor
+    return is_good and signals.token_fill_ratio < state.config.token_budget_saturation_ratio
 
 
 def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:
@@ -246,7 +223,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "depth_cap",
         _STOP,
-        _at_depth_cap,
+        lambda _, state: state.iteration >= state.max_iterations,
         "Reached {state.iteration} of {state.max_iterations} expansion rounds",
         "low",
     ),
@@ -260,7 +237,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "answered",
         _STOP,
-        _is_answered,
+        lambda _, state: state.confidence >= HIGH,
         "The pages read so far seem to answer the question (confidence {state.confidence:.2f})",
         "high",
     ),

@@ -81,12 +81,8 @@ async def compare_versions(
 
 
 async def _texts(corpus: "Corpus", urls: Sequence[str]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for url in dict.fromkeys(urls):
-        text = await corpus.markdown(url)
-        if text is not None:
-            texts[url] = text
-    return texts
+    read = {url: await corpus.markdown(url) for url in dict.fromkeys(urls)}
+    return {url: text for url, text in read.items() if text is not None}
 
 
 def _counterparts(urls: Iterable[str], others: Sequence[str]) -> list[str]:

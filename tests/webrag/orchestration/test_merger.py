@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.orchestration.models import SubQueryResult
-from webrag.orchestration.ranking.reranker import merge, trim_to_budget
+from webrag.orchestration.ranking.reranker import merge
 
 from .conftest import build_chunk, build_ranked, build_result
 
@@ -60,7 +60,7 @@ def test_budget_keeps_the_best() -> None:
 def test_budget_never_empties_the_result() -> None:
     ranked = [build_ranked(0.9, tokens=500)]
 
-    assert trim_to_budget(ranked, 10) == tuple(ranked)
+    assert merged(part(*ranked), budget=10).chunks == tuple(ranked)
 
 
 def test_nothing_merges_to_nothing() -> None:

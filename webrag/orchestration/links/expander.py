@@ -41,10 +41,7 @@ from webrag.orchestration.links.rules import (
     silent_sites,
     skip_reason,
 )
-from webrag.orchestration.links.scoring import (
-    LinkQuestion,
-    score_links,
-)
+from webrag.orchestration.links.scoring import LinkQuestion, score_links
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
 from webrag.orchestration.models import ExpansionConfig, NextLink
 from webrag.orchestration.ranking.reranker import PassageScorer
@@ -113,11 +110,17 @@ class FetchRound:
     async def _fill(self, acquirer: PageAcquirer, waiting: list[NextLink]) -> None:
         async with _running_tasks() as running:
             while True:
-                waiting = self._without_silent(waiting)
+                silent = silent_sites({**self.failed_before, **self.outcome.failure_kinds})
+                waiting = [each for each in waiting if site_of(each.url) not in silent]
                 slow = self._slow_sites(running.values())
                 ready = [each for each in waiting if site_of(each.url) not in slow]
                 while ready and self._may_begin(running.values(), slow):
-                    candidate = ready.pop(self._next(ready))
+                    first = next_to_try(
+                        (candidate.url for candidate in ready),
+                        failed=(*self.failed_before, *self.outcome.failed),
+                        obtained=(*self.known, *self.outcome.chunks_by_url),
+                    )
+                    candidate = ready.pop(first)
                     waiting.remove(candidate)
                     self.on_fetch(candidate.url)
                     self._begun[candidate.url] = time.monotonic()
@@ -149,17 +152,6 @@ class FetchRound:
         self.target = max(self.target // 2, 1)
         _log.warning(
             "A limit of requests is reached, so this round obtains at most %d pages.", self.target
-        )
-
-    def _without_silent(self, waiting: Sequence[NextLink]) -> list[NextLink]:
-        silent = silent_sites({**self.failed_before, **self.outcome.failure_kinds})
-        return [each for each in waiting if site_of(each.url) not in silent]
-
-    def _next(self, waiting: Sequence[NextLink]) -> int:
-        return next_to_try(
-            (candidate.url for candidate in waiting),
-            failed=(*self.failed_before, *self.outcome.failed),
-            obtained=(*self.known, *self.outcome.chunks_by_url),
         )
 
     def _slow_from(self, running: Collection[NextLink]) -> list[float]:
@@ -315,7 +307,17 @@ class LinkExpander:
         )
         dead = await self.corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [link for link in links if link.url not in dead]
-        scored = await in_background(self._score, links, queries, mapped, in_turn)
+        scored = await in_background(
+            lambda: score_links(
+                links,
+                [LinkQuestion.of(query, self.encoder) for query in queries],
+                encoder=self.encoder,
+                site_map=mapped.scores,
+                site_text=mapped.text_scores,
+                in_turn=in_turn,
+                at_most=_STORED_FACTOR * self.config.candidates_to_score_per_iteration,
+            )
+        )
         best = [each for each in scored if each.score >= self.config.min_candidate_score]
         return Frontier(
             await self._unstored(best),
@@ -345,25 +347,10 @@ class LinkExpander:
         if self.site_maps is not None:
             maps, refused = await self.site_maps.known(pages, timeout_s=timeout_s)
             mapped = await in_background(rank_maps, maps, queries, self.scorer)
-        links = [*await self.corpus.links(pages), *_folder_links(seeds), *mapped.links]
+        folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
+        above = (LinkCandidate(source_url="", url=folder) for folder in folders)
+        links = [*await self.corpus.links(pages), *above, *mapped.links]
         return await in_background(_followable, links, frozenset(known), scope), mapped, refused
-
-    def _score(
-        self,
-        links: Sequence[LinkCandidate],
-        queries: Sequence[str],
-        mapped: MapPages,
-        in_turn: bool,
-    ) -> list[NextLink]:
-        return score_links(
-            links,
-            [LinkQuestion.of(query, self.encoder) for query in queries],
-            encoder=self.encoder,
-            site_map=mapped.scores,
-            site_text=mapped.text_scores,
-            in_turn=in_turn,
-            at_most=_STORED_FACTOR * self.config.candidates_to_score_per_iteration,
-        )
 
     async def _unstored(self, scored: Sequence[NextLink]) -> tuple[NextLink, ...]:
         wanted = self.config.candidates_to_score_per_iteration * _SPARE_FACTOR
@@ -375,11 +362,6 @@ class LinkExpander:
             if len(found) >= wanted:
                 break
         return tuple(found[:wanted])
-
-
-def _folder_links(seeds: Sequence[str]) -> list[LinkCandidate]:
-    folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
-    return [LinkCandidate(source_url="", url=folder) for folder in folders]
 
 
 def _followable(

@@ -316,15 +316,13 @@ def with_constraints(queries: Sequence[str], constraints: Sequence[str]) -> tupl
     "must include code examples" adds "code examples"; "prioritize recent content" is a wish about
     ranking, which no word of a page matches, and adds nothing. So does content a query names.
     """
-    wanted = dict.fromkeys(filter(None, map(content_named, constraints)))
+    named = dict.fromkeys(filter(None, map(content_named, constraints)))
+    wanted = {what: set(what.casefold().split()) for what in named}
     return tuple(
-        " ".join((query, *(what for what in wanted if not _names(query, what)))).strip()
+        " ".join((query, *(what for what in wanted if not wanted[what] <= own))).strip()
         for query in queries
+        for own in [set(query.casefold().split())]
     )
-
-
-def _names(query: str, what: str) -> bool:
-    return set(what.casefold().split()) <= set(query.casefold().split())
 
 
 def content_named(constraint: str) -> str | None:

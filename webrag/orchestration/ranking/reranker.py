@@ -30,6 +30,8 @@ from webrag.retrieval.models import (
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import NodeWithScore, TextNode
 
@@ -149,7 +151,11 @@ class ChunkReranker:
         assert scorer is not None
         postprocessor = _with_instruction(scorer, instruction)
         scored = await _scored_apart(postprocessor, query, result)
-        return [_scores_by_node(each) for each in scored], self._confidences(scored)
+        scores = [
+            {item.node.node_id: item.score for item in each if item.score is not None}
+            for each in scored
+        ]
+        return scores, self._confidences(scored)
 
     async def _without_scores(
         self, query: str, result: RetrievalResult, cause: str, top_n: int | None
@@ -182,7 +188,9 @@ class ChunkReranker:
     ) -> tuple[RankedChunk, ...]:
         """The chunks by raw similarity, at most `top_n`; 0.0 where there is none."""
         scores = {
-            match.node_id: tuple(map(_unit, _similarities(match)))
+            match.node_id: tuple(
+                map(_unit, (match.similarity, *(each.similarity for each in match.wordings)))
+            )
             for chunk in result.chunks
             for match in chunk.matches
             if result.wordings
@@ -246,10 +254,6 @@ def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
         )
         for (text, idf), own in zip(known, told, strict=True)
     ]
-
-
-def _scores_by_node(scored: "Sequence[NodeWithScore]") -> dict[str, float]:
-    return {item.node.node_id: item.score for item in scored if item.score is not None}
 
 
 def _ranked(
@@ -346,10 +350,6 @@ def _held(
         else item.model_copy(update={"reranked_score": _unit(score)})
         for item, score in zip(ranked, held, strict=True)
     ]
-
-
-def _similarities(match: ChildMatch) -> tuple[float, ...]:
-    return (match.similarity, *(each.similarity for each in match.wordings))
 
 
 def child_nodes(result: RetrievalResult, *, wording: int = 0) -> "list[NodeWithScore]":
@@ -489,51 +489,32 @@ def merge(
             of two chunks is left out.
         token_budget: Tokens at most; the best chunk is kept even when it alone exceeds them.
     """
-    distinct, redundant = drop_redundant(union(results), redundancy_ceiling)
-    kept = trim_to_budget(distinct, token_budget)
-    return Merged(kept, redundant, len(distinct) - len(kept))
+    found = union(results)
+    texts = [shingles(ranked.chunk.text) for ranked in found]
+    distinct = choose_distinct([0.0] * len(texts), texts, ceiling=redundancy_ceiling)
+    chunks = [found[place] for place in distinct]
+    kept = within_budget((ranked.chunk.token_count for ranked in chunks), token_budget)
+    return Merged(tuple(chunks[:kept]), len(found) - len(chunks), len(chunks) - kept)
 
 
 def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:
     """Every chunk once with its highest score, best first; ties keep page order."""
-    named = len(results) > 1
-    best: dict[str, RankedChunk] = {}
-    for result in results:
-        for ranked in result.ranked:
-            if named:
-                ranked = ranked.model_copy(update={"source_sub_query": result.sub_query})
-            key = str(ranked.chunk.chunk_id)
-            if key not in best or _precedes(ranked, best[key]):
-                best[key] = ranked
+    found = [
+        ranked.model_copy(update={"source_sub_query": result.sub_query})
+        if len(results) > 1
+        else ranked
+        for result in sorted(results, key=lambda result: result.sub_query)
+        for ranked in result.ranked
+    ]
+    best: dict[UUID, RankedChunk] = {}
+    for ranked in sorted(found, key=lambda ranked: -ranked.reranked_score):
+        best.setdefault(ranked.chunk.chunk_id, ranked)
     return tuple(sorted(best.values(), key=_order))
-
-
-def drop_redundant(
-    chunks: Sequence[RankedChunk], ceiling: float
-) -> tuple[tuple[RankedChunk, ...], int]:
-    """The chunks that repeat no earlier one, and how many were dropped."""
-    sets = [shingles(ranked.chunk.text) for ranked in chunks]
-    kept = choose_distinct([0.0] * len(sets), sets, ceiling=ceiling)
-    return tuple(chunks[place] for place in kept), len(chunks) - len(kept)
-
-
-def trim_to_budget(chunks: Sequence[RankedChunk], token_budget: int) -> tuple[RankedChunk, ...]:
-    """The longest head of `chunks` within the budget, never empty when `chunks` is not."""
-    kept = within_budget((ranked.chunk.token_count for ranked in chunks), token_budget)
-    return tuple(chunks[:kept])
 
 
 def _order(ranked: RankedChunk) -> tuple[float, str, int, str]:
     chunk = ranked.chunk
     return -ranked.reranked_score, chunk.source_url, chunk.chunk_index, str(chunk.chunk_id)
-
-
-def _precedes(left: RankedChunk, right: RankedChunk) -> bool:
-    return _sub_query_order(left) < _sub_query_order(right)
-
-
-def _sub_query_order(ranked: RankedChunk) -> tuple[float, str]:
-    return -ranked.reranked_score, ranked.source_sub_query or ""
 
 
 def documents_in(chunks: Iterable[RankedChunk]) -> tuple[str, ...]:

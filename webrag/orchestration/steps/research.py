@@ -382,7 +382,10 @@ class ResearchRun:
         top_n = max(self.components.config.reranker_top_n, state.question.top_k or 0)
         top_n *= self.scale
         if not state.scorer_failed:
-            instruction = _instruction(state)
+            # What the caller wants, for rerankers that take instructions.
+            intent, constraints = state.question.intent, state.question.constraints
+            wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
+            instruction = ". ".join([*wishes, *constraints]) or None
             ranked, failure = await rank_parts(
                 reranker, retrieved, instruction=instruction, top_n=top_n
             )
@@ -425,10 +428,3 @@ def wordings_by_part(
             if row is nearest or row[at] >= _ABOUT_EQUAL * max(row)
         )
     return dealt
-
-
-def _instruction(state: RunState) -> str | None:
-    """What the caller wants, for rerankers that take instructions."""
-    intent, constraints = state.question.intent, state.question.constraints
-    wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
-    return ". ".join([*wishes, *constraints]) or None

@@ -131,7 +131,9 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
             for each in state.results
             for word, found in each.retrieval.also_searched.items()
         },
-        absent_words=_absent_words(state),
+        absent_words=tuple(
+            dict.fromkeys(word for each in state.results for word in each.retrieval.absent_words)
+        ),
         total_iterations=max((step.iteration for step in state.steps), default=0),
         total_urls_ingested=len(state.fetched),
         urls_fetched=tuple(state.fetched),
@@ -148,11 +150,6 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         warnings=tuple(state.warnings),
         partial=state.partial,
     )
-
-
-def _absent_words(state: RunState) -> tuple[str, ...]:
-    words = (word for each in state.results for word in each.retrieval.absent_words)
-    return tuple(dict.fromkeys(words))
 
 
 def _parts(state: RunState) -> tuple[PartCoverage, ...]:
@@ -185,10 +182,8 @@ def _told_apart(
 async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     """Where to look next, for whoever may name the pages in another call."""
     state = run.state
-    is_unsure = band(state.confidence) != "high"
-    if not (is_unsure or state.rounds) or state.clock.is_over:
-        return ()
-    if state.question.as_of is not None:
+    is_sure = band(state.confidence) == "high" and not state.rounds
+    if is_sure or state.clock.is_over or state.question.as_of is not None:
         return ()
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
@@ -215,21 +210,19 @@ async def _evidence(
             state.warn(*whole.warnings)
             if not whole.truncated:
                 return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
-            state.warn(_too_large(whole.corpus_stats, run.components.config.context_budget))
+            count = whole.corpus_stats.total_documents
+            state.warn(
+                f"{'The page holds' if count == 1 else 'The pages hold'}"
+                f" {whole.corpus_stats.total_tokens} tokens and the budget is"
+                f" {run.components.config.context_budget}, so the passages that fit the question"
+                " best are given instead of everything."
+            )
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
     matched = state.merged.chunks[: question.top_k]
     return (
         "chunk",
         matched,
         stats or CorpusStats(total_documents=0, total_parent_chunks=0, total_tokens=0),
-    )
-
-
-def _too_large(stats: CorpusStats, budget: int) -> str:
-    pages = "The page holds" if stats.total_documents == 1 else "The pages hold"
-    return (
-        f"{pages} {stats.total_tokens} tokens and the budget is {budget}, so the passages that fit"
-        " the question best are given instead of everything."
     )
 
 
