@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, pvariance
 from typing import Final, Literal
 
-from webrag.orchestration.confidence import HIGH
+from webrag.orchestration.confidence import HIGH, MEDIUM
 from webrag.orchestration.models import (
     Action,
     EvaluationSignals,
@@ -208,6 +208,12 @@ def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bo
     return recall_gain(signals, state.previous) < state.config.diminishing_return_delta
 
 
+def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
+    # Passages may be good alike, those of the first pages above all, and none of them answer.
+    good = signals.is_plateau and signals.score_mean >= state.profile.mediocre_score_floor
+    return good and state.iteration > 0 and state.confidence >= MEDIUM
+
+
 def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
     is_good = signals.score_mean >= state.profile.mediocre_score_floor
     return is_good and signals.token_fill_ratio < state.config.token_budget_saturation_ratio
@@ -248,6 +254,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "The last round brought no more good passages (confidence {state.confidence:.2f}), "
         "and the other ways were tried",
         "medium",
+    ),
+    Rule(
+        "good_plateau",
+        _STOP,
+        _is_good_plateau,
+        "Many passages are about equally good (mean {s.score_mean:.2f})",
+        "high",
     ),
     Rule(
         "cliff_redundant",
