@@ -185,37 +185,35 @@ class SiteList(Protocol):
         """Pages of the site; `named` are sitemaps that a page of it names."""
 
 
+@dataclass(slots=True)
 class _CrawlRun:
     """One run of one crawl, for a turn or until its end."""
 
-    def __init__(
-        self,
-        acquirer: PageAcquirer,
-        state: CrawlState,
-        record: CrawlRecord,
-        start: str,
-        options: CrawlOptions,
-        on_progress: CrawlProgressCallback | None,
-        turn: CrawlTurn | None,
-        suspects: asyncio.Lock,
-    ) -> None:
-        self.record = record
-        self.tally = CrawlTally()
-        self._start = start
-        self._options = options
-        self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * options.max_pages
-        self._acquirer = acquirer
-        self._state = state
-        self._on_progress = on_progress
-        self._turn = turn
-        self._suspects = suspects
-        self._scope = self._scope_around(record.roots or (start,))
-        self._guard = TrapGuard(TrapLimits.for_pages(options.max_pages))
-        self._queue = CrawlQueue(state, record.id)
-        self._known = 0
-        self._waiting = 0
-        self._ended: deque[float] = deque(maxlen=_PACE_PAGES)
-        self._provider_failures = 0
+    _acquirer: PageAcquirer
+    _state: CrawlState
+    record: CrawlRecord
+    _start: str
+    _options: CrawlOptions
+    _on_progress: CrawlProgressCallback | None
+    _turn: CrawlTurn | None
+    _suspects: asyncio.Lock
+    tally: CrawlTally = field(default_factory=CrawlTally)
+    _known: int = 0
+    _waiting: int = 0
+    _ended: deque[float] = field(default_factory=lambda: deque(maxlen=_PACE_PAGES))
+    _provider_failures: int = 0
+    _scope: CrawlScope = field(init=False)
+    _guard: TrapGuard = field(init=False)
+    _queue: CrawlQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._scope = self._scope_around(self.record.roots or (self._start,))
+        self._guard = TrapGuard(TrapLimits.for_pages(self._options.max_pages))
+        self._queue = CrawlQueue(self._state, self.record.id)
+
+    @property
+    def _queue_limit(self) -> int:
+        return _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
     async def open(self, site_list: SiteList | None) -> None:
         """Obtain the start page, and queue its links and the pages that the site itself lists.
@@ -298,7 +296,9 @@ class _CrawlRun:
         while entry := await self._queue.take(is_over=self._is_over, refuse=self._refuse):
             try:
                 await self._visit(entry)
-                _stop_if_cancelled()
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise asyncio.CancelledError  # which some code took for a failure
             finally:
                 await self._queue.done([entry.url])
 
@@ -440,29 +440,18 @@ class _CrawlRun:
         tally = self.tally
         done = self.record.visited + tally.visited
         self._ended.append(time.monotonic())
+        took, is_told = self._ended[-1] - self._ended[0], len(self._ended) > _FEW
         self._on_progress(
             CrawlProgress(
                 done=done,
                 queued=max(0, min(self._waiting, self._options.max_pages - done)),
                 failed=tally.failed.total(),
-                pages_per_second=self._pace(),
+                pages_per_second=(len(self._ended) - 1) / took if is_told and took > 0 else 0.0,
                 url=url,
                 outcome=outcome,
                 reason=reason,
             )
         )
-
-    def _pace(self) -> float:
-        """Pages in a second, by the latest ones; 0 until there are a few."""
-        took = self._ended[-1] - self._ended[0]
-        return (len(self._ended) - 1) / took if len(self._ended) > _FEW and took > 0 else 0.0
-
-
-def _stop_if_cancelled() -> None:
-    """Stop a worker whose cancellation was met by code that took it for a failure."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 @dataclass(frozen=True, slots=True)

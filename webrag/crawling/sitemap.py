@@ -62,7 +62,12 @@ class SitemapReader:
         if limit <= 0:
             return []
         origin = URL(start).origin
-        await run.read([*await self._declared_for(start), *named] or [f"{origin}/sitemap.xml"])
+        declared: Sequence[str] = ()
+        try:
+            declared = await self.declared_sitemaps(start)
+        except FetchError as error:
+            _log.info("the sitemaps of %s are not known: %s", start, error)
+        await run.read([*declared, *named] or [f"{origin}/sitemap.xml"])
         if not run.found:
             await run.read([f"{origin}/{name}" for name in _USUAL_NAMES])
         if not run.found:
@@ -73,13 +78,6 @@ class SitemapReader:
         if not run.found:
             _log.info("%s lists no pages of its own; they are found by their links", origin)
         return list(run.found.values())
-
-    async def _declared_for(self, start: str) -> Sequence[str]:
-        try:
-            return await self.declared_sitemaps(start)
-        except FetchError as error:
-            _log.info("the sitemaps of %s are not known: %s", start, error)
-            return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,11 @@ class _Run:
     async def read(self, addresses: Sequence[str]) -> None:
         """Read sitemaps and those they name, level by level."""
         level = [url for address in addresses if (url := link_target(address, self.start))]
+        folder = URL(self.start).pathname.split("/")[1]
         for _ in range(_MAX_DEPTH):
             further: list[str] = []
-            for address in self._nearest_first(level):
-                if self._is_done():
+            for address in sorted(level, key=lambda each: not folder or folder not in each):
+                if len(self.found) >= self.limit or len(self.asked) >= _MAX_FILES:
                     return
                 if body := await self._body(address):
                     # Scanning 20 MB takes a noticeable part of a second, as do 50,000 addresses.
@@ -140,10 +139,3 @@ class _Run:
         except FetchError as error:
             _log.info("the sitemap %s was not read: %s", url, error)
             return b""
-
-    def _nearest_first(self, addresses: list[str]) -> list[str]:
-        folder = URL(self.start).pathname.split("/")[1]
-        return sorted(addresses, key=lambda address: not folder or folder not in address)
-
-    def _is_done(self) -> bool:
-        return len(self.found) >= self.limit or len(self.asked) >= _MAX_FILES
