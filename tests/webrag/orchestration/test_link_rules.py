@@ -200,13 +200,22 @@ def test_site_is_silent_after_three_requests_without_an_answer() -> None:
     assert silent_sites(failures) == {"a.test"}
 
 
-@given(st.floats(0, 1), st.floats(0, 100), st.floats(0, 1), st.floats(0, 100))
-def test_a_link_must_promise_the_more_the_surer_a_run_and_the_dearer_a_page(
-    confidence: float, page_s: float, more: float, longer: float
+@given(
+    st.tuples(st.floats(0, 1), st.floats(0, 100), st.integers(0, 100)),
+    st.tuples(st.floats(0, 1), st.floats(0, 100), st.integers(0, 100)),
+)
+def test_a_link_must_promise_the_more_the_surer_a_run_and_the_dearer_and_more_its_pages(
+    given: Any, more: Any
 ) -> None:
-    surer = min(confidence + more, 1.0)
+    confidence, page_s, pages = (a + b for a, b in zip(given, more, strict=True))
 
-    assert 0 < weakest_followed(confidence, page_s) <= weakest_followed(surer, page_s + longer) <= 1
+    least = weakest_followed(*given)
+    assert 0 < least <= weakest_followed(min(confidence, 1.0), page_s, pages) <= 1
+
+
+def test_a_link_must_promise_twice_as_much_after_twice_as_many_pages() -> None:
+    assert weakest_followed(0.5, 1.0, 16) == 2 * weakest_followed(0.5, 1.0, 8)
+    assert weakest_followed(0.5, 1.0, 0) == weakest_followed(0.5, 1.0, 5)
 
 
 def candidate(name: str, score: float, **values: Any) -> NextLink:

@@ -57,6 +57,9 @@ _FAR_BELOW: Final = 0.25
 # Seconds that a reader would wait for an answer that is certain to come.
 _PATIENCE_S: Final = 800.0
 _LEAST_COST_S: Final = 2.0  # a page that takes no time still takes a reader's attention
+# After these a link must promise the more, the more pages were read: docs/experiments.md, "Pages
+# against recall", has what that leaves out.
+_PATIENT_PAGES: Final = 5
 # Links tried for each page wanted, before links are scored again with what the others brought.
 _TRIES_PER_PAGE: Final = 2
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -214,7 +217,7 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
-def weakest_followed(confidence: float, page_s: float) -> float:
+def weakest_followed(confidence: float, page_s: float, pages: int) -> float:
     """Least probability of a link that promises more than a page costs.
 
     What it promises counts as far as the answer is still missing, and a page costs the more the
@@ -223,8 +226,9 @@ def weakest_followed(confidence: float, page_s: float) -> float:
     Args:
         confidence: That the evidence so far answers the question, [0, 1].
         page_s: Seconds that a page has cost in this run.
+        pages: Read in this run after the named ones.
     """
-    cost = max(page_s, _LEAST_COST_S) / _PATIENCE_S
+    cost = max(page_s, _LEAST_COST_S) / _PATIENCE_S * max(pages / _PATIENT_PAGES, 1)
     return min(cost / max(1 - confidence, 1e-3) ** 2, 1.0)
 
 

@@ -342,7 +342,8 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
-    return frontier.reaching(weakest_followed(least_confidence, state.seconds_per_page))
+    pages = sum(len(step.candidates_expanded) for step in state.steps)
+    return frontier.reaching(weakest_followed(least_confidence, state.seconds_per_page, pages))
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
