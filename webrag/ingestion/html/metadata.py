@@ -87,6 +87,14 @@ _UPDATED = re.compile(r"\b(?:updated|modified|changed|revised|edited|built)\b", 
 
 _OFFSET = re.compile(r"(?<=\d)\s?[+-]\d\d:?\d\d\Z")
 
+# Beside the heading.
+_LEAD_CHARS = 600
+
+_DAY = re.compile(
+    r"(?<![\d.])\d{1,2}\. ?(?:\d{1,2}\. ?|[^\W\d_]{3,9} )20\d\d(?!\d)"
+    r"|(?<!\d)20\d\d-\d\d-\d\d(?!\d)|(?<!\d)\d{1,2} (?:de )?[^\W\d_]{3,10} (?:de )?20\d\d(?!\d)|[A-Z][a-z]{2,8} \d{1,2}, 20\d\d(?!\d)"
+)
+
 _HAS_DATE = re.compile(r"(?:19|20)\d\d")
 
 
@@ -155,18 +163,15 @@ def _find(html: str, url: str, *, original: bool) -> datetime | None:
     # Loading it takes longer than a page; only the worker processes, which ask for it early, wait.
     from htmldate import find_date
 
-    # The newest date in the whole text is any.
+    # "Extensive search" takes any date of the text, and two seconds to load its languages.
     try:
-        found = find_date(html, extensive_search=original, original_date=original, url=url)
+        found = find_date(html, extensive_search=False, original_date=original, url=url)
     except (ValueError, TypeError, AttributeError, OverflowError):
         logging.getLogger(__name__).debug("the dates of %s cannot be searched", url, exc_info=True)
         return None
     moment = parse_date(found) if found else None
-    # The search takes the year of a copyright notice for its first day.
-    if moment is None or (moment.month, moment.day) == (1, 1):
-        return None
     # Version 3.3.10 is no day of 2010.
-    is_written = re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
+    is_written = moment is not None and re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
     return moment if is_written else None
 
 
@@ -312,7 +317,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> Page
             metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
         ),
         languages=_declared_languages(tree, metas),
-        published_at=dates.published_at or _time_element(tree),
+        published_at=dates.published_at or _time_element(tree) or _near_heading(tree, dates),
         modified_at=dates.modified_at,
         robots=_robots(metas, _AGENT),
         alternates=_alternates(tree, base),
@@ -579,6 +584,21 @@ def _alternates(tree: LexborHTMLParser, base: str) -> tuple[Alternate, ...]:
 def _time_element(tree: LexborHTMLParser) -> datetime | None:
     node = tree.css_first("time[pubdate], time[itemprop=datePublished], article header time")
     return parse_date(attribute(node, "datetime") or node.text()) if node is not None else None
+
+
+def _near_heading(tree: LexborHTMLParser, dates: PageDates) -> datetime | None:
+    """The first day that the text around the first heading names, when nothing else says any."""
+    heading = tree.css_first("h1")
+    if heading is None or tree.body is None or dates.modified_at is not None:
+        return None
+    name = inline_text(heading)
+    before, _, after = inline_text(tree.body).partition(name) if name else ("", "", "")
+    lines = f"{before[-_LEAD_CHARS // 3 :]} {after[:_LEAD_CHARS]}"
+    days = (
+        _find(f"<html><body><p class=date>{day[0]}</p></body></html>", "", original=True)
+        for day in _DAY.finditer(lines)
+    )
+    return next((day for day in days if day), None)
 
 
 def _clean(text: str | None, limit: int) -> str | None:

@@ -65,6 +65,16 @@ def test_a_page_is_of_the_day_that_it_writes_for_its_readers(offset: str) -> Non
     assert late.published_at == datetime(2024, 2, 3, 23, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("day", ["14.03.2021", "14. März 2021", "14 March 2021", "2021-03-14"])
+def test_a_day_beside_the_heading_dates_a_page_that_says_nothing_else(day: str) -> None:
+    march = datetime(2021, 3, 14, tzinfo=UTC)
+
+    assert read("", f"<h1>Paper</h1><div>Vienna, {day}</div><p>It burns.</p>").published_at == march
+    assert read("", f"<div>{day} | News</div><h1>Paper</h1><p>It burns.</p>").published_at == march
+    far = f"<h1>Paper</h1><p>{'It burns. ' * 99}</p><p>{day}</p>"
+    assert read("", far).published_at is None
+
+
 def test_an_author_is_a_person_rather_than_a_user_an_office_or_the_site() -> None:
     head = '<meta name="author" content="{}"><h1>On paper</h1>'
     byline = "<p class=byline>By Ada Example</p>"

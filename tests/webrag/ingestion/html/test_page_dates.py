@@ -25,10 +25,6 @@ def test_metadata_counts_before_the_text() -> None:
         ("<html><body><p>Copyright 2019 The Authors</p></body></html>", (None, None)),
         ("<html><body><p>No date.</p></body></html>", (None, None)),
         ("<html><body><p>posted 01.03.2024 by us</p></body></html>", (MARCH, None)),
-        (
-            f"<html><body><h1>Ink</h1><p>{'It dries. ' * 9}</p><h5>01.03.2024</h5></body></html>",
-            (MARCH, None),
-        ),
         ("<html><body><p>Version 3.3.10 of 2019 is out.</p></body></html>", (None, None)),
         ("", (None, None)),
     ],
