@@ -518,23 +518,27 @@ def _authors(
     """Who several places of a page call its author, the surest place first."""
     yield from (_people(item.get("author"), linked) for item in linked if item.get("author"))
     yield from ([metas[name]] for name in _AUTHOR_METAS if name in metas)
-    yield from (_marked(tree, selector) for selector in _BYLINES)
+    heads = tree.css("h1")[:_MOST_HEADINGS]
+    outer = {above.mem_id for head in heads for above in ancestors(head)}
+    yield from (_marked(tree, selector, outer) for selector in _BYLINES)
     yield [found[1] for found in itertools.islice(_WRITTEN_BY.finditer(tree.html or ""), 1)]
 
 
-def _marked(tree: LexborHTMLParser, selector: str) -> list[str]:
+def _marked(tree: LexborHTMLParser, selector: str, outer: set[int]) -> list[str]:
     """The names that the first element of some marks, and those like it beside, hold."""
-    marks = [mark for mark in tree.css(selector)[:_MOST_AUTHORS] if not _is_by_others(mark)]
+    marks = [mark for mark in tree.css(selector)[:_MOST_AUTHORS] if not _is_by_others(mark, outer)]
     beside = [mark for mark in marks if mark.parent == marks[0].parent]
     return [attribute(mark, "content") or inline_text(mark) for mark in beside]
 
 
-def _is_by_others(mark: LexborNode) -> bool:
-    """Whether an element stands in comments, a form or a box of other pages."""
+def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
+    """Whether an element stands in comments, a form or a box of other pages.
+
+    Boxes around headings (`outer`) do not tell: layouts call that around page and sidebar by both.
+    """
     around = [mark, *ancestors(mark)]
     is_in_article = any(above.tag == "article" for above in around)
-    # Layouts call the box around page and sidebar by the names of both.
-    boxes = itertools.takewhile(lambda above: above.css_first("h1") is None, around)
+    boxes = itertools.takewhile(lambda above: above.mem_id not in outer, around)
     return any(
         above.tag in ("form", "aside")
         or (above.tag == "footer" and not is_in_article)
