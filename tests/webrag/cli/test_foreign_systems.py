@@ -73,7 +73,7 @@ def test_modules_of_unix_are_imported_where_they_are_used_only() -> None:
 
     # Loaded only when the embedded server is asked for.
     embedded = "webrag/postgres/embedded/"
-    assert importing == {f"{embedded}{name}.py" for name in ("cluster", "locks", "watcher")}
+    assert importing == {f"{embedded}{name}.py" for name in ("cluster", "server", "watcher")}
 
 
 @pytest.mark.parametrize(
