@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.embedding.embedder import EmbeddingLimits, plan_batches
+from webrag.embedding.embedder import plan_batches
 
 SIZES = st.lists(st.integers(0, 50), max_size=60)
 
@@ -33,8 +33,3 @@ def test_no_batch_could_take_the_next_text(sizes: list[int], texts: int, tokens:
 
     for batch, following in itertools.pairwise(batches):
         assert len(batch) == texts or sum(batch) + following[0] > tokens
-
-
-def test_limits_without_tokens_need_no_counting() -> None:
-    assert not EmbeddingLimits(texts=3).counts_tokens
-    assert EmbeddingLimits(text_tokens=3).counts_tokens
