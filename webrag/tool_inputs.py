@@ -24,7 +24,6 @@ from pydantic import (
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
     LEAST_READ_TOKENS,
-    MAX_WORDINGS,
     check_choice,
     check_text,
     shown_value,
@@ -157,10 +156,9 @@ _FromZero = Annotated[int, _read_number(0)]
 _FromOne = Annotated[int, _read_number(1)]
 
 
-def _told(name: str, **schema: Any) -> Any:
+def _told(name: str) -> Any:
     """The field of a question, as the question describes it."""
-    told = Question.model_fields[name].description
-    return Field(default=None, description=told, json_schema_extra=schema)
+    return Field(default=None, description=Question.model_fields[name].description)
 
 
 class ToolInput(BaseModel):
@@ -226,7 +224,7 @@ def _meant(name: str, known: Sequence[str]) -> str | None:
     return next(iter(alike or get_close_matches(word, known, n=1)), None)
 
 
-_KEPT: Final = ("type", "items", "enum", "properties", "required", "description", "maxItems")
+_KEPT: Final = ("type", "items", "enum", "properties", "required", "description")
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +243,7 @@ class _Asked(ToolInput):
     """What `answer` and `search` share."""
 
     query: Text = Field(description="The question in full words.")
-    wordings: Texts | None = _told("wordings", maxItems=MAX_WORDINGS)
+    wordings: Texts | None = _told("wordings")
     parts: Texts | None = _told("parts")
     intent: Annotated[QueryType, _read_choice(INTENTS)] | None = _told("intent")
     max_tokens: Annotated[int, _read_number(LEAST_MAX_TOKENS)] | None = Field(
@@ -289,9 +287,7 @@ class SearchInput(_Asked):
     where = "search"
     unlisted = frozenset({"parts", "intent", "detail", "seen"})
 
-    wordings: Texts | None = Field(
-        default=None, description="As for answer.", json_schema_extra={"maxItems": MAX_WORDINGS}
-    )
+    wordings: Texts | None = Field(default=None, description="As for answer.")
     source_urls: Texts | None = _told("source_urls")
     sites: Texts | None = _told("sites")
     years: Annotated[list[int], _read_each(lambda name, year: _counted(name, year, 1))] | None = (

@@ -288,7 +288,7 @@ def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
         notes.append("Nothing was found.")
     elif not desk.parts:
         notes.append("Nothing that was found could be quoted.")
-    elif len({each.source_url for each in desk.citations}) == 1:
+    elif gathered.step.confidence < HIGH and len({e.source_url for e in desk.citations}) == 1:
         notes.append("It rests on a single page.")
     if desk.parts and has_low_coverage(gathered.step.coverage):
         notes.append("The passages hold few of the words of the question.")

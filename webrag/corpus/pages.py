@@ -319,8 +319,8 @@ class Corpus:
     ) -> list[KnownChunks]:
         """Give what new versions of pages have in common with the corpus.
 
-        Of each page the number of its previous version is `wanted`, None where there is none, and
-        the hashes of the texts of the new version's chunks.
+        `wanted` has for each page the number of its previous version, None where there is none,
+        and the hashes of the texts of the new version's chunks.
         """
 
         async def work(connection: Connection) -> list[KnownChunks]:

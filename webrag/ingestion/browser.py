@@ -48,8 +48,14 @@ async def start_driver(url: str) -> "Playwright":
     """
     from playwright.async_api import async_playwright
 
+    starting = asyncio.ensure_future(async_playwright().start())
     try:
-        return await async_playwright().start()
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Its process can be ended only once it has started.
+        with contextlib.suppress(Exception):
+            await (await starting).stop()
+        raise
     # A bare Exception where the program ends at once, as it does without a library.
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -92,11 +92,16 @@ async def test_note_that_brings_in_something_of_its_own_is_not_shown(
     assert note not in (reflection.uncertainty_note, reflection.applicability_note)
 
 
-def test_rules_name_the_page_and_that_it_is_the_only_one(answered: Any) -> None:
-    reflection = reflect_by_rules(*answered)
+@pytest.mark.parametrize(("confidence", "noted"), [(0.9, ""), (0.75, "It rests on a single page.")])
+def test_rules_name_the_page_and_where_unsure_that_it_is_the_only_one(
+    confidence: float, noted: str, answered: Any, make_gathered: Callable[..., Any]
+) -> None:
+    gathered, desk = answered
+
+    reflection = reflect_by_rules(make_gathered(*gathered.evidence, confidence=confidence), desk)
 
     assert reflection.applicability_note == "As stated by Turnip."
-    assert reflection.uncertainty_note == "It rests on a single page."
+    assert reflection.uncertainty_note == noted
 
 
 def test_rules_give_nothing_to_an_answer_without_sentences(

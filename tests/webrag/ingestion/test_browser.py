@@ -373,6 +373,22 @@ async def test_cancelled_drawing_leaves_no_page_and_closing_no_process(
             await asyncio.sleep(0.1)
 
 
+async def test_start_that_is_cancelled_leaves_no_driver(
+    fetcher: HttpFetcher, static_site: Start, chromium: Path
+) -> None:
+    before = set(children_named("node"))
+    renderer = BrowserRenderer(fetcher, chromium)
+    task = asyncio.create_task(drawn(renderer, static_site({}), FRAME.format("/app.js")))
+    async with asyncio.timeout(30):
+        while not set(children_named("node")) - before:
+            await asyncio.sleep(0.001)
+    await asyncio.sleep(0.1)  # it runs, and has not yet said that it is ready
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert set(children_named("node")) <= before
+
+
 async def test_browser_that_cannot_be_started_is_named(
     fetcher: HttpFetcher, static_site: Start, tmp_path: Path
 ) -> None:
@@ -398,6 +414,8 @@ async def test_driver_that_cannot_be_started_is_named(
     with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
         await drawn(renderer, static_site({}), FRAME.format("/app.js"))
     await renderer.aclose()
+    # The loop may end with this test, and must have seen the program end before.
+    await asyncio.sleep(0.5)
 
 
 def children_named(part: str) -> list[int]:
