@@ -48,7 +48,7 @@ async def start_driver(url: str) -> "Playwright":
     """
     from playwright.async_api import async_playwright
 
-    starting = asyncio.ensure_future(async_playwright().start())
+    starting = asyncio.create_task(async_playwright().start())
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
