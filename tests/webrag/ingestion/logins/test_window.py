@@ -137,3 +137,5 @@ async def test_driver_that_cannot_be_started_is_named(monkeypatch: pytest.Monkey
 
     with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
         await sign_in("wiki.example", executable=None, endpoint=None, finished=lambda: True)
+    # The loop ends with this test, and must have seen the program end before.
+    await asyncio.sleep(0.5)
