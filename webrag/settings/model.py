@@ -477,12 +477,13 @@ def changed_settings(settings: Settings, values: Mapping[str, str | None]) -> It
     names = {name: variable_names(name, fields[name])[-1] for name in values}
     write_settings(path, {names[name]: value for name, value in values.items()})
     try:
-        given: Any = {name: getattr(settings, name) for name in values if is_fixed(settings, name)}
+        fields_read = {*values, *_MODELS}
+        fixed = {name for name in (*fields_read, "models") if is_fixed(settings, name)}
+        given: Any = {name: getattr(settings, name) for name in fixed}
         read = load_settings(path, **given)
-        changed = {name: getattr(read, name) for name in (*values, *_MODELS)}
-        yield settings.model_copy(
-            update={**changed, "origins": {**settings.origins, **read.origins}}
-        )
+        changed = {name: getattr(read, name) for name in fields_read}
+        origins = {name: read.origin(name) for name in fields_read - fixed}
+        yield settings.model_copy(update={**changed, "origins": {**settings.origins, **origins}})
     except BaseException:
         path.unlink() if before is None else path.write_bytes(before)
         raise

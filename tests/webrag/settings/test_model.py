@@ -18,6 +18,7 @@ from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import redacted
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings import Settings, load_settings
+from webrag.settings.model import changed_settings
 from webrag.settings.variables import variable_names
 
 SECRET = "sk-very-secret"
@@ -448,3 +449,28 @@ def test_issuer_keeps_its_last_slash() -> None:
     assert load_settings(mcp_oauth_issuer="https://a.example/").mcp_oauth_issuer == (
         "https://a.example/"
     )
+
+
+def test_change_of_the_file_keeps_what_the_program_gave(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text("COLLECTION=theirs\n", encoding="utf-8")
+    given = load_settings(file, collection="mine", models="small", reranker_provider="none")
+
+    with changed_settings(given, {"recrawl_after": "100", "collection": "others"}) as changed:
+        pass
+
+    assert changed.recrawl_after == 100
+    kept = ("collection", "models", "reranker_provider", "embedding_provider", "embedding_model")
+    for name in kept:
+        assert getattr(changed, name) == getattr(given, name)
+        assert changed.origin(name) == given.origin(name)
+
+
+def test_setting_taken_out_of_the_file_is_the_default_again(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text("RECRAWL_AFTER=100\n", encoding="utf-8")
+
+    with changed_settings(load_settings(file), {"recrawl_after": None}) as changed:
+        pass
+
+    assert (changed.recrawl_after, changed.origin("recrawl_after")) == (86_400, "default")
