@@ -58,7 +58,7 @@ def _write(ctx: click.Context, server: str, model: str | None, key: str | None) 
     from webrag.wiring.language_models import LANGUAGE_MODEL, tried
 
     settings: Settings = ctx.obj
-    values, seconds = run(tried(server, model, key))
+    values, seconds = run(tried(settings, server, model, key))
     with changed_settings(settings, values):
         url, model, path = values[LANGUAGE_MODEL[0]], values[LANGUAGE_MODEL[1]], settings.file
     took = None if url is None else seconds

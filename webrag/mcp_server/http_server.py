@@ -86,8 +86,9 @@ def add_page(
         if is_part_of_another_site(request):
             raise AccessDeniedError("A page of another site cannot show this as a part of itself.")
         caller = caller_of(request)
-        async with entry.admitted(caller, tool, collection=switched(request)) as runtime:
-            yield await runtime.memory()
+        with assembled.calls.entered():
+            async with entry.admitted(caller, tool, collection=switched(request)) as runtime:
+                yield await runtime.memory()
 
     def check(request: Request, tool: str) -> None:
         entry.check_scopes(caller_of(request), tool)

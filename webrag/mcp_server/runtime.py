@@ -52,6 +52,7 @@ class Runtime:
         self._stop = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[WebRAG] | None = None
+        self._renewing = asyncio.Lock()
 
     @property
     def is_ready(self) -> bool:
@@ -74,6 +75,11 @@ class Runtime:
 
     async def memory(self) -> "WebRAG":
         """The open memory; waits until it is."""
+        async with self._renewing:  # for its end alone
+            pass
+        return await self._memory()
+
+    async def _memory(self) -> "WebRAG":
         self._wanted.set()
         if self._owner is None or self._owner.done():
             self.start()
@@ -100,9 +106,10 @@ class Runtime:
 
     async def renew(self) -> None:
         """Close the memory and open it again, when what it is made of has changed."""
-        await self.close()
-        self._stop = asyncio.Event()
-        await self.memory()
+        async with self._renewing:
+            await self.close()
+            self._stop = asyncio.Event()
+            await self._memory()
 
     async def _own(self, opened: "asyncio.Future[WebRAG]") -> None:
         with anyio.move_on_after(self._head_start_s):

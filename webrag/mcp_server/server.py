@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import Icon
 
 from webrag.concurrency import run_in_loop
-from webrag.errors import ConfigurationError, InputError, WebRAGError
+from webrag.errors import ConfigurationError, InputError
 from webrag.mcp_server.messages import refusal
 from webrag.mcp_server.resources import PageServer, add_prompts, add_resources
 from webrag.mcp_server.runtime import LoadMemory, RunningCalls, Runtime, shared_entry
@@ -74,14 +74,15 @@ class AssembledServer:
         """Open the memories anew with other settings; with the old ones where that fails."""
         if self.calls:
             raise InputError(
-                "A question or a crawl is under way: wait for it or stop it, then save again."
+                "A question, a crawl or a page is under way: wait for it or stop it, then save"
+                " again."
             )
         before, self.settings = self.settings, settings
         try:
             await self._reopen()
-        except WebRAGError:
+        except BaseException:
             self.settings = before
-            await self._reopen()
+            await asyncio.shield(self._reopen())
             raise
 
     async def _reopen(self) -> None:

@@ -504,10 +504,12 @@ def write_settings(path: Path, values: Mapping[str, str | None]) -> None:
         before = path.read_text("utf-8-sig").splitlines() if path.exists() else []
         kept = [line for line in before if not ours.match(line)]
         added = [f"{name}={_quoted(value)}" for name, value in values.items() if value is not None]
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+        target = path.resolve()  # those who keep such files elsewhere have a link here
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+        partial.unlink(missing_ok=True)
         partial.touch(mode=0o600)
         partial.write_text("".join(f"{line}\n" for line in (*kept, *added)), "utf-8")
-        partial.replace(path)
+        partial.replace(target)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"The settings file {path} cannot be written: {error}.") from error
 

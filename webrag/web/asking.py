@@ -33,6 +33,7 @@ _RECENT = 8
 _PING_S = 15
 _ID_CHARS = 40
 _MOST_TURNS = 30
+_MOST_ROUNDS = 20  # as of `MAX_EXPANSION_DEPTH`
 
 
 def asked_question(values: Any) -> Question:
@@ -60,7 +61,9 @@ def asked_question(values: Any) -> Question:
         wordings=list(dict.fromkeys(filter(None, map(str.strip, wordings)))) or None,
         research_mode="deep" if deep else "fast",
         # Nothing is followed otherwise, and a number left in the form does no harm.
-        expansion_budget=number(rounds, "The number of rounds", 99) if rounds and deep else None,
+        expansion_budget=number(rounds, "The number of rounds", _MOST_ROUNDS)
+        if rounds and deep
+        else None,
     )
 
 
@@ -83,10 +86,11 @@ def where_to_look(question: Question) -> str:
     return ", ".join([*pages, *(question.sites or ()), *map(str, question.years or ())])
 
 
-def address_of(question: Question) -> str:
-    """The address that asks a question."""
+def address_of(question: Question, after: str = "") -> str:
+    """The address that asks a question, in the thread of the run it comes after."""
     pairs = [
         ("q", question.text),
+        *([("after", after)] if after else []),
         *(("url", each) for each in question.urls),
         *(("site", each) for each in question.sites or ()),
         *(("year", each) for each in question.years or ()),

@@ -75,8 +75,9 @@ class SettingsHandlers:
     async def show(self, request: Request) -> Response:
         """What is set, and what may be chosen."""
         seconds = request.query_params.get("saved")
-        said = "" if seconds is None else "Saved, and in use from now on."
-        said += f" The model answers, in {seconds[:8]} s." if seconds else ""
+        is_saved = seconds is not None and self._site.renew is not None
+        said = "Saved, and in use from now on." if is_saved else ""
+        said += f" The model answers, in {seconds[:8]} s." if is_saved and seconds else ""
         return await self._shown(request, said=said)
 
     async def choose_model(self, request: Request) -> Response:
@@ -89,8 +90,10 @@ class SettingsHandlers:
             if not server:
                 raise InputError("No server is chosen: choose one, or give its address.")
             settings = self._site.settings()
+            if fixed := _fixed(settings):
+                raise InputError(f"{', '.join(fixed)} wins over what is chosen here.")
             key = str(form.get("key") or "").strip() or _kept_key(settings, server)
-            values, seconds = await tried(server, model, key)
+            values, seconds = await tried(settings, server, model, key)
             return await self._saved(values, seconds)
         except WebRAGError as error:
             return await self._shown(request, error=error, server=server, model=model)
@@ -136,13 +139,15 @@ class SettingsHandlers:
     ) -> Response:
         site, settings = self._site, self._site.settings()
         self._site.check(request, "status")
-        may_change = site.renew is not None
+        may_change, fixed = site.renew is not None, _fixed(settings)
         found: list[ModelServer] = []
-        if may_change:
+        if may_change and not fixed:
             await in_background(import_module, "openai")  # takes a second, of the event loop else
             found = await find_servers()
         uses_model = uses_language_model(settings)
         used = settings.orchestration_llm_base_url if uses_model else "none"
+        used_model = settings.orchestration_llm_model if uses_model else ""
+        server, model = server or used, model or used_model
         return site.page(
             request,
             "settings.html",
@@ -153,13 +158,20 @@ class SettingsHandlers:
             without=WITHOUT,
             found=found,
             uses_model=uses_model,
-            server=server or used,
-            model=model or (settings.orchestration_llm_model if uses_model else ""),
-            has_key=settings.orchestration_llm_api_key is not None,
-            fixed=[settings.origin(name) for name in LANGUAGE_MODEL if is_fixed(settings, name)],
+            used=used,
+            used_model=used_model,
+            server=server,
+            model=model,
+            has_key=_kept_key(settings, server) is not None,
+            fixed=fixed,
             fields=shown_fields(settings, typed),
             file=settings.file if may_change else None,
         )
+
+
+def _fixed(settings: Settings) -> list[str]:
+    """The variables and arguments that give the language model and win over the form."""
+    return [settings.origin(name) for name in LANGUAGE_MODEL if is_fixed(settings, name)]
 
 
 def _kept_key(settings: Settings, server: str) -> str | None:

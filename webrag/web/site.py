@@ -174,7 +174,7 @@ def number(text: object, name: str, most: int) -> int:
         InputError: It is none, or more than that.
     """
     told = str(text)
-    if not (told.isascii() and told.isdigit() and 1 <= int(told[:8]) <= most):
+    if not (told.isascii() and told.isdigit() and len(told) <= 8 and 1 <= int(told) <= most):
         raise InputError(f"{name} is {shown_value(told)}; give one from 1 to {most:,}.")
     return int(told)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webrag.concurrency import all_of
 from webrag.errors import ConfigurationError, InputError
 from webrag.redaction import remember_secrets
+from webrag.settings import load_settings
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -96,7 +97,9 @@ async def find_servers() -> list[ModelServer]:
     return [server for server in found if server is not None and server.models]
 
 
-async def list_models(url: str, key: str | None = None, *, seconds: float = _LIST_S) -> list[str]:
+async def list_models(
+    url: str, key: str | None = None, *, seconds: float = _LIST_S, proxy: str | None = None
+) -> list[str]:
     """The models that a server says it has, in alphabetical order, embeddings left out."""
     import openai
 
@@ -105,7 +108,7 @@ async def list_models(url: str, key: str | None = None, *, seconds: float = _LIS
         api_key=key or "none",
         max_retries=0,
         timeout=seconds,
-        http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+        http_client=openai.DefaultAsyncHttpxClient(trust_env=False, proxy=proxy),
     )
     try:
         async with client:
@@ -118,26 +121,25 @@ async def list_models(url: str, key: str | None = None, *, seconds: float = _LIS
 
 
 async def tried(
-    server: str, model: str | None, key: str | None
+    settings: "Settings", server: str, model: str | None, key: str | None
 ) -> tuple[dict[str, str | None], float]:
     """The settings that name a model, once it has answered, and the seconds that took.
 
     The server `none` stands for no model, which nobody needs to try; without a name the only model
-    that the server has is taken.
+    that the server has is taken. It is asked through the proxy of the settings in use.
     """
-    from webrag.settings import load_settings
-
     if server == "none":
         return dict.fromkeys(LANGUAGE_MODEL), 0.0
     remember_secrets(key)
     if not model:
-        known = await list_models(server, key)
+        known = await list_models(server, key, proxy=settings.service_proxy)
         if len(known) != 1:
             named = ", ".join(known[:20]) or "none"
             raise InputError(f"Name the model; {server} has: {named}.")
         model = known[0]
     values: dict[str, Any] = dict(zip(LANGUAGE_MODEL, (server, model, key), strict=True))
-    return values, await try_model(load_settings(**values))
+    file = settings.file if settings.file.exists() else None
+    return values, await try_model(load_settings(file, **values, proxy=settings.proxy))
 
 
 async def try_model(settings: "Settings") -> float:

@@ -325,6 +325,40 @@ async def test_settings_that_no_memory_opens_with_are_taken_back(load: Load) -> 
     await assembled.runtime.close()
 
 
+async def test_memory_that_is_asked_for_while_settings_change_is_the_new_one(load: Load) -> None:
+    settings = load_settings(mcp_transport="streamable-http")
+    opened: list[str] = []
+
+    def remembered() -> Any:
+        opened.append(assembled.settings.collection)
+        return load()
+
+    assembled = assemble_server(settings, load=remembered)
+    await assembled.runtime.memory()
+    renewing = asyncio.create_task(
+        assembled.renew(settings.model_copy(update={"collection": "other"}))
+    )
+    await asyncio.sleep(0)
+    asked_meanwhile = await assembled.runtime.memory()
+    await renewing
+
+    assert opened == ["webrag", "other"]
+    assert asked_meanwhile is await assembled.runtime.memory()
+    await assembled.runtime.close()
+
+
+async def test_model_that_the_environment_names_is_not_replaced_by_a_form(
+    load: Load, settings_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORCHESTRATION_LLM_API_KEY", "sk-0123456789abcdef")
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "server": "none"}
+        answer = await http.post("/settings/model", data=form)
+
+    assert "ORCHESTRATION_LLM_API_KEY in the environment wins" in answer.text
+    assert not settings_file.exists()
+
+
 async def test_address_of_nothing_leads_people_back_and_tells_programs_by_status(
     load: Load,
 ) -> None:

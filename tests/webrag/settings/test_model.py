@@ -474,3 +474,15 @@ def test_setting_taken_out_of_the_file_is_the_default_again(tmp_path: Path) -> N
         pass
 
     assert (changed.recrawl_after, changed.origin("recrawl_after")) == (86_400, "default")
+
+
+def test_settings_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    kept, link = tmp_path / "kept", tmp_path / "settings"
+    kept.write_text("RECRAWL_AFTER=100\n", encoding="utf-8")
+    link.symlink_to(kept)
+
+    with changed_settings(load_settings(link), {"recrawl_after": "200"}):
+        pass
+
+    assert link.is_symlink()
+    assert load_settings(kept).recrawl_after == 200
