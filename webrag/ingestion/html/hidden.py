@@ -5,40 +5,58 @@ back only until its scripts have run: losing what a page says is worse than keep
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
-from operator import itemgetter
+from functools import cached_property, lru_cache
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.ingestion.html import unseen
-from webrag.ingestion.html.sheets import Rule, Sheets, without_strings
-from webrag.ingestion.html.tree import (
-    ancestors,
-    attribute,
-    drop,
-    inline_text,
-    select,
-    text_length,
+from webrag.ingestion.html.sheets import (
+    Matcher,
+    Rule,
+    last_name,
+    read_rules,
+    specificity,
+    without_strings,
+)
+from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select, text_length
+from webrag.ingestion.html.unseen import (
+    FAMILIES,
+    LEAST_OPACITY,
+    SUSPECT,
+    Color,
+    Declared,
+    color_of,
+    declarations,
+    is_lost,
+    is_mute,
+    reason_of,
+    with_variables,
 )
 
+# Properties that hide an element's own text, though an element inside may be seen.
+_INHERITED: Final = ("visibility", "font-size", "text-indent")
+_INK: Final = ("-webkit-text-fill-color", "color")
+_PAINT: Final = (*_INK, "background-color", "background-image")
 # Reasons that a control of the page may lift, and what a rule says that lifts them.
 _COLLAPSED: Final = frozenset({"display", "visibility", "opacity", "box"})
-_PAINTING: Final = re.compile(r"color|background")
 _LIFTING: Final = re.compile(r"display|visibility|opacity|height|overflow")
 _CONTROL: Final = (
     "button, summary, label, [role=button], [role=tab], [onclick], a[data-toggle],"
     " a[data-bs-toggle], [aria-controls], [aria-expanded]"
 )
-_NAMING: Final = ("aria-controls", "data-target", "data-bs-target", "data-tab", "onclick", "href")
-_NAMED: Final = re.compile(r"[^\s#'\"(),;]+")
+_NAMING: Final = ("aria-controls", "href", "data-target", "data-bs-target", "data-tab", "onclick")
 _SCRIPTS: Final = (
     "script[src], script:not([type]), script[type=''], script[type=module],"
     " script[type*=javascript], body[onload]"
 )
-_STYLED_ELSEWHERE: Final = "link[rel~=stylesheet], link[as=style], script[src]"
+_ELSEWHERE: Final = "link[rel~=stylesheet], link[as=style], script[src]"
+# What a page bears until its scripts run.
+_PASSING: Final = re.compile(
+    r"[.\[](?:no-?_?js|js-disabled|(?:v-|ng-|x-|un-|data-)?cloak|async-hide|wf-loading|preload"
+    r"|(?:no-)?fouc|unresolved)(?![\w-])"
+)
 # What scripts animate elements by.
 _FADING: Final = frozenset({"transition", "will-change", "transform", "translate"})
 _FADING_MARK: Final = re.compile(
@@ -47,13 +65,15 @@ _FADING_MARK: Final = re.compile(
     re.IGNORECASE,
 )
 # A guard hides the page until it is complete: what hides more than this share of its text.
-_GUARDED_SHARE: Final = 0.4
+_GUARDED_SHARE: Final = 0.5
+_MOST_GUARDS: Final = 4
 # Elements that a style sheet from elsewhere seldom paints.
 _PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u".split())  # noqa: SIM905
-_PAINT: Final = ("-webkit-text-fill-color", "color", "background-color", "background-image")
 _KEPT: Final = frozenset({"html", "body", "head"})
-_WORD: Final = re.compile(r"[\w-]+|\*")
-_WHITE: Final[unseen.Color] = (1.0, 1.0, 1.0, 1.0)
+_WORD: Final = re.compile(r"[\w-]+")
+_WHITE: Final[Color] = (1.0, 1.0, 1.0, 1.0)
+
+_Found = list[tuple[LexborNode, str]]
 
 
 def remove_unseen(tree: LexborHTMLParser) -> None:
@@ -63,169 +83,209 @@ def remove_unseen(tree: LexborHTMLParser) -> None:
 
 
 class _Page:
-    """The elements of a page that something may hide, with the values that count for each."""
+    """The elements of a page that something may hide, each with the rules that mean it."""
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         self._tree, self._body = tree, body
+        self._rules, is_complete = read_rules(tree)
+        self._matcher = Matcher(tree)
         self._has_scripts = tree.css_first(_SCRIPTS) is not None
-        self._sheets = Sheets(tree, has_scripts=self._has_scripts)
+        is_styled_elsewhere = tree.css_first(_ELSEWHERE) is not None or any(
+            "@import" in node.text() for node in tree.css("style")
+        )
         # Colours of rules are only known where nothing else has a say.
-        self._is_complete = self._sheets.is_all and tree.css_first(_STYLED_ELSEWHERE) is None
+        self._is_complete = is_complete and not is_styled_elsewhere
+        self._lifted: set[int] = set()
         self._watched: dict[int, LexborNode] = {}
-        self._near: list[Rule] = []
-        self._said: list[tuple[tuple[int, ...], int, str, str]] = []
-        self._declared: defaultdict[int, dict[str, str]] = defaultdict(dict)
-        self._read()
-        for _, node_id, name, value in sorted(self._said, key=itemgetter(0)):
-            self._declared[node_id][name] = value
+        self._meaning: defaultdict[int, list[Rule]] = defaultdict(list)
+        self._declared: dict[int, Declared] = {}
+        self._find()
 
-    def _read(self) -> None:
-        """Find what may be hidden, and everything that is said of it."""
-        told: set[Rule] = set()
-        reasons = {"color"}
-        for rule in self._sheets.rules:
-            why = unseen.reasons_of(rule.block)
-            if why or (self._is_complete and _PAINTING.search(rule.block)):
-                told.add(rule)
-                meant = list(self._sheets.meant(rule))
-                if meant and not (why and self._is_guard(node for _, node in meant)):
-                    reasons |= why
-                    for weight, node in meant:
-                        self._say(node, weight, rule.block)
-                        self._watch(node, why)
-        for node in self._tree.css("[style], font[color], [bgcolor], [background]"):
-            style = without_strings(attribute(node, "style"))
-            why = unseen.reasons_of(style)
-            self._say(node, (-1,), _legacy(node))
-            if not (why and self._is_guard([node])):
-                reasons |= why
-                self._say(node, (1,), style)
-                if why or "color" in style or node.tag == "font":
-                    self._watch(node, why)
-        if self._watched:
-            self._read_others(told, reasons)
-
-    def _watch(self, node: LexborNode, reasons: frozenset[str]) -> None:
-        self._watched[node.mem_id] = node
-        if not reasons.isdisjoint(unseen.INHERITED):
+    def _find(self) -> None:
+        """Find what may be hidden, and all rules that mean it."""
+        told = [rule for rule in self._rules if self._is_telling(rule)]
+        for rule in told:
+            for node in self._meant(rule):
+                self._watched[node.mem_id] = node
+                self._meaning[node.mem_id].append(rule)
+        for node in self._body.css("[style], font[color]"):
+            style = attribute(node, "style")
+            if not style or SUSPECT.search(style) or "color" in style:
+                self._watched[node.mem_id] = node
+        for node in list(self._watched.values()):
             # What an inherited property hides may be shown further inside.
-            self._watched |= {inner.mem_id: inner for inner in node.css("*")}
+            if any(is_mute(name, self._of(node).get(name, "")) for name in _INHERITED):
+                self._watched |= {inner.mem_id: inner for inner in node.css("*")}
+        self._declared.clear()
+        names = {name for node in self._watched.values() for name in _names_of(node)}
+        others = set(self._rules).difference(told)
+        for rule in others:
+            for node in self._meant(rule) if last_name(rule.selector) in names else ():
+                if node.mem_id in self._watched:
+                    self._meaning[node.mem_id].append(rule)
 
-    def _say(self, node: LexborNode, weight: tuple[int, ...], block: str) -> None:
-        for name, value, is_important in unseen.declarations(block) if block else ():
-            self._said.append(((is_important, *weight), node.mem_id, name, value))
+    def _is_telling(self, rule: Rule) -> bool:
+        is_paint = self._is_complete and ("color" in rule.block or "background" in rule.block)
+        return is_paint or _is_suspect(rule.block)
 
-    def _read_others(self, told: set[Rule], reasons: set[str]) -> None:
-        """Read the rules that may show what others hide."""
-        names = {name.lstrip(".#") for node in self._watched.values() for name in _names_of(node)}
-        undoing = re.compile("|".join(unseen.PROPERTIES[why] for why in reasons))
-        for rule in self._sheets.rules:
-            if not names.isdisjoint(_WORD.findall(rule.selectors)):
-                self._near.append(rule)
-                is_undoing = rule not in told and undoing.search(rule.block)
-                for weight, node in self._sheets.meant(rule) if is_undoing else ():
-                    if node.mem_id in self._watched:
-                        self._say(node, weight, rule.block)
+    def _meant(self, rule: Rule) -> list[LexborNode]:
+        if self._has_scripts and _PASSING.search(rule.selector):
+            return []
+        return self._matcher.matching(rule.selector)
 
-    def _is_guard(self, nodes: Iterable[LexborNode]) -> bool:
-        """Whether elements hold so much of the page that hiding them cannot be meant to last."""
-        can_change = self._has_scripts or not self._is_complete
-        return can_change and sum(map(text_length, nodes)) > self._guarded
+    def _of(self, node: LexborNode) -> Declared:
+        """The values that count for an element, of those that it declares or rules give it."""
+        found = self._declared.get(node.mem_id)
+        if found is None:
+            weighed = [
+                ((important, 0, *specificity(rule.selector), rule.order), name, value)
+                for rule in self._meaning.get(node.mem_id, ())
+                if id(rule) not in self._lifted
+                for name, value, important in declarations(rule.block)
+            ]
+            if node.mem_id not in self._lifted:
+                own = _own(node)
+                weighed += [
+                    ((important, 1, 0, 0, 0, 0), name, value) for name, value, important in own
+                ]
+            made = {name: value for name, value in _legacy(node) if value}
+            made.update((name, value) for _, name, value in sorted(weighed))
+            found = self._declared[node.mem_id] = with_variables(made, self._variables)
+        return found
+
+    @cached_property
+    def _variables(self) -> Declared:
+        """What the rules set for the whole page."""
+        whole = (rule for rule in self._rules if rule.selector in (":root", "html", "body", "*"))
+        said = (each for rule in whole if "--" in rule.block for each in declarations(rule.block))
+        return {name: value for name, value, _ in said if name.startswith("--")}
+
+    def remove(self) -> None:
+        """Remove what is hidden."""
+        gone, mute = self._hidden()
+        for _ in range(_MOST_GUARDS if self._has_scripts or not self._is_complete else 0):
+            guards = self._guards(gone, mute) if gone or mute else set()
+            if not guards:
+                break
+            self._lifted |= guards
+            self._declared.clear()
+            gone, mute = self._hidden()
+        texts = {text.mem_id: text for node, name in mute for text in self._texts(node, name)}
+        for text in texts.values():
+            text.remove()
+        drop(node for node, _ in gone)
+
+    def _hidden(self) -> tuple[_Found, _Found]:
+        """Elements unseen with all they hold, each with why, and those whose own text is unseen."""
+        gone: _Found = []
+        mute: _Found = []
+        for node in self._watched.values():
+            declared = self._of(node)
+            reason = reason_of(declared)
+            if node.tag in _KEPT or not declared:
+                continue
+            if reason and not self._comes(node, declared, reason):
+                gone.append((node, reason))
+                continue
+            for name in _INHERITED:
+                if is_mute(name, declared.get(name, "")) and not self._comes(node, declared, name):
+                    mute.append((node, name))
+            if self._is_lost(node, declared):
+                mute.append((node, "color"))
+        return gone, mute
+
+    def _guards(self, gone: _Found, mute: _Found) -> set[int]:
+        """Rules and elements that hide so much of the page that they cannot be meant to last."""
+        hidden: Counter[int] = Counter()
+        for node, reason in gone:
+            hidden.update(dict.fromkeys(self._blamed(node, FAMILIES[reason]), len(node.text())))
+        for node, name in mute:
+            length = sum(len(text.text_content or "") for text in self._texts(node, name))
+            family = _PAINT if name == "color" else (name,)
+            hidden.update(dict.fromkeys(self._blamed(node, family), length))
+        return {cause for cause, length in hidden.items() if length > self._guarded}
 
     @cached_property
     def _guarded(self) -> float:
         return text_length(self._body) * _GUARDED_SHARE
 
-    def remove(self) -> None:
-        """Remove elements unseen with all they hold, and of others their own text."""
-        gone: list[LexborNode] = []
-        texts: dict[int, LexborNode] = {}
-        for node in self._watched.values():
-            declared = self._declared[node.mem_id]
-            if node.tag in _KEPT or not declared:
-                continue
-            reason = unseen.reason_of(declared)
-            if reason and not self._comes(node, declared, reason):
-                gone.append(node)
-                continue
-            mute = [
-                each for each in unseen.muting(declared) if not self._comes(node, declared, each)
-            ]
-            mute += ["color"] * self._is_lost(node, declared)
-            for name in mute:
-                texts |= {text.mem_id: text for text in self._texts(node, name)}
-        for text in texts.values():
-            text.remove()
-        drop(gone)
+    def _blamed(self, node: LexborNode, family: tuple[str, ...]) -> Iterator[int]:
+        said = [(id(rule), declarations(rule.block)) for rule in self._meaning.get(node.mem_id, ())]
+        for cause, declared in (*said, (node.mem_id, _own(node))):
+            if any(name.startswith(family) for name, _, _ in declared):
+                yield cause
 
     def _texts(self, node: LexborNode, name: str) -> Iterator[LexborNode]:
         """The texts that a value of an inherited property reaches."""
         ends = _PAINT if name == "color" else (name,)
-        ink = unseen.ink_of(self._declared[node.mem_id])
-        is_clear = ink is not None and unseen.is_lost(ink, None)
+        ink = _ink(self._of(node))
+        is_clear = ink is not None and ink[3] < LEAST_OPACITY
         reaches_all = self._is_complete or name in ("visibility", "text-indent") or is_clear
         waiting = [node]
         while waiting:
             for child in waiting.pop().iter(include_text=True):
                 if child.is_text_node:
                     yield child
-                elif child.is_element_node and self._declared[child.mem_id].keys().isdisjoint(ends):
+                elif child.is_element_node and self._of(child).keys().isdisjoint(ends):
                     waiting += [child] if reaches_all or _is_plain(child) else []
 
-    def _comes(self, node: LexborNode, declared: unseen.Declared, reason: str) -> bool:
+    def _comes(self, node: LexborNode, declared: Declared, reason: str) -> bool:
         """Whether a click or a script of the page brings the element in."""
         if reason not in _COLLAPSED:
             return False
-        own = unseen.declarations(without_strings(attribute(node, "style")))
-        is_own = _is_hiding({name: value for name, value, _ in own})
         if reason == "opacity":
             marks = f"{attribute(node, 'class')} {' '.join(node.attributes)}"
-            is_marked = not _FADING.isdisjoint(declared) or _FADING_MARK.search(marks)
-            is_fading = not is_own or is_marked
+            is_fading = _FADING_MARK.search(marks) or not _FADING.isdisjoint(declared)
             if "animation" in declared or (self._has_scripts and is_fading):
                 return True
         is_named = attribute(node, "role") == "tabpanel" or attribute(node, "id") in self._named
-        if is_own:
+        if _is_hiding({name: value for name, value, _ in _own(node)}):
             return self._has_scripts and is_named
         return is_named or _follows_control(node) or self._is_shown_later(node, declared)
 
-    def _is_shown_later(self, node: LexborNode, declared: unseen.Declared) -> bool:
+    def _is_shown_later(self, node: LexborNode, declared: Declared) -> bool:
         """Whether a rule shows it in a state, or with a class that a script is still to set."""
-        blocks = (block for name in _names_of(node) for block in self._later.get(name, ()))
-        said = ({name: value for name, value, _ in unseen.declarations(block)} for block in blocks)
-        return any(not _is_hiding({**declared, **shown}) for shown in said)
+        for name in _names_of(node):
+            for rule in self._later.get(name, ()):
+                shown = {each: value for each, value, _ in declarations(rule.block)}
+                if not _is_hiding({**declared, **shown}):
+                    return True
+        return False
 
     @cached_property
-    def _later(self) -> Mapping[str, list[str]]:
-        """Blocks of rules that mean no element as the page stands, by the last name in them."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for rule in self._near:
-            for name in self._sheets.later(rule) if _LIFTING.search(rule.block) else ():
-                found[name].append(rule.block)
+    def _later(self) -> Mapping[str, list[Rule]]:
+        """Rules that mean no element as the page stands, by the last name in them."""
+        found: defaultdict[str, list[Rule]] = defaultdict(list)
+        for rule in self._rules:
+            if _LIFTING.search(rule.block) and self._matcher.is_later(
+                rule.selector, has_scripts=self._has_scripts
+            ):
+                found[last_name(rule.selector)].append(rule)
         return found
 
     @cached_property
     def _named(self) -> set[str]:
-        """The words by which controls with a label name what they open."""
-        selector = ", ".join(f"[{name}]" for name in _NAMING[:-1])
-        controls = filter(inline_text, select(self._body, f"{selector}, [href^='#']"))
-        values = (attribute(each, name) for each in controls for name in _NAMING)
-        return {word for value in values for word in _NAMED.findall(value[:500])}
+        """The elements that a control with a label names."""
+        names = (each if each != "href" else "href^='#'" for each in _NAMING)
+        controls = select(self._body, ", ".join(f"[{each}]" for each in names))
+        named = {name for each in controls if inline_text(each) for name in _named_by(each)}
+        return named - {""}
 
-    def _is_lost(self, node: LexborNode, declared: unseen.Declared) -> bool:
+    def _is_lost(self, node: LexborNode, declared: Declared) -> bool:
         """Whether the element gives its text no colour, or that of what is behind it."""
-        ink = unseen.ink_of(declared)
+        ink = _ink(declared)
         shadows = (declared.get(name, "none") for name in ("text-shadow", "text-stroke"))
         if ink is None or declared.get("background-clip") == "text" or set(shadows) != {"none"}:
             return False
-        return unseen.is_lost(ink, self._ground(node))
+        ground = self._ground(node)
+        return ink[3] < LEAST_OPACITY or (ground is not None and is_lost(ink, ground))
 
-    def _ground(self, node: LexborNode) -> unseen.Color | None:
+    def _ground(self, node: LexborNode) -> Color | None:
         """The colour behind an element; None when it is a picture, or not known."""
         for each in (node, *ancestors(node)):
-            declared = self._declared[each.mem_id]
+            declared = self._of(each)
             value = declared.get("background-color", "transparent")
-            color = unseen.color_of(value)
+            color = color_of(value)
             if declared.get("background-image", "none") != "none":
                 return None
             if color is not None and color[3] >= 1:
@@ -237,20 +297,34 @@ class _Page:
             if not self._is_complete and not _is_plain(each):
                 return None
         schemes = [attribute(node, "content") for node in self._tree.css("meta[name=color-scheme]")]
-        schemes += [rule.block for rule in self._sheets.rules if "color-scheme" in rule.block]
+        schemes += [rule.block for rule in self._rules if "color-scheme" in rule.block]
         return None if any("dark" in scheme for scheme in schemes) else _WHITE
 
 
-def _is_hiding(declared: unseen.Declared) -> bool:
-    return bool(unseen.reason_of(declared)) or "visibility" in unseen.muting(declared)
+@lru_cache(maxsize=20_000)  # selectors of one rule, and a site's pages, share their blocks
+def _is_suspect(block: str) -> bool:
+    return bool(SUSPECT.search(block))
 
 
-def _legacy(node: LexborNode) -> str:
-    """What attributes say that styles have replaced, as declarations."""
-    said = {"background-color": "bgcolor", "background-image": "background"}
-    said |= {"color": "color"} if node.tag == "font" else {}
-    found = ((name, attribute(node, each)) for name, each in said.items())
-    return ";".join(f"{name}:{value}" for name, value in found if value)
+def _ink(declared: Declared) -> Color | None:
+    return next((color_of(declared[name]) for name in _INK if name in declared), None)
+
+
+def _is_hiding(declared: Declared) -> bool:
+    return bool(reason_of(declared)) or is_mute("visibility", declared.get("visibility", ""))
+
+
+def _own(node: LexborNode) -> tuple[tuple[str, str, bool], ...]:
+    style = attribute(node, "style")
+    return declarations(without_strings(style)) if style else ()
+
+
+def _legacy(node: LexborNode) -> Iterator[tuple[str, str]]:
+    attributes = node.attributes
+    yield "background-color", (attributes.get("bgcolor") or "").strip().lower()
+    yield "background-image", "url" if attributes.get("background") else ""
+    if node.tag == "font":
+        yield "color", (attributes.get("color") or "").lower()
 
 
 def _names_of(node: LexborNode) -> set[str]:
@@ -260,8 +334,8 @@ def _names_of(node: LexborNode) -> set[str]:
 
 
 def _is_plain(node: LexborNode) -> bool:
-    has_name = attribute(node, "class") or attribute(node, "id")
-    return node.tag in _PLAIN and not has_name
+    attributes = node.attributes
+    return node.tag in _PLAIN and not attributes.get("class") and not attributes.get("id")
 
 
 def _follows_control(node: LexborNode) -> bool:
@@ -270,4 +344,22 @@ def _follows_control(node: LexborNode) -> bool:
         before = before.prev
     if before is None or not inline_text(before):
         return False
-    return before.css_matches(_CONTROL) or before.css_first(_CONTROL) is not None
+    return _is_control(before) or before.css_first(_CONTROL) is not None
+
+
+def _is_control(node: LexborNode) -> bool:
+    attributes = node.attributes
+    if node.tag in ("button", "summary"):
+        return True
+    return attributes.get("role") in ("button", "tab") or any(
+        name in attributes for name in ("onclick", "aria-controls", "aria-expanded")
+    )
+
+
+def _named_by(control: LexborNode) -> Iterable[str]:
+    for name in _NAMING:
+        value = attribute(control, name)[:500]
+        if name == "onclick":
+            yield from _WORD.findall(value)
+        elif name != "href" or value.startswith("#"):
+            yield from (word.lstrip("#.") for word in value.split())

@@ -38,92 +38,46 @@ _FLEETING: Final = re.compile(
 )
 _STATE: Final = re.compile(
     r":(?:checked|target|popover-open|open)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
-    r"|\.(?:is-)?(?:active|current|expanded|open|selected|show|shown|visible)(?![\w-])"
-)
-# What a page bears until its scripts run.
-_PASSING: Final = re.compile(
-    r"[.\[](?:no-?_?js|js-disabled|(?:v-|ng-|x-|un-|data-)?cloak|async-hide|wf-loading|preload"
-    r"|(?:no-)?fouc|unresolved)(?![\w-])"
 )
 _FUNCTION: Final = re.compile(r":[\w-]{1,40}+\([^()]*+\)|\[[^\[\]]*+\]")
 _NAME: Final = re.compile(r"[.#]-?[A-Za-z_][\w-]*")
 _SIMPLE: Final = re.compile(r"[.:\[][^.:#\[]+")
 _TYPE: Final = re.compile(r"(?<![\w.#:\[=\"'-])[A-Za-z][\w-]*")
 _COMBINATOR: Final = re.compile(r"\s*[>+~]\s*|\s+")
-_COMMA: Final = re.compile(r",(?![^(]*\)|[^\[]*\])")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """Selectors with the block of their declarations, and the rule's place among all."""
+    """A selector with the block of its declarations, and its place among all rules."""
 
-    selectors: str
+    selector: str
     block: str
     order: int
 
 
-class Sheets:
-    """The rules of every `<style>` that is for a screen, those of short sheets first.
+def read_rules(tree: LexborHTMLParser) -> tuple[list[Rule], bool]:
+    """Read every `<style>` that is for a screen.
 
-    Attributes:
-        rules: All of them.
-        is_all: No sheet was left aside or imports another.
+    Returns:
+        The rules, those of short sheets first, and whether no sheet was left aside.
     """
+    rules: list[Rule] = []
+    size = 0
+    for text in sorted(_texts(tree), key=len):
+        size += len(text)
+        if size > _MOST_CHARS:
+            return rules, False
+        for selector, block in _read(text):
+            rules.append(Rule(selector, block, len(rules)))
+    return rules, True
 
-    def __init__(self, tree: LexborHTMLParser, *, has_scripts: bool) -> None:
-        self._tree, self._has_scripts = tree, has_scripts
-        self._count = len(tree.css("*"))
-        self._steps = size = 0
-        self.is_all = True
-        self.rules: list[Rule] = []
-        for text in sorted(_texts(tree), key=len):
-            size += len(text)
-            self.is_all &= size <= _MOST_CHARS and "@import" not in text
-            for prelude, block in _read(text) if size <= _MOST_CHARS else ():
-                self.rules.append(Rule(prelude, block, len(self.rules)))
 
-    def meant(self, rule: Rule) -> Iterator[tuple[tuple[int, ...], LexborNode]]:
-        """The elements that a rule means as the page stands, each with the rule's weight."""
-        for selector in _alternatives(rule.selectors):
-            for node in self._matching(selector):
-                yield (0, *_specificity(selector), rule.order), node
-
-    def later(self, rule: Rule) -> Iterator[str]:
-        """The last names of selectors that mean what a click, or a class of a script, changes."""
-        for selector in _alternatives(rule.selectors):
-            plain = _FUNCTION.sub("", selector)
-            is_new = self._has_scripts and not self._worn.issuperset(_NAME.findall(plain))
-            if (is_new or _STATE.search(selector)) and not _FLEETING.search(selector):
-                last = _COMBINATOR.split(plain.strip())[-1]
-                lasting = _STATE.sub("", last).partition(":")[0]
-                names = (*_NAME.findall(lasting), *_TYPE.findall(lasting), *_NAME.findall(last))
-                yield (*names, "*")[0]
-
-    @cached_property
-    def _worn(self) -> set[str]:
-        """The classes (".name") and identifiers ("#name") of all elements."""
-        nodes = self._tree.css("[class], [id]")
-        classes = {name for node in nodes for name in attribute(node, "class").split()}
-        ids = {attribute(node, "id") for node in nodes}
-        return {f".{name}" for name in classes} | {f"#{name}" for name in ids}
-
-    def _matching(self, selector: str) -> list[LexborNode]:
-        plain = _FUNCTION.sub("", selector)
-        is_worn = self._worn.issuperset(_NAME.findall(plain))
-        if not is_worn or _FLEETING.search(selector):
-            return []
-        is_passing = self._has_scripts and _PASSING.search(selector)
-        if is_passing or len(_COMBINATOR.findall(plain)) > _MOST_COMBINATORS:
-            return []
-        # Counting siblings, and looking below each element, takes quadratic time.
-        is_slow = "~" in selector or ":nth" in selector or ":has" in selector
-        self._steps += self._count * (self._count // 4 + 1 if is_slow else 1) + 500
-        try:
-            found = self._tree.css(selector) if self._steps <= _MOST_STEPS else []
-        except SelectolaxError:
-            return []  # a browser leaves out a rule that it cannot read
-        self._steps += 20 * len(found)
-        return found
+def _texts(tree: LexborHTMLParser) -> Iterator[str]:
+    for node in tree.css("style"):
+        is_css = attribute(node, "type").strip().lower() in ("", "text/css")
+        is_elsewhere = any(above.tag in ("noscript", "template") for above in ancestors(node))
+        if is_css and not is_elsewhere and not _ELSEWHERE.search(attribute(node, "media")):
+            yield without_strings(node.text())
 
 
 def without_strings(styles: str) -> str:
@@ -138,14 +92,6 @@ def _blanked(match: re.Match[str]) -> str:
     return "url()" if text[0] == "u" else ""
 
 
-def _texts(tree: LexborHTMLParser) -> Iterator[str]:
-    for node in tree.css("style"):
-        is_css = attribute(node, "type").strip().lower() in ("", "text/css")
-        is_elsewhere = any(above.tag in ("noscript", "template") for above in ancestors(node))
-        if is_css and not is_elsewhere and not _ELSEWHERE.search(attribute(node, "media")):
-            yield without_strings(node.text())
-
-
 @lru_cache(maxsize=8)  # a site's pages share their sheets
 def _read(sheet: str) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
@@ -157,18 +103,84 @@ def _read(sheet: str) -> tuple[tuple[str, str], ...]:
         elif sign == "}" and around:
             around.pop()
         elif block and ":" in block and "@" not in prelude and all(around):
-            found.append((prelude, block))
+            found += [(selector, block) for selector in _alternatives(prelude)]
     return tuple(found)
 
 
 def _alternatives(selectors: str) -> Iterator[str]:
     """The selectors between the commas of a list, but those inside of brackets."""
-    parts = (part.strip() for part in _COMMA.split(selectors))
-    yield from (part for part in parts if 0 < len(part) <= _MOST_SELECTOR_CHARS)
+    if "(" not in selectors and "[" not in selectors:
+        short = (each.strip() for each in selectors.split(",") if len(each) <= _MOST_SELECTOR_CHARS)
+        yield from filter(None, short)
+        return
+    depth, begun = 0, ""
+    for part in selectors.split(","):
+        begun += "," * bool(begun) + part
+        depth += part.count("(") - part.count(")") + part.count("[") - part.count("]")
+        if depth <= 0:
+            if begun.strip() and len(begun) <= _MOST_SELECTOR_CHARS:
+                yield begun.strip()
+            depth, begun = 0, ""
 
 
 @lru_cache(maxsize=10_000)
-def _specificity(selector: str) -> tuple[int, int, int]:
+def specificity(selector: str) -> tuple[int, int, int]:
     """Identifiers, classes and types, as CSS counts them; of functions what they hold."""
     text = re.sub(r":(?:is|not|has)\(", " ", re.sub(r":where\([^()]*\)", "", selector))
     return text.count("#"), len(_SIMPLE.findall(text)), len(_TYPE.findall(text))
+
+
+@lru_cache(maxsize=10_000)
+def last_name(selector: str) -> str:
+    """The first name in the last part of a selector: a class, an identifier, a type or `*`."""
+    last = _COMBINATOR.split(_FUNCTION.sub("", selector).strip())[-1]
+    found = _NAME.findall(last) or _TYPE.findall(last.partition(":")[0])
+    return found[0] if found else "*"
+
+
+class Matcher:
+    """Finds the elements that rules mean, as far as a bounded effort allows."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._tree = tree
+        self._steps = 0
+
+    @cached_property
+    def _worn(self) -> set[str]:
+        """The classes (".name") and identifiers ("#name") of all elements."""
+        classes = {
+            each for node in self._tree.css("[class]") for each in attribute(node, "class").split()
+        }
+        return {"#" + attribute(node, "id") for node in self._tree.css("[id]")} | {
+            "." + name for name in classes
+        }
+
+    @cached_property
+    def _count(self) -> int:
+        return len(self._tree.css("*"))
+
+    def is_later(self, selector: str, *, has_scripts: bool) -> bool:
+        """Whether a selector means what a click, or a class that a script sets, changes."""
+        if _FLEETING.search(selector):
+            return False
+        if _STATE.search(selector):
+            return True
+        names = _NAME.findall(_FUNCTION.sub("", selector))
+        return has_scripts and not all(name in self._worn for name in names)
+
+    def matching(self, selector: str) -> list[LexborNode]:
+        """The elements a selector means as the page stands; none where it is left aside."""
+        plain = _FUNCTION.sub("", selector)
+        if not all(name in self._worn for name in _NAME.findall(plain)):
+            return []
+        if _FLEETING.search(selector) or len(_COMBINATOR.findall(plain)) > _MOST_COMBINATORS:
+            return []
+        # Counting siblings, and looking below each element, takes quadratic time.
+        is_slow = "~" in selector or ":nth" in selector or ":has" in selector
+        self._steps += self._count * (self._count // 4 + 1 if is_slow else 1) + 500
+        try:
+            found = self._tree.css(selector) if self._steps <= _MOST_STEPS else []
+        except SelectolaxError:
+            return []  # a browser leaves out a rule that it cannot read
+        self._steps += 20 * len(found)
+        return found

@@ -14,39 +14,29 @@ Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each [0, 1]."""
 
 # Below these nobody reads a text; what is above stays, however hard it is to read.
-_LEAST_OPACITY: Final = 0.1
+LEAST_OPACITY: Final = 0.1
 _LEAST_FONT_PX: Final = 2.0
 _LEAST_SCALE: Final = 0.1
 _LEAST_BOX_PX: Final = 5.0
+_MOST_BLUR_PX: Final = 5.0
 _NEAR: Final = 0.06  # white on almost white
 _FAR_PX: Final = 999.0
 _FAR_INDENT_PX: Final = 100.0
 _FAR_BEYOND_PX: Final = 2_000.0
 _SCREEN_PX: Final = 800.0
 
-# Properties that hide an element's own text, though an element inside may be seen.
-INHERITED: Final = ("visibility", "font-size", "text-indent")
-_SIDES: Final = ("top", "right", "bottom", "left")
-_PLACING: Final = frozenset({"transform", "translate", "margin-left", "margin-top", *_SIDES})
-# What the properties are called that bring a reason about, or undo it.
-PROPERTIES: Final = {name: name.partition("-")[0] for name in INHERITED} | {
-    "display": "display|content-vis",
-    "opacity": "opacity|filter",
-    "scale": "zoom|scale|transform",
-    "place": "top|right|bottom|left|inset|position|margin|padding|translate|transform",
-    "clip": "clip",
-    "box": "height|width|block-size|overflow|padding",
-    "color": "color|background|shadow|stroke",
-}
 # What a block holds that may hide something, so that most blocks need not be read.
-_SUSPECT: Final = re.compile(
-    r"(?:display|visibility|opacity|font-size)\s{0,5}:\s{0,5}(?:none|hid|coll|0|\.|\d%)|content-vis"
-    r"|transparent|zoom|scale|clip|opacity\(|\([^()]{0,40}[\s,/](?:0?\.0|[01]%?\))|\\|/\*"
-    r"|#(?:[\da-f]{3}|[\da-f]{6}0)[0-1]\b|-\s{0,5}(?:\d{3}|\d\dr?em)"
-    r"|(?:height|width|size)\s{0,5}:\s{0,5}(?:[0-4](?![\d.])|0?\.)"
-    r"|font[^;]{0,80}?[\s:](?:[012]|0?\.\d)(?:[a-z%/]|\s)|(?:[2-9]\d\d(?:%|v|r?em)|\d{4}px)",
+SUSPECT: Final = re.compile(
+    r"(?<![-\w])(?:display\s{0,5}:\s{0,5}none|(?:opacity|zoom)\s{0,5}:\s{0,5}(?:[0.]|\d%)"
+    r"|color\s{0,5}:\s{0,5}(?:transparent|rgb|hsl|#[\da-f]{3,7}0\b)|(?:top|bottom)\s{0,5}:\s{0,5}[1-9]\d\d"
+    r"|(?:max-|line-)?(?:height|width|block-size)\s{0,5}:\s{0,5}[0-4]?(?:\.\d{1,9})?(?:px|r?em|pt)?\s{0,5}(?:[;!]|$)"
+    r"|font(?:-size)?\s{0,5}:[^;]{0,80}?(?<![\d.])(?:[012](?:\.\d{1,9})?|\.\d{1,9})(?:px|pt|r?em|%|v|[\s/;!]|$)"
+    r"|(?:display|visibility|opacity|font-size)\s{0,5}:\s{0,5}var\()|visibility\s{0,5}:\s{0,5}[hc]|fill-color"
+    r"|filter\s{0,5}:[^;]{0,80}(?:opac|blur)|scale[\w-]{0,4}\s{0,5}[:(][^;]{0,80}?(?<![\d.])(?:0|\.0)|matrix|rotate[xy]"
+    r"|-\s{0,5}(?:\d{3}|\d{2}r?em)|indent\s{0,5}:\s{0,5}-|\bclip|(?:[2-9]\d\d|\d{4})\s{0,5}(?:%|v|r?em|px)|\\|/\*",
     re.IGNORECASE,
 )
+
 _PIXELS: Final = {"px": 1.0, "pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78} | {
     **{"em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "vw": 12.8, "vh": 8.0, "dvh": 8.0}
 }
@@ -58,6 +48,8 @@ _SIZE: Final = re.compile(
 )
 _CALL: Final = re.compile(r"(?<![\w-])([a-z][\w-]{0,30}+)\(([^()]*+)\)")
 _ESCAPE: Final = re.compile(r"\\([\da-f]{1,6})\s?|\\", re.IGNORECASE)
+_VARIABLE: Final = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+_SIDES: Final = ("top", "right", "bottom", "left")
 _LOGICAL: Final = {"inline-start": "left", "block-start": "top", "block-size": "height"}
 
 
@@ -66,7 +58,7 @@ def color_of(value: str) -> Color | None:
     """The colour a value names; None when it names none, or one that depends on the reader."""
     try:
         parsed = parse_color(value)
-        channels = None if parsed is None or isinstance(parsed, str) else parsed.to("srgb")
+        channels = None if parsed is None or isinstance(parsed, str) else tuple(parsed.to("srgb"))
     except (ValueError, TypeError, NotImplementedError):
         return None
     if channels is None:
@@ -75,17 +67,10 @@ def color_of(value: str) -> Color | None:
     return red, green, blue, alpha
 
 
-def ink_of(declared: Declared) -> Color | None:
-    """The colour of an element's text; None when it is not known."""
-    names = ("-webkit-text-fill-color", "color")
-    return next((color_of(declared[name]) for name in names if name in declared), None)
-
-
-def is_lost(ink: Color, ground: Color | None) -> bool:
-    """Whether a colour is none, or nobody tells it from an opaque one below it."""
-    pairs = zip(ink[:3], ground[:3] if ground else (), strict=False)
-    apart = [ink[3] * abs(mine - theirs) for mine, theirs in pairs]
-    return ink[3] < _LEAST_OPACITY or max(apart, default=1.0) <= _NEAR
+def is_lost(ink: Color, ground: Color) -> bool:
+    """Whether nobody tells a colour from an opaque one below it."""
+    pairs = zip(ink[:3], ground[:3], strict=True)
+    return all(ink[3] * abs(mine - theirs) <= _NEAR for mine, theirs in pairs)
 
 
 @lru_cache(maxsize=4_096)
@@ -110,11 +95,11 @@ def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
     words = value.split()
     if base in ("inset", "margin", "padding"):
         prefix = "" if base == "inset" else f"{base}-"
-        at = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 1)}.get(len(words), (0, 1, 2, 3))
         if side:
             yield prefix + _LOGICAL.get(side, side), value
         elif words:
-            yield from ((prefix + each, words[of]) for each, of in zip(_SIDES, at, strict=True))
+            chosen = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 1)}.get(len(words), range(4))
+            yield from ((prefix + each, words[at]) for each, at in zip(_SIDES, chosen, strict=True))
     elif name == "font":
         yield from (("font-size", size) for size in _SIZE.findall(value)[:1])
     elif name == "background":
@@ -126,113 +111,143 @@ def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
         yield _LOGICAL.get(name, name), value
 
 
-@lru_cache(maxsize=20_000)  # a site's pages share their rules
-def reasons_of(block: str) -> frozenset[str]:
-    """Why a block by itself hides an element or its text; empty when it does not."""
-    if not _SUSPECT.search(block):
-        return frozenset()
-    declared = {name: value for name, value, _ in declarations(block)}
-    ink = ink_of(declared)
-    found = {reason_of(declared), "color" if ink and is_lost(ink, None) else ""}
-    return frozenset(found.union(muting(declared)) - {""})
-
-
-def muting(declared: Declared) -> list[str]:
-    """The inherited properties that leave nothing of an element's own text to be seen."""
-    size = _length(declared.get("font-size"), 0.16)
-    indent = _length(declared.get("text-indent"), 1.0)
-    is_mute = (
-        declared.get("visibility") in ("hidden", "collapse"),
-        size is not None and size <= _LEAST_FONT_PX,
-        indent is not None and indent <= -_FAR_INDENT_PX,
-    )
-    return [name for name, is_so in zip(INHERITED, is_mute, strict=True) if is_so]
-
-
-def reason_of(declared: Declared) -> str:
-    """Why an element is unseen with all it holds; "" when it is seen."""
-    if declared.get("display") == "none" or declared.get("content-visibility") == "hidden":
-        return "display"
-    calls = _calls(declared, "filter", "transform")
-    opacity, scale = _number(declared.get("opacity")), _number(declared.get("zoom"))
-    scale *= _number(declared.get("scale"))
-    for name, arguments in calls:
-        least = min((abs(_number(each)) for each in arguments), default=1.0)
-        opacity *= least if name == "opacity" else 1.0
-        scale *= least if name.startswith("scale") else 1.0
-    if opacity < _LEAST_OPACITY:
-        return "opacity"
-    if abs(scale) < _LEAST_SCALE:
-        return "scale"
-    if not _PLACING.isdisjoint(declared) and _is_outside(declared, calls):
-        return "place"
-    if any(_is_empty(*shape) for shape in _calls(declared, "clip", "clip-path")):
-        return "clip"
-    return "box" if _is_tiny(declared) else ""
-
-
-def _calls(declared: Declared, *names: str) -> list[tuple[str, list[str]]]:
-    """The functions in some values, with their arguments."""
-    said = " ".join(declared[name] for name in names if name in declared)
-    return [(name, each.replace(",", " ").split()) for name, each in _CALL.findall(said)]
+def with_variables(declared: dict[str, str], variables: Declared) -> Declared:
+    """Put the variables that are set into values, and what is said for the others."""
+    known = {**variables, **declared}
+    for name, value in declared.items():
+        for _ in range(3 if "var(" in value else 0):
+            value = _VARIABLE.sub(lambda each: known.get(each[1]) or each[2] or "", value[:500])
+        declared[name] = value.strip()
+    return declared
 
 
 def _length(value: str | None, percent: float = 10.0) -> float | None:
     """A length in pixels, None when it is none; one per cent counts as so many pixels."""
-    match = _LENGTH.fullmatch(value) if value else None
+    match = _LENGTH.fullmatch(value or "")
     if match is None or (not match[2] and float(match[1])):
         return None
     unit = percent if match[2] == "%" else _PIXELS.get(match[2] or "px")
     return None if unit is None else float(match[1]) * unit
 
 
-def _number(value: str | None) -> float:
-    match = _LENGTH.fullmatch(value or "")
-    return float(match[1]) / (100 if match[2] else 1) if match and match[2] in ("", "%") else 1.0
+def _number(value: str, default: float = 1.0) -> float:
+    match = _LENGTH.fullmatch(value)
+    if match is None or match[2] not in ("", "%"):
+        return default
+    return float(match[1]) / (100 if match[2] else 1)
 
 
-def _is_outside(declared: Declared, calls: list[tuple[str, list[str]]]) -> bool:
-    position = declared.get("position")
-    top, right, bottom, left = (
-        0.0 if position == "static" else _length(declared.get(side)) or 0.0 for side in _SIDES
-    )
-    # A long page is scrolled down to what stands far below, unless it is fixed to the window.
-    if position == "fixed" and max(top, bottom) >= _SCREEN_PX:
-        return True
+def is_mute(name: str, value: str) -> bool:
+    """Whether a value of an inherited property leaves nothing of text to be seen."""
+    if name == "visibility":
+        return value in ("hidden", "collapse")
+    length = _length(value, 0.16 if name == "font-size" else 1.0)
+    if length is None:
+        return False
+    return length <= _LEAST_FONT_PX if name == "font-size" else length <= -_FAR_INDENT_PX
+
+
+# What the declarations begin with that may bring a reason about.
+FAMILIES: Final = {
+    "display": ("display", "content-visibility"),
+    "opacity": ("opacity", "filter"),
+    "scale": ("zoom", "scale", "transform"),
+    "place": (*("position", "margin", "padding", "translate", "transform"), *_SIDES),
+    "clip": ("clip",),
+    "box": ("height", "width", "max", "min", "line-height", "overflow"),
+}
+
+
+def reason_of(declared: Declared) -> str:
+    """Why an element is unseen with all it holds; "" when it is seen."""
+    if declared.get("display") == "none" or declared.get("content-visibility") == "hidden":
+        return "display"
+    calls = _CALL.findall(" ".join(declared.get(name, "") for name in ("filter", "transform")))
+    if _opacity(declared, calls) < LEAST_OPACITY:
+        return "opacity"
+    if _scale(declared, calls) < _LEAST_SCALE:
+        return "scale"
+    if _is_outside(declared, calls):
+        return "place"
+    return "clip" if _is_clipped(declared) else "box" if _is_tiny(declared) else ""
+
+
+def _opacity(declared: Declared, calls: list[tuple[str, str]]) -> float:
+    opacity = _number(declared.get("opacity", ""))
+    for name, argument in calls:
+        if name == "opacity":
+            opacity *= _number(argument.strip())
+        elif name == "blur" and (_length(argument.strip()) or 0.0) >= _MOST_BLUR_PX:
+            opacity = 0.0
+    return opacity
+
+
+def _scale(declared: Declared, calls: list[tuple[str, str]]) -> float:
+    scale = abs(_number(declared.get("zoom", "")) * _number(declared.get("scale", "")))
+    for name, arguments in calls:
+        numbers = [abs(_number(each)) for each in arguments.replace(",", " ").split()]
+        if name.startswith("scale") and numbers:
+            scale *= min(numbers)
+        elif name.startswith("matrix") and numbers:
+            scale *= max(numbers[:2])
+        elif name in ("rotatex", "rotatey") and arguments.strip() in ("90deg", "-90deg", "270deg"):
+            scale = 0.0
+    return scale
+
+
+def _is_outside(declared: Declared, calls: list[tuple[str, str]]) -> bool:
+    place = {side: _length(declared.get(side)) or 0.0 for side in _SIDES}
+    if declared.get("position") != "static":
+        # A long page is scrolled down to what stands far below, unless it is fixed to the window.
+        is_below = max(place["top"], place["bottom"]) >= _SCREEN_PX
+        if min(place.values()) <= -_FAR_PX or (is_below and declared.get("position") == "fixed"):
+            return True
+        if max(place["left"], place["right"]) >= _FAR_BEYOND_PX:
+            return True
+    for side in ("left", "top"):
+        lengths = (_length(declared.get(f"{each}-{side}"), 5.0) for each in ("margin", "padding"))
+        if sum(length or 0.0 for length in lengths) <= -_FAR_PX:
+            return True
     moves = declared.get("translate", "").split()
     for name, arguments in calls:
-        moves += arguments if name.startswith("translate") else []
+        moves += arguments.replace(",", " ").split() if name.startswith("translate") else []
     # A box moved by its own size slides beside its place, as those of carousels do.
     moved = [_length(move, 5.0) or 0.0 for move in moves]
-    for side in ("left", "top"):
-        names = (f"margin-{side}", f"padding-{side}")
-        moved.append(sum(_length(declared.get(name), 5.0) or 0.0 for name in names))
-    is_beyond = max(right, left, *moved) >= _FAR_BEYOND_PX
-    return is_beyond or min(top, right, bottom, left, *moved) <= -_FAR_PX
+    return any(length <= -_FAR_PX or length >= _FAR_BEYOND_PX for length in moved)
 
 
-def _is_empty(shape: str, parts: list[str]) -> bool:
-    """Whether a shape to clip an element by has no inside."""
+def _is_clipped(declared: Declared) -> bool:
+    shapes = _CALL.findall(f"{declared.get('clip')} {declared.get('clip-path')}")
+    return any(_is_empty(name, arguments) for name, arguments in shapes)
+
+
+def _is_empty(shape: str, arguments: str) -> bool:
+    parts = arguments.replace(",", " ").split()
     known = [side for part in parts if (side := _length(part, 1.0)) is not None]
-    if shape in ("rect", "polygon"):
-        return len(set(known)) == 1 and len(known) == len(parts)
+    if shape == "rect" and len(known) == 4:
+        return known[2] - known[0] <= 2 or known[1] - known[3] <= 2
     if shape == "inset" and known:
         top, right, bottom, left = (known[at % len(known)] for at in (0, 1, 2, -1))
-        return max(top + bottom, right + left) >= (98 if "%" in "".join(parts) else _FAR_PX)
+        return max(top + bottom, right + left) >= (98 if "%" in arguments else _FAR_PX)
+    if shape == "polygon":
+        return len(set(parts)) <= 1
     return shape in ("circle", "ellipse") and bool(known) and known[0] <= 2
 
 
 def _is_tiny(declared: Declared) -> bool:
     """Whether a box that shows nothing beyond itself has no room for text."""
-    cuts = {declared.get(name, "visible") for name in ("overflow", "overflow-x", "overflow-y")}
-    if cuts <= {"visible"}:
+    cuts = " ".join(declared.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
+    if {"hidden", "clip", "scroll", "auto"}.isdisjoint(cuts.split()):
         return False
-    for sides, rooms in (
-        (("height", "max-height", "line-height"), ("min-height", "padding-top", "padding-bottom")),
-        (("width", "max-width"), ("min-width", "padding-left", "padding-right")),
-    ):
+    sides = (
+        ("height", ("min-height", "padding-top", "padding-bottom"), ("line-height",)),
+        ("width", ("min-width", "padding-left", "padding-right"), ()),
+    )
+    for side, rooms, more in sides:
         room = max(_length(declared.get(name)) or 0.0 for name in rooms)
-        lengths = [length for name in sides if (length := _length(declared.get(name))) is not None]
-        if room < _LEAST_BOX_PX and min(lengths, default=_LEAST_BOX_PX) < _LEAST_BOX_PX:
+        lengths = (_length(declared.get(name)) for name in (side, f"max-{side}", *more))
+        if room < _LEAST_BOX_PX and any(
+            each is not None and each < _LEAST_BOX_PX for each in lengths
+        ):
             return True
     return False

