@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ada_url import URL
 
-from webrag.concurrency import ended
+from webrag.concurrency import ended, settled
 from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
 from webrag.ingestion.fetch_context import current_meter
 from webrag.ingestion.models import FetchedPage, Rendering
@@ -53,8 +53,10 @@ async def start_driver(url: str) -> "Playwright":
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         # Its process can be ended only once it has started.
-        with contextlib.suppress(Exception):
-            await (await starting).stop()
+        with contextlib.suppress(asyncio.CancelledError):
+            await settled([starting])
+        if starting.exception() is None:
+            await starting.result().stop()
         raise
     # A bare Exception where the program ends at once, as it does without a library.
     except Exception as error:

@@ -277,6 +277,10 @@ def _kind_of(text: str) -> Literal["html", "markdown"]:
 
 
 def _joined(documents: Sequence[Document]) -> dict[str, Any]:
-    """What the first document says that says anything, by keys in lower case."""
+    """What the first document says that says anything, by keys in lower case.
+
+    The page of a file is what a single one is of.
+    """
     told = (each.metadata for each in reversed(documents))
-    return {key.lower(): value for metadata in told for key, value in metadata.items()}
+    found = {key.lower(): value for metadata in told for key, value in metadata.items()}
+    return found if len(documents) == 1 else {**found, "page_label": None}

@@ -82,9 +82,9 @@ def _with_relations(
     if not added and not versions:
         return links
     return tuple(
-        link.model_copy(update={"rel": tuple(dict.fromkeys((*link.rel, *added, *alternate)))})
+        link.model_copy(update={"rel": tuple(dict.fromkeys((*link.rel, *said)))}) if said else link
         for link in links
-        for alternate in [("alternate",) if link.url in versions else ()]
+        for said in [(*added, *(("alternate",) if link.url in versions else ()))]
     )
 
 

@@ -50,7 +50,7 @@ _COOKIE_HINT = (
 )
 
 # Present on the challenge itself, not on the pages behind it: words (in lower case) of which one is
-# in every markup that a vendor's pattern finds, and that pattern, which takes fifty times as long.
+# in every markup that a vendor's pattern finds, and that pattern, which takes far longer.
 _CHALLENGES = (
     ("Cloudflare", "cf_chl cf- challenge-error cdn-cgi/l/ cloudflare",
      r"_cf_chl_opt|cf-browser-verification|id=\"challenge-error-text\"|cf-chl-widget"

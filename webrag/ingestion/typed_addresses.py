@@ -30,9 +30,9 @@ def as_address(word: str, *, takes_paths: bool = True) -> str:
     """
     host, slash, _ = word.partition("/")
     found = _HOST.fullmatch(host)
-    if found is None or not (slash or host_of(word, takes_paths=takes_paths)):
-        return word
-    if takes_paths and os.path.lexists(word):
+    is_name = not slash and kind_of_name(word) is not None
+    is_file = is_name or (takes_paths and os.path.lexists(word))
+    if found is None or is_file:
         return word
     return f"{'http' if found['private'] else 'https'}://{word}"
 

@@ -616,9 +616,9 @@ def is_behind(stored: str | None, installed: str) -> bool:
     Raises:
         ConfigurationError: They are of a newer version.
     """
-    if stored is None or _numbers(stored) < _numbers(installed):
+    if stored is None or _release(stored) < _release(installed):
         return True
-    if _numbers(stored) > _numbers(installed):
+    if _release(stored) > _release(installed):
         raise ConfigurationError(
             f"The job queue was made by procrastinate {stored}; {installed} is installed here.",
             hint=f"Install it with `pip install 'procrastinate>={stored}'`, on every machine.",
@@ -631,8 +631,9 @@ def _scripts(version: str | None) -> list[str]:
     if version is None:
         return [SchemaManager.get_schema()]
     found = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
-    return [path.read_text("utf-8") for path in found if _numbers(path.name) > _numbers(version)]
+    return [path.read_text("utf-8") for path in found if _release(path.name) > _release(version)]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return Version(version.partition("_")[0]).release
+def _release(version: str) -> Version:
+    """A version without what follows its numbers, as of a script's name."""
+    return Version(Version(version.partition("_")[0]).base_version)

@@ -410,12 +410,20 @@ async def test_driver_that_cannot_be_started_is_named(
     program: str,
 ) -> None:
     monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", program)
+    before = set(psutil.Process().children())
     renderer = BrowserRenderer(fetcher, chromium)
     with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
         await drawn(renderer, static_site({}), FRAME.format("/app.js"))
     await renderer.aclose()
-    # The loop may end with this test, and must have seen the program end before.
-    await asyncio.sleep(0.5)
+    await left_alone(before)
+
+
+async def left_alone(before: set[psutil.Process]) -> None:
+    """Wait until programs started since have ended and the loop, which may end too, has seen it."""
+    async with asyncio.timeout(20):
+        while set(psutil.Process().children()) - before:
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)
 
 
 def children_named(part: str) -> list[int]:

@@ -99,7 +99,7 @@ async def test_queue_of_an_older_procrastinate_is_brought_to_the_installed_one(
 
 @pytest.mark.parametrize(
     ("stored", "behind"),
-    [(None, True), ("3.9.0", True), ("3.10.0", False), ("3.10.0.post1", False)],
+    [(None, True), ("3.9.0", True), ("3.10", False), ("3.10.0.post1", False)],
 )
 def test_versions_of_the_queue_are_compared_as_numbers(stored: str | None, behind: bool) -> None:
     assert is_behind(stored, "3.10.0") is behind

@@ -76,7 +76,7 @@ _NOTES = frozenset(
 
 
 def without_containers(source: str) -> str:
-    """Take such blocks apart; code in fences is left as it is."""
+    """Take admonitions, tabs and the like of MkDocs, Docusaurus and MyST apart, outside fences."""
     if not any(sign in source for sign in (":::", "!!!", "???", "===", "{")):
         return source
     return "\n".join(_Reader().lines(source.split("\n")))

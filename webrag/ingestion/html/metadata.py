@@ -164,7 +164,7 @@ def _find(html: str, url: str, *, original: bool) -> datetime | None:
     # Loading it takes longer than a page; only the worker processes, which ask for it early, wait.
     from htmldate import find_date
 
-    # "Extensive search" takes any date of the text, and two seconds to load its languages.
+    # "Extensive search" takes any date of the text, and long to load its languages.
     try:
         found = find_date(html, extensive_search=False, original_date=original, url=url)
     except (ValueError, TypeError, AttributeError, OverflowError):
@@ -207,14 +207,6 @@ _WRITTEN_BY = re.compile(
 )
 
 _BY = re.compile(
-    r">\s*(?:[\d.:/ ]{8,20}+(?:Uhr\s*)?[|\u2013-]\s*|(?:[\d.:/ ]{8,20}+(?:Uhr)?[\s|,\u2013-]*)?"
-    r"(?:(?:Posted|Written|Text|Eine? [\w-]{4,20}) )?(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|"
-    r"Aut(?:eur|or|orin|or/in)|Redaktion)(?: ?:|\s)\s*(?:<[^<>]*+>\s*)*+)"
-    r"((?:[^\W\d_a-z][\w.'\u2019-]+[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)"
-    r"\s*(?:[<|,(@]|(?:on|am|under|Foto|Illustration)\b)"
-)
-
-_BY = re.compile(
     r"^(?:(?:posted|written|published|text|story|words|article|geschrieben|veröffentlicht|alles"
     r"|(?:eine? )?[\w-]*(?:beitrag|kolumne|mitteilung|interview)) )?"
     r"(?:by|von|par|por|door|di|av)\b[\s:]*|^(?:autor(?:in)?|author|text|redaktion)s?:\s*",
@@ -229,8 +221,8 @@ _LEAST_SITE_CHARS = 5
 _FULL_NAME = re.compile(r"[^\W\d_a-z]\S* ")
 
 _OFFICE = re.compile(
-    r"\be\.\s?V\.|\b(?:AG|GmbH|Inc|Ltd|SE)\b|redaktion|editor|stiftung|verlag|verband|team\b|online\b",
-    re.IGNORECASE,
+    r"\be\.\s?V\.|\b(?:AG|GmbH|Inc|Ltd|SE)\b"
+    r"|(?i:redaktion|editor|stiftung|verlag|verband|team\b|online\b)"
 )
 
 _NO_AUTHOR = re.compile(
@@ -500,7 +492,7 @@ def _author(
 
 
 def _byline(text: str) -> str:
-    """The name in a line that may say of whom and when."""
+    """The name in a line that may also say when."""
     line = (_clean(unescape(text), MAX_TITLE_CHARS) or "").partition(" | ")[0]
     return _BY.sub("", line)
 

@@ -104,7 +104,9 @@ class HostGate:
             yield
             return
         delay = max(self._delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
-        state = self._hosts.setdefault(host, _Host(self._concurrency))
+        if host not in self._hosts:
+            self._hosts[host] = _Host(self._concurrency)
+        state = self._hosts[host]
         self._hosts.move_to_end(host)
         state.users += 1
         try:

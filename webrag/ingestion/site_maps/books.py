@@ -33,7 +33,10 @@ _FULL_TEXT_KEYS: Final = ("content", "text", "body", "contents")
 _TEXT_KEYS: Final = (*_FULL_TEXT_KEYS, "summary", "description")
 _VITEPRESS_CHUNK: Final = re.compile(r"(?:VPLocalSearchBox|@localSearchIndex)[\w.-]{1,60}\.js")
 _VITEPRESS_DATA: Final = '"documentCount"'
-_LLMS_LINK: Final = re.compile(r"\[([^\[\]\n]{1,200})\]\(<?([^()\s<>]{1,2000})>?\)([^\n]{0,500})")
+_LLMS_LINK: Final = re.compile(
+    r"\[((?:[^\[\]\n]|\[[^\[\]\n]{0,200}+\]){1,400}+)\]"
+    r"\(\s{0,9}<?([^()\s<>]{1,2000}+)>?(?:\s{1,9}\"[^\"\n]{0,300}\")?\s{0,9}\)([^\n]{0,500}+)"
+)
 _HEADING_MARK: Final = "#"
 _NUMBER: Final = re.compile(r"[0-9]{1,8}")
 _ROOT: Final = "./"

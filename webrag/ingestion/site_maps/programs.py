@@ -90,10 +90,10 @@ def _rust_type(types: Any, at: int) -> str:
 def _rust_paths(stated: Any, count: int) -> list[str]:
     """The module of each item; one not stated is that of the item before."""
     rows = stated if isinstance(stated, list) else []
-    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2] or enumerate(rows)
-    changes = {
-        at: path for at, path in pairs if isinstance(at, int) and isinstance(path, str) and path
-    }
+    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2]
+    # In a list of strings an empty one is that of the item before, in pairs it is none.
+    told = pairs or [[at, path] for at, path in enumerate(rows) if path]
+    changes = {at: path for at, path in told if isinstance(at, int) and isinstance(path, str)}
     paths = itertools.accumulate(range(count), lambda last, at: changes.get(at, last), initial="")
     return list(paths)[1:]
 
@@ -265,7 +265,7 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
 def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
     """Where documents are: `a/b.html`, or `a/b/` where the page known is such a folder.
 
-    The index of a folder of documents is called so where they are files, too, as is usual.
+    Where pages are files, the index of a folder is `folder/index.html`.
     """
     path = page_url.removeprefix(root)
     is_index = f"{path.rstrip('/')}/index".lstrip("/") in names

@@ -32,7 +32,7 @@ _LEAST_HTML_CHARS = 1_000_000
 # and of foreign ones that may lie between.
 _MIN_FOUND: Final = 0.8
 _MAX_FOREIGN: Final = 0.1
-# Pairs of runs: 20,000 and as many in another order take less than a second and 50 MB.
+# Pairs of runs, for each of which the alignment keeps a bit.
 _MOST_COMPARED: Final = 400_000_000
 
 

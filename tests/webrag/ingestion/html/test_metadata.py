@@ -82,6 +82,7 @@ def test_an_author_is_a_person_rather_than_a_user_an_office_or_the_site() -> Non
     for name in ("adaex", "The Paper Team", "Paper Mills e.V.", "site"):
         assert read(head.format(name) + byline).author == "Ada Example"
         assert read(head.format(name)).author == name
+    assert read(head.format("Se Young Kim") + byline).author == "Se Young Kim"
 
 
 def test_a_box_around_page_and_sidebar_does_not_make_a_byline_another_pages() -> None:

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.async_api import BrowserContext, async_playwright
 
 from tests.tls_hosts import TlsHosts, tls_hosts
+from tests.webrag.ingestion.test_browser import left_alone
 from webrag.errors import ConfigurationError, SourceUnavailableError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Login, Logins
@@ -134,8 +136,8 @@ async def test_browser_that_cannot_be_reached_is_named_with_another_way() -> Non
 
 async def test_driver_that_cannot_be_started_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+    before = set(psutil.Process().children())
 
     with pytest.raises(SourceUnavailableError, match="Playwright, which drives the browser"):
         await sign_in("wiki.example", executable=None, endpoint=None, finished=lambda: True)
-    # The loop ends with this test, and must have seen the program end before.
-    await asyncio.sleep(0.5)
+    await left_alone(before)

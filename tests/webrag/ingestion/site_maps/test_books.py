@@ -157,6 +157,19 @@ def test_links_of_llms_txt_are_pages_with_what_is_said_of_them() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "link",
+    [
+        '[Firing](guide/firing/ "Of cones")',
+        "[Firing [new]](guide/firing/)",
+        "[Firing]( <guide/firing/> )",
+        f"[{'Firing ' * 40}](guide/firing/)",
+    ],
+)
+def test_link_of_llms_txt_is_read_however_it_is_written(link: str) -> None:
+    assert [page.url for page in read_llms(f"- {link}: Cone five.", ROOT).pages] == [FIRING]
+
+
 VITEPRESS = {
     "documentCount": 1,
     "documentIds": {"0": "/en/a"},

@@ -50,6 +50,12 @@ def test_items_of_rustdoc_are_pages_and_methods_names_of_their_owners(data: obje
     ]
 
 
+def test_empty_module_among_pairs_of_rustdoc_begins_anew() -> None:
+    data = NEWER | {"t": "FF", "n": ["fire", "free"], "q": [[0, "kiln"], [1, ""]], "i": [0, 0]}
+
+    assert "kiln/fn.free.html" not in [url for url, _, _ in rust({"kiln": data})]
+
+
 def test_types_of_javadoc_are_pages_and_members_their_names() -> None:
     types = (
         'typeSearchIndex = [{"l":"All Classes","u":"allclasses-index.html"},'
