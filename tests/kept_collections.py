@@ -10,23 +10,26 @@ from collections import defaultdict
 from typing import Any, LiteralString
 
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from webrag.corpus import schema
-from webrag.corpus.tables import SCHEMA_VERSION
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
 
-# All that tables have besides rows: names, columns, rights, options, constraints, statistics.
+# All that tables have besides rows: names, columns, defaults, rights, options, indexes,
+# constraints, statistics.
 _SHAPE: LiteralString = """
 select md5(string_agg(one::text, '' order by one::text)) from (
     select (c.relname, c.relkind, c.relowner, c.relacl, c.reloptions, c.relhastriggers,
             n.nspowner, n.nspacl, i.indisvalid, i.indisunique,
             case c.relkind when 'r' then c.reltuples end,
+            case c.relkind when 'i' then replace(pg_get_indexdef(c.oid), n.nspname, '') end,
+            array(select replace(pg_get_expr(d.adbin, d.adrelid), n.nspname, '')
+                  from pg_attrdef d where d.adrelid = c.oid order by d.adnum),
             array(select (a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attstorage,
                           a.attacl, a.attisdropped)::text
                   from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 order by a.attnum),
-            array(select (k.conname, k.contype, k.convalidated)::text
+            array(select (k.conname, k.convalidated,
+                          replace(pg_get_constraintdef(k.oid), n.nspname, ''))::text
                   from pg_constraint k where k.conrelid = c.oid order by k.conname)) as one
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     left join pg_index i on i.indexrelid = c.oid
@@ -38,6 +41,11 @@ select md5(string_agg(one::text, '' order by one::text)) from (
 _FILLED: LiteralString = """
 select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = %s and c.relkind = 'r' and pg_relation_size(c.oid) > 0
+"""
+
+_BEGIN_SEQUENCES: LiteralString = """
+select setval(format('%%I.%%I', schemaname, sequencename)::regclass, start_value, false)
+from pg_sequences where schemaname = %s and last_value is not null
 """
 
 _create_tables = schema.create_tables
@@ -62,15 +70,7 @@ class KeptCollections:
                 self._shapes[kind] = await _shape(connection, name)
         else:
             await _rename(connection, self._waiting[kind].pop(), name)
-            meta = {
-                "schema_version": SCHEMA_VERSION,
-                "embedding_model": embedding[0],
-                "embedding_dimensions": embedding[1],
-            }
-            await connection.change(
-                "insert into {corpus_meta} (key, value) select * from jsonb_each(%s)",
-                (Jsonb(meta),),
-            )
+            await schema.record_meta(connection, embedding)
         self._kinds[name] = kind
 
     async def take_back(self, database: Database) -> None:
@@ -91,6 +91,7 @@ class KeptCollections:
                 await connection.execute(
                     sql.SQL("truncate {} restart identity cascade").format(tables)
                 )
+            await connection.execute(_BEGIN_SEQUENCES, (name,))
             await _rename(connection, name, kept)
             return True
 

@@ -139,7 +139,8 @@ class Corpus:
             return None
         first = page.stored_at or page.fetched_at
         if first <= moment:
-            return await self.markdown(page.url)
+            text = await self.page_text(UUID(page.document_id))
+            return None if text is None else text.markdown
         for past in await self.past(page.url):
             if past.stored_at <= moment < past.replaced_at:
                 return past.markdown
@@ -207,6 +208,14 @@ class Corpus:
         )
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
+    async def page_counts(self, sites: Sequence[str]) -> dict[str, int]:
+        """Give the number of retrievable pages of each of some sites that has any."""
+        statement = """
+            select site, count(*) from {documents}
+            where site = any(%s) and gone_at is null group by site
+            """
+        return dict(await self._database.fetch(statement, (list(sites),)))
+
     async def urls_below(self, folder: str) -> list[str]:
         """Give URLs of retrievable pages whose canonical address begins with `folder`."""
         rows = await self._database.fetch(
@@ -250,8 +259,9 @@ class Corpus:
                 page_id, asked = (found[url].page_id, found[url].url) if found else (0, url)
             (counts,) = await connection.fetch_as(dict, queries.COUNTS, {"id": page_id})
             if url is not None:
-                (every,) = await connection.fetch_as(dict, queries.COUNTS, {"id": None})
-                counts["other_documents"] = every["documents"] - counts["documents"]
+                every = "select count(*) from {documents} where gone_at is null"
+                ((documents,),) = await connection.fetch(every)
+                counts["other_documents"] = documents - counts["documents"]
             counts["outcomes"] = dict(await connection.fetch(queries.OUTCOMES, {"url": asked}))
             failures = await connection.fetch_as(
                 FailedPage, queries.FAILURES, {"url": asked, "limit": None}

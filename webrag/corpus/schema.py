@@ -1,7 +1,7 @@
 """The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
 
 import logging
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -22,8 +22,6 @@ from webrag.postgres.config import check_collection_name
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, table
 
-T = TypeVar("T")
-
 logger = logging.getLogger(__name__)
 
 HOSTS_SCHEMA = "webrag$hosts"
@@ -40,13 +38,13 @@ async def lock_tables(connection: Connection, collection: str) -> None:
 
 async def create_tables(connection: Connection, embedding: tuple[str, int]) -> None:
     """Make an empty collection for a model and its dimensions, in a transaction with the lock."""
-    (model, dimensions), collection = embedding, connection.collection
+    collection = connection.collection
     try:
         # `if not exists` asks for the right to create even when the schema is there.
         known = "select 1 from pg_namespace where nspname = %s"
         if not await connection.fetch(known, (collection,)):
             await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
-        for statement in create_statements(collection, dimensions):
+        for statement in create_statements(collection, embedding[1]):
             await connection.execute(statement)
         for statement in migrate_statements(collection, 1):
             await connection.execute(statement)
@@ -61,6 +59,12 @@ async def create_tables(connection: Connection, embedding: tuple[str, int]) -> N
             f"The user {user!r} may not create the schema {collection!r}.",
             hint=f"An administrator can run `GRANT CREATE ON DATABASE {dbname} TO {user}`.",
         ) from error
+    await record_meta(connection, embedding)
+
+
+async def record_meta(connection: Connection, embedding: tuple[str, int]) -> None:
+    """Write into a new collection which version and model it was made with."""
+    model, dimensions = embedding
     meta = {
         "schema_version": SCHEMA_VERSION,
         "embedding_model": model,
@@ -125,7 +129,7 @@ def queue_schema(collection: str) -> str:
 
 
 async def ensure_schema(
-    database: "Database", *, embedding_model: str, embedding_dimensions: int
+    database: Database, *, embedding_model: str, embedding_dimensions: int
 ) -> None:
     """Make sure that the collection exists, is current and was made with this embedding model.
 
@@ -152,7 +156,7 @@ async def ensure_schema(
     await database.run(work)
 
 
-async def update_schema(database: "Database") -> tuple[str, int] | None:
+async def update_schema(database: Database) -> tuple[str, int] | None:
     """Bring the collection to the current version, and give its model; None when there is none."""
 
     async def work(connection: Connection) -> tuple[str, int] | None:
@@ -175,12 +179,12 @@ async def _locked_meta(connection: Connection) -> CorpusMeta | None:
     return await read_meta(connection)
 
 
-async def corpus_embedding(database: "Database") -> tuple[str, int] | None:
+async def corpus_embedding(database: Database) -> tuple[str, int] | None:
     """Model and dimension the collection was made with, None when it does not exist."""
     return await database.run(read_embedding)
 
 
-async def list_collections(database: "Database") -> list[str]:
+async def list_collections(database: Database) -> list[str]:
     """Names of the collections in this database, in alphabetical order."""
     return await database.run(_list)
 
@@ -194,7 +198,7 @@ async def _list(connection: Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-async def drop_collection(database: "Database", collection: str | None = None) -> bool:
+async def drop_collection(database: Database, collection: str | None = None) -> bool:
     """Remove a collection and all it holds; tables of others in its schema are kept.
 
     None is the database's own collection. Gives False when there was none.

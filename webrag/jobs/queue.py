@@ -371,7 +371,7 @@ class JobQueue:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
         """Whether no other worker is in such a block; it is kept so until the end of this one."""
-        async with self.database.session() as connection:
+        async with self.database.holder() as connection:
             yield await connection.try_lock(self.collection, _ALONE_SEED)
 
     async def repair(self) -> None:

@@ -92,7 +92,6 @@ _FOLLOW_LINKS: Final[tuple[Action, ...]] = ("expand_breadth", "expand_intent")
 _MORE_MATERIAL: Final[tuple[Action, ...]] = ("expand_breadth", "expand_recall")
 
 _LABELS: Final[dict[Action, str]] = {
-    "stop": "stopping",
     "expand_breadth": "following links",
     "expand_recall": "retrieving more of what is indexed",
     "expand_intent": "rephrasing the question",

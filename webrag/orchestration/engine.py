@@ -60,7 +60,7 @@ async def research(
 async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
     """Search and judge; a fast run goes a little beyond named pages that do not answer.
 
-    It searches what is stored of their site, then looks through those that only list links.
+    It searches what is stored in scope, then looks through those that only list links.
     """
     await run.search(report)
     decision = await judge(run)

@@ -285,10 +285,14 @@ class RunState:
         return self.wordings if query == whole else ()
 
     @property
+    def pages_followed(self) -> int:
+        """How many links this run has followed."""
+        return sum(len(step.candidates_expanded) for step in self.steps)
+
+    @property
     def seconds_per_page(self) -> float:
         """What a page of this run has cost so far, with the search after it; 0 before the first."""
-        pages = sum(len(step.candidates_expanded) for step in self.steps)
-        return sum(step.duration_ms for step in self.steps) / 1000 / max(pages, 1)
+        return sum(step.duration_ms for step in self.steps) / 1000 / max(self.pages_followed, 1)
 
     @property
     def may_look_through(self) -> bool:

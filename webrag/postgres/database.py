@@ -176,6 +176,8 @@ class Database:
         check_collection_name(config.collection)
         self.config = config
         self._server = Server(config)
+        known = {"collection": config.collection}
+        self._connection_class: type[Connection] = type("Connection", (Connection,), known)
         self._mutex = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, _Pool] = {}
         self._is_retired = False
@@ -312,19 +314,14 @@ class Database:
         Each new connection is given to `configure`, and each that is lent to `check`, which raises
         the driver's error for a lost one.
         """
-
-        async def prepare(connection: Connection) -> None:
-            connection.collection = self.config.collection
-            await configure(connection)
-
         return _Pool(
             self._server.conninfo_async,
-            connection_class=Connection,
+            connection_class=self._connection_class,
             kwargs=self._server.connect_kwargs,
             min_size=min_size,
             max_size=max_size,
             timeout=self.config.acquire_timeout_s,
-            configure=prepare,
+            configure=configure,
             check=check,
             open=False,
         )
@@ -388,7 +385,9 @@ class Database:
         """Windows: psycopg wants the selector event loop, and its pools are not used there."""
         conninfo = await self._server.conninfo_async()
         try:
-            connection = await Connection.connect(conninfo, **self._server.connect_kwargs)
+            connection = await self._connection_class.connect(
+                conninfo, **self._server.connect_kwargs
+            )
         except psycopg.InterfaceError as error:
             raise DatabaseUnavailableError(
                 "This event loop cannot serve the PostgreSQL driver on Windows.",
@@ -397,7 +396,6 @@ class Database:
         except psycopg.OperationalError as error:
             raise unreachable_error(conninfo, error) from error
         async with connection:
-            connection.collection = self.config.collection
             await configure(connection, self.config)
             yield connection
 

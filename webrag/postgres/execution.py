@@ -38,7 +38,7 @@ class Connection(AsyncConnection[TupleRow]):
     """A connection to a collection, whose tables the statements below have in braces.
 
     Attributes:
-        collection: Its name, set once the connection is open.
+        collection: Its name, which a database gives its connections' class.
     """
 
     collection: str
@@ -121,8 +121,11 @@ class Connection(AsyncConnection[TupleRow]):
 
     async def set_locally(self, **settings: str) -> None:
         """Change settings of the server until the transaction ends."""
-        for name, value in settings.items():
-            await self.execute("select set_config(%s, %s, true)", (name, value))
+        await self.execute(
+            "select set_config(name, value, true)"
+            " from unnest(%s::text[], %s::text[]) as wanted (name, value)",
+            (list(settings), list(settings.values())),
+        )
 
     def _composed(self, text: Query, parts: Mapping[str, sql.Composable]) -> Any:
         return compose(self.collection, text, **parts) if isinstance(text, str) else text

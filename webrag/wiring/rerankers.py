@@ -76,8 +76,6 @@ def choose_reranker(
     if provider == "local":
         return local_scorer(bundled), profile
     if provider == "cross_encoder":
-        from webrag.wiring.rerankers import load_cross_encoder
-
         return load_cross_encoder(settings, local_scorer(bundled)), profile
     return _remote_rerank(settings, provider), profile
 

@@ -20,6 +20,7 @@ async def test_rows_that_were_loaded_are_read_back(database: Database) -> None:
         await connection.change("create table {numbers} (n int4, word text)")
         await connection.copy_rows("numbers", {"n": "int4", "word": "text"}, rows)
         loaded = await connection.fetch("select sum(n), max(word) from {numbers}")
+        await connection.rollback()  # no collection is left that nobody takes back
 
     assert loaded == [(10, "w4")]
 

@@ -223,7 +223,8 @@ async def _lists_of_links(
     """The keys of passages, each with its page, text and start, that are mostly words of links."""
     places: dict[str, set[tuple[int, int]]] = {url: set() for url, _, _ in passages.values()}
     for link in await run.components.corpus.links(list(places)):
-        if link.char_start is not None and link.char_end is not None:
+        # A page that has moved meanwhile gives its links under another address.
+        if link.source_url in places and link.char_start is not None and link.char_end is not None:
             places[link.source_url].add((link.char_start, link.char_end))
     return frozenset(
         key
@@ -342,8 +343,8 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
-    pages = sum(len(step.candidates_expanded) for step in state.steps)
-    return frontier.reaching(weakest_followed(least_confidence, state.seconds_per_page, pages))
+    least = weakest_followed(least_confidence, state.seconds_per_page, state.pages_followed)
+    return frontier.reaching(least)
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:

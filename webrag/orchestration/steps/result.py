@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Final, Literal
 from uuid import UUID
 
@@ -100,11 +99,11 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         citations = await in_background(_citations, chunks)
     links = await _next_links(run)
     matched_urls = documents_in(chunks)
-    sites = dict.fromkeys(map(site_of, matched_urls)) if band(state.confidence) != "high" else {}
-    stored = {
-        site: (await run.components.corpus.urls_in_scope([site], limit=1))[1]
-        for site in islice(sites, _MOST_SITES)
-    }
+    stored: dict[str, int] = {}
+    if band(state.confidence) != "high" and question.as_of is None:
+        sites = list(dict.fromkeys(map(site_of, matched_urls)))[:_MOST_SITES]
+        counts = await run.components.corpus.page_counts(sites)
+        stored = {site: counts.get(site, 0) for site in sites}
     tokens = sum(item.chunk.token_count for item in chunks)
     report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
