@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,12 +14,13 @@ from click.testing import CliRunner
 from mcp import Client
 from mcp.types import TextContent
 
+from tests.webrag.brief_text import quotations, unmarked
 from tests.webrag.stored_corpora import PAGES, SITE, KilnSite
 from webrag import WebRAG
 from webrag.cli.main import main
 from webrag.concurrency import in_background
 from webrag.mcp_server.server import build_server
-from webrag.presentation.brief.sections import GAP, QUOTED
+from webrag.presentation.brief.sections import GAP
 from webrag.presentation.untrusted import DEFUSING_PREFIX
 from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings
@@ -80,34 +82,11 @@ async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
         await opened.drop_collection()
 
 
-def quoted(brief: str) -> list[str]:
-    """The quotations of a brief, in the order of their numbers."""
-    found: dict[int, str] = {}
-    for entry in re.split(r"(?=^\[\d\] chars)", brief, flags=re.M)[1:]:
-        numbers = [int(number) for number in re.findall(r"\[(\d)\] chars", entry)]
-        marked = re.findall("{}(.+?){}".format(*QUOTED), entry, re.S)
-        found |= dict(zip(numbers, marked, strict=True))
-    return [quote for _, quote in sorted(found.items())]
-
-
 async def from_mcp(rag: WebRAG, question: str, **settings: Any) -> Any:
     """The reply of a fresh session of a real client."""
-    server = build_server(rag.settings.model_copy(update=settings), load=lambda: Shared(rag))
+    server = build_server(rag.settings.model_copy(update=settings), load=lambda: nullcontext(rag))
     async with Client(server) as client:
         return await client.call_tool("search", {"query": question})
-
-
-class Shared:
-    """The memory that is open already; not closed where a server ends."""
-
-    def __init__(self, rag: WebRAG) -> None:
-        self._rag = rag
-
-    async def __aenter__(self) -> WebRAG:
-        return self._rag
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -115,7 +94,7 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
     rag: WebRAG, question: str
 ) -> None:
     result = await rag.search(question)
-    said = quoted(rag.brief(result))
+    said = quotations(rag.brief(result))
 
     replied = await from_mcp(rag, question, mcp_structured_output=True)
     text = replied.content[0]
@@ -126,8 +105,8 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
 
     assert said
     assert isinstance(text, TextContent)
-    assert quoted(text.text) == said
-    assert quoted(spec) == said
+    assert quotations(text.text) == said
+    assert quotations(spec) == said
     sent = {quote["text"] for passage in told["passages"] for quote in passage["quotations"]}
     assert set(said) <= sent
     cited = [each["verbatim_text"] for each in engine.metadata["citations"]]
@@ -140,7 +119,7 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
 
 @pytest.mark.parametrize("question", QUESTIONS[:6])
 async def test_the_terminal_gives_the_quotations_of_the_brief(rag: WebRAG, question: str) -> None:
-    said = quoted(rag.brief(await rag.search(question)))
+    said = quotations(rag.brief(await rag.search(question)))
 
     command = ["--data-dir", str(rag.settings.data_dir), "--collection", rag.settings.collection]
     run = await in_background(
@@ -161,12 +140,11 @@ async def test_every_line_that_is_printed_as_evidence_stands_on_its_page(
     sources = dict(re.findall(r"^\[(\d+)\] .+ \u2014 (\S+) \(", brief, re.M))
     framed = re.findall(
         r"Source \[(\d+)\][^\n]*\n(?:[^\n]*\n)??<page-5f3a9c01>\n(.+?)\n</page-5f3a9c01>",
-        brief,
+        unmarked(brief),
         re.S,
     )
-    unmarked = str.maketrans("", "", "".join(QUOTED))
     lines = {
-        (sources[number], line.translate(unmarked).strip())
+        (sources[number], line.strip())
         for number, text in framed
         for line in text.splitlines()
         if line != GAP.strip() and not line.startswith(DEFUSING_PREFIX)
@@ -183,7 +161,7 @@ async def test_every_line_that_is_printed_as_evidence_stands_on_its_page(
 async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
     rag: WebRAG,
 ) -> None:
-    server = build_server(rag.settings, load=lambda: Shared(rag))
+    server = build_server(rag.settings, load=lambda: nullcontext(rag))
     async with Client(server) as client:
 
         async def ask(query: str) -> str:
@@ -195,23 +173,23 @@ async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
         second = await ask("What happens after a power cut")
         again = await ask("What happens after a power cut?")
 
-    had = quoted(first)
+    had = quotations(first)
     assert had
-    assert not set(had) & set(quoted(second))
+    assert not set(had) & set(quotations(second))
     assert re.search(r"^- You have chars \d+-\d+, passage \S+ of .+ \(https://kiln", second, re.M)
-    assert quoted(again) == had
+    assert quotations(again) == had
 
 
 async def test_passages_that_a_caller_says_it_has_are_not_sent_again(rag: WebRAG) -> None:
     result = await rag.search("What happens after a power cut?")
     passage = rag.evidence(result)[0].chunk_id
-    server = build_server(rag.settings, load=lambda: Shared(rag))
+    server = build_server(rag.settings, load=lambda: nullcontext(rag))
     async with Client(server) as client:
         asked = {"query": "What happens after a power cut?", "seen": [str(passage)]}
         content = (await client.call_tool("search", asked)).content[0]
 
     assert isinstance(content, TextContent)
-    assert not set(quoted(rag.brief(result))[:1]) & set(quoted(content.text))
+    assert not set(quotations(rag.brief(result))[:1]) & set(quotations(content.text))
     assert f"passage {passage} of" in content.text
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.webrag.brief_text import quotations
 from webrag.orchestration.models import (
     ExpansionStep,
     NextLink,
@@ -262,7 +263,7 @@ def test_brief_of_300_tokens_or_more_begins_with_the_best_quotation(
     best = result.units[0]
     (page,) = (each.chunk.text for each in chunks if each.chunk.chunk_id == best.chunk_id)
     wanted = page[best.char_start : best.char_end]
-    quoted = _quoted(text)
+    quoted = quotations(text)
     assert cl100k(text) <= token_budget
     assert quoted or token_budget < 300
     assert not quoted or wanted.startswith(quoted[0])
@@ -287,16 +288,7 @@ def test_smallest_brief_quotes_the_best_passage_in_any_script(
     text = format_brief(result, BriefConfig(token_budget=300), count_tokens=cl100k)
 
     assert cl100k(text) <= 300
-    assert [quote for quote in _quoted(text) if quote in passage]
-
-
-def _quoted(text: str) -> list[str]:
-    """The quotations in the order of their numbers."""
-    found: dict[int, str] = {}
-    for entry in re.split(r"(?=^\[\d\] chars)", text, flags=re.M)[1:]:
-        numbers = map(int, re.findall(r"\[(\d)\] chars", entry))
-        found |= dict(zip(numbers, re.findall("\u27ea(.+?)\u27eb", entry, re.S), strict=True))
-    return [quote for _, quote in sorted(found.items())]
+    assert [quote for quote in quotations(text) if quote in passage]
 
 
 @pytest.mark.parametrize("band", ["none", "medium", "low", "high"])

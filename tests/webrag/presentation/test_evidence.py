@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.webrag.brief_text import unmarked
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig
@@ -155,7 +156,7 @@ def test_evidence_is_what_the_brief_prints(
     text = format_brief(result, config, count_tokens=count_tokens)
 
     assert blocks
-    assert all(block.text.strip() in re.sub("[\u27ea\u27eb]", "", text) for block in blocks)
+    assert all(block.text.strip() in unmarked(text) for block in blocks)
 
 
 TABLE_PAGE = """# Limits

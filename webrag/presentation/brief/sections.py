@@ -31,6 +31,10 @@ _MOST_QUOTES: Final = 3
 QUOTED: Final = ("\u27ea", "\u27eb")
 """What stands around a quotation in its passage; letters and digits would be taken for the text."""
 
+_SUPERSCRIPTS: Final = str.maketrans(
+    "0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
+
 GAP: Final = "\n\u2026\n"
 """What stands between parts of a passage."""
 
@@ -123,6 +127,8 @@ def quoted_entry(
 ) -> str:
     """Parts of a passage with their quotations marked inside, and where these stand.
 
+    The best quotation heads the entry, the others follow as its footnotes do.
+
     Args:
         blocks: Of one passage.
         numbers: Of the quotations that are marked.
@@ -132,13 +138,13 @@ def quoted_entry(
     """
     block = blocks[0]
     found = [quote for each in blocks for quote in each.quotes if quote in numbers]
-    quotes = sorted(found, key=lambda quote: quote.citation.char_start)
-    places = "; ".join(_place(numbers[each], each, with_link=with_links) for each in quotes)
+    quotes = sorted(found, key=lambda quote: numbers[quote])
+    best, *others = [_place(numbers[each], each, with_link=with_links) for each in quotes] or [""]
     headings = dict.fromkeys(each.heading or block.heading for each in quotes) or [block.heading]
     named = " / ".join(one_line(each, max_chars=_HEADING_CHARS) for each in headings if each)
     section = f"\u00a7 {named}, " if named else ""
     part = f', for "{one_line(block.sub_query)}"' if block.sub_query else ""
-    lines = [f"{places} \u2014 {'' if is_terse else section}Source [{block.source_number}]{part}"]
+    lines = [f"{best} \u2014 {'' if is_terse else section}Source [{block.source_number}]{part}"]
     if not is_terse:
         columns = block.columns or (quotes[0].columns if quotes and block.is_cut else None)
         leads = dict.fromkeys(clean_block(each.lead) for each in quotes if each.lead)
@@ -146,8 +152,10 @@ def quoted_entry(
         below = [one_line(lead, max_chars=_LEAD_CHARS) for lead in leads if lead not in shown]
         lines += [f"Columns: {one_line(columns, max_chars=_TITLE_CHARS)}"] if columns else []
         lines += [f"Below: {lead}" for lead in below]
-    text = GAP.join(_marked(each, quotes).strip("\n") for each in blocks)
-    return "\n".join([*lines, _framed(blocks, text, nonce), *_rest(blocks)])
+    shown_numbers = {quote: numbers[quote] if others else None for quote in quotes}
+    text = GAP.join(_marked(each, shown_numbers).strip("\n") for each in blocks)
+    footnotes = [f"Also {'; '.join(others)}"] if others else []
+    return "\n".join([*lines, _framed(blocks, text, nonce), *footnotes, *_rest(blocks)])
 
 
 def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
@@ -172,10 +180,10 @@ def _place(number: int, quote: Quote, *, with_link: bool) -> str:
     )
 
 
-def _marked(block: EvidenceBlock, quotes: Sequence[Quote]) -> str:
-    """The text of a block with marks around quotations of it, which do not overlap."""
+def _marked(block: EvidenceBlock, numbers: Mapping[Quote, int | None]) -> str:
+    """The text of a block with marks and numbers around its quotations, which do not overlap."""
     text = block.text
-    inside = [each for each in quotes if each in block.quotes]
+    inside = [each for each in numbers if each in block.quotes]
     for quote in sorted(inside, key=lambda each: -each.citation.char_start):
         words = clean_block(quote.citation.verbatim_text)
         expected, at, nearest = quote.citation.char_start - block.char_start, -1, -1
@@ -183,8 +191,9 @@ def _marked(block: EvidenceBlock, quotes: Sequence[Quote]) -> str:
             nearest = at if nearest < 0 or abs(at - expected) < abs(nearest - expected) else nearest
         if nearest >= 0:
             opened, closed = QUOTED
+            number = str(numbers[quote] or "").translate(_SUPERSCRIPTS)
             rest = text[nearest + len(words) :]
-            text = f"{text[:nearest]}{opened}{words}{closed}{rest}"
+            text = f"{text[:nearest]}{opened}{words}{closed}{number}{rest}"
     return text
 
 
