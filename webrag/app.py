@@ -404,11 +404,18 @@ class WebRAG:
             FetchError: The only page named could not be obtained.
         """
         check_question(question.text)
+        from webrag.answering.page_summary import asks_for_summary
+
         question, missing = await self._located(question, on_progress)
         parts = await self._current_parts()
         engine = await asyncio.to_thread(lambda: parts.engine)
-        result = await engine.run(question, on_progress=on_progress)
-        result = await self._summarised(question, result)
+        if asks_for_summary(question.text) and question.retrieval_mode == "chunk":
+            # What a page says of itself stands on it: no link is followed.
+            near = {"research_mode": "fast", "expansion_budget": 0}
+            result = await engine.run(question.model_copy(update=near), on_progress=on_progress)
+            result = await self._summarised(question, result)
+        else:
+            result = await engine.run(question, on_progress=on_progress)
         warnings = (*missing, *result.warnings)
         if question.is_search and not result.corpus_stats.total_parent_chunks:
             stored = (await parts.corpus.status(include_urls=False)).documents
@@ -419,11 +426,9 @@ class WebRAG:
     async def _summarised(
         self, question: Question, result: OrchestrationResult
     ) -> OrchestrationResult:
-        """The result, of a question about a page as a whole with what that says of itself."""
-        from webrag.answering.page_summary import asks_for_summary, page_summary, summarised
+        """The result with what the one page that is asked about says of itself."""
+        from webrag.answering.page_summary import page_summary, summarised
 
-        if not asks_for_summary(question.text) or question.retrieval_mode != "chunk":
-            return result
         parts, named = self._open_parts, (*question.urls, *question.stored)
         filters = question.filters
         if named:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 from llama_index_instrumentation import get_dispatcher
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Candidates, EvidenceFinder, Gathered
+from webrag.answering.evidence import EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
 from webrag.answering.judging import (
     Band,
@@ -334,9 +334,10 @@ class Manager:
         run.note(problem)
         if plan.coherence == "incoherent":
             return incoherent_result(run)
+        filters = await self._scoped(run)
         is_about_a_page = asks_for_summary(plan.revised_query)
-        found = self._summary(run, plan) if is_about_a_page else self._found(run, plan)
-        gathered = run.gathered = await found
+        find = self._summary if is_about_a_page else self._found
+        gathered = run.gathered = await find(run, plan, filters)
         plan = run.plan
         if gathered is None:
             return incoherent_result(run, _WHICH_PAGE)
@@ -359,29 +360,30 @@ class Manager:
         stored = await self._stored_pages(gathered.step)
         return self._answered(run, desk, draft, reflection, stored)
 
-    async def _summary(self, run: Run, plan: ExecutionPlan) -> Gathered | None:
+    async def _summary(
+        self, run: Run, plan: ExecutionPlan, filters: SearchFilters
+    ) -> Gathered | None:
         """What the page says of itself; None where it is not said which page is meant."""
-
-        async def work() -> tuple[Gathered | None, int]:
-            return await self._finder.summary(plan, await self._scoped(run))
-
-        gathered, pages = await in_span("retrieve", work, {"query": plan.revised_query})
+        gathered, pages = await in_span(
+            "retrieve",
+            lambda: self._finder.summary(plan, filters),
+            {"query": plan.revised_query},
+        )
         if gathered is None and pages > 1:
             reason = f"There are {pages:,} pages, and it is not said which one is meant."
             run.plan = plan.model_copy(
                 update={"coherence": "incoherent", "coherence_reason": reason}
             )
             return None
-        return gathered or await self._found(run, plan)
+        return gathered or await self._found(run, plan, filters)
 
-    async def _found(self, run: Run, plan: ExecutionPlan) -> Gathered:
+    async def _found(self, run: Run, plan: ExecutionPlan, filters: SearchFilters) -> Gathered:
         """The best passages for a question."""
-
-        async def work() -> Candidates:
-            return await self._finder.retrieve(plan, await self._scoped(run))
-
-        inputs = {"query": plan.revised_query, "wordings": list(plan.wordings)}
-        candidates = await in_span("retrieve", work, inputs)
+        candidates = await in_span(
+            "retrieve",
+            lambda: self._finder.retrieve(plan, filters),
+            {"query": plan.revised_query, "wordings": list(plan.wordings)},
+        )
         run.note(*candidates.warnings)
         run.plan = plan = candidates.as_searched(plan)
         run.step("rerank")

@@ -11,7 +11,7 @@ from webrag.answering.injection import unquotable_spans
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.markup import Block, read_blocks
-from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.models import RetrievalResult, RetrievedChunk
 from webrag.retrieval.units import cut_units
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ _COSA: Final = r"(?:pagina|sitio|articulo|documento|texto|archivo)"
 _ASKS: Final = re.compile(
     "|".join(
         (
-            r"(?:(?:can|could|would) you )?(?:please )?summari[sz]e (?:this|the|that|it)"
-            rf"(?: {_THING})?(?: for me)?(?: please)?",
+            r"(?:(?:can|could|would) you )?(?:please )?summari[sz]e"
+            rf"(?: (?:this|the|that|it)(?: {_THING})?)?(?: for me)?(?: please)?",
             r"(?:give me )?(?:a |the )?(?:short |brief )?summary"
             rf"(?: of (?:this|the)(?: {_THING})?)?",
             r"tl dr|tldr",
@@ -51,11 +51,11 @@ _ASKS: Final = re.compile(
             r" zusammen",
             rf"(?:eine )?(?:kurze )?zusammenfassung(?: (?:dieser|dieses|der|des) {_SEITE}s?)?",
             rf"was ist (?:das|dies|diese)(?: {_SEITE})?(?: hier)?",
-            r"worum geht e?s"
+            r"worum geht ?e?s"
             rf"(?: (?:hier|da|dabei|(?:auf|in) (?:diese[rm]|der|dem) {_SEITE}))?",
             rf"wovon handelt (?:das|dies|diese[rs]?|die|der)(?: {_SEITE})?",
             rf"resume[rz]?(?: moi)? (?:ce|cet|cette|ceci|la|le|l)(?: {_CHOSE})?",
-            rf"(?:un )?(?:bref )?resume(?: de (?:ce|cet|cette|la|l)(?: {_CHOSE})?)?",
+            rf"(?:un )?(?:bref )?resume de (?:ce|cet|cette|la|l)(?: {_CHOSE})?|un (?:bref )?resume",
             rf"qu est ce que (?:c est(?: que (?:ca|cette {_CHOSE}|ce {_CHOSE}))?|cette {_CHOSE})",
             rf"c est quoi(?: (?:ca|ce|cet|cette)(?: {_CHOSE})?)?",
             rf"de quoi (?:parle|traite) (?:ce|cet|cette|la|l) ?{_CHOSE}|de quoi s agit il",
@@ -83,11 +83,13 @@ class PageSummary:
         chunks: Those that hold the opening and the headings, in reading order.
         opening: Its first sentences.
         outline: Its headings of one level, as far as there are several.
+        is_cut: More headings follow than are told.
     """
 
     chunks: tuple[RetrievedChunk, ...]
     opening: tuple[AnswerUnit, ...]
     outline: tuple[AnswerUnit, ...]
+    is_cut: bool = False
 
 
 async def page_summary(
@@ -101,20 +103,18 @@ async def page_summary(
     whole = await searcher.read_whole(question, filters=filters)
     assert whole is not None, "everything is read whatever its size"
     pages = whole.corpus_stats.total_documents
-    return summary_of(whole.chunks) if pages == 1 else None, pages
+    return _summary_of(whole) if pages == 1 else None, pages
 
 
-def summary_of(chunks: Sequence[RetrievedChunk]) -> PageSummary | None:
-    """The summary that the chunks of a page hold; None where nothing may be quoted.
-
-    Args:
-        chunks: All of a page, in reading order.
-    """
-    opening, outline = _opening(chunks), _outline(chunks)
+def _summary_of(page: RetrievalResult) -> PageSummary | None:
+    """The summary that a page holds; None where nothing may be quoted."""
+    opening, outline = _opening(page.chunks), _outline(page.chunks)
     if not opening:
         return None
-    held = {unit.chunk_id for unit in (*opening, *outline)}
-    return PageSummary(tuple(e for e in chunks if e.chunk_id in held), opening, outline)
+    shown = outline[:_MOST_HEADINGS]
+    held = {unit.chunk_id for unit in (*opening, *shown)}
+    chunks = tuple(each for each in page.chunks if each.chunk_id in held)
+    return PageSummary(chunks, opening, shown, is_cut=page.truncated or len(outline) > len(shown))
 
 
 def summarised(result: OrchestrationResult, summary: PageSummary) -> OrchestrationResult:
@@ -122,7 +122,8 @@ def summarised(result: OrchestrationResult, summary: PageSummary) -> Orchestrati
     spans = [extract_citation(each, each.char_start, each.char_end) for each in summary.chunks]
     texts = {each.chunk_id: each for each in summary.chunks}
     names = [" ".join(_text(texts[unit.chunk_id], unit).split()) for unit in summary.outline]
-    told = [f"The page has the sections {'; '.join(names)}."] if names else []
+    has = "begins with" if summary.is_cut else "has"
+    told = [f"The page {has} the sections {'; '.join(names)}."] if names else []
     return result.model_copy(
         update={
             "chunks": tuple(RankedChunk(chunk=e, reranked_score=1.0) for e in summary.chunks),
@@ -178,7 +179,7 @@ def _outline(chunks: Sequence[RetrievedChunk]) -> tuple[AnswerUnit, ...]:
                 own = levels.setdefault(len(marks[0]) if marks else _UNDERLINED, [])
                 own.append(_unit(chunk, block.start, block.end, score=-_BELOW))
     several = (own for _, own in sorted(levels.items()) if len(own) > 1)
-    return tuple(next(several, ())[:_MOST_HEADINGS])
+    return tuple(next(several, ()))
 
 
 def _quotable(chunk: RetrievedChunk) -> list[Block]:

@@ -258,6 +258,7 @@ def _huggingface(name: str) -> Tokenize:
     return encode
 
 
+@cache
 def _loaded(name: str) -> "Tokenizer":
     from tokenizers import Tokenizer
 

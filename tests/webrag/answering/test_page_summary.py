@@ -39,6 +39,7 @@ HTML = """<html><head><title>Kettle</title></head><body><main><h1>Kettle manual<
     "question",
     [
         "Summarise this page",
+        "Summarize",
         "summarize this page, please",
         "Could you please summarize this article?",
         "What is this?",
@@ -48,6 +49,7 @@ HTML = """<html><head><title>Kettle</title></head><body><main><h1>Kettle manual<
         "Fasse diese Seite zusammen.",
         "Was ist das?",
         "Worum geht es auf dieser Seite?",
+        "Worum gehts hier?",
         "Résume cette page",
         "Qu'est-ce que c'est ?",
         "De quoi parle cette page ?",
@@ -74,6 +76,7 @@ async def test_question_about_a_page_is_answered_by_its_opening_in_every_languag
         "Summarise the release notes of 2.0",
         "Was ist das Fassungsvermögen?",
         "Résumé des options",
+        "resume",
         "¿Qué es esto del filtro?",
         "",
     ],
@@ -164,3 +167,18 @@ async def test_evidence_for_a_summary_is_the_opening_with_the_sections_named(
         "high",
         ("The page has the sections Filling it; Cleaning it.",),
     )
+
+
+async def test_evidence_for_a_summary_of_many_sections_says_that_more_follow_and_follows_no_link(
+    static_site: Callable[..., Any], database: Database
+) -> None:
+    sections = "".join(f"<h2>Part {n}</h2><p>Part {n} is bolted.</p>" for n in range(1, 16))
+    linked = HTML.replace("</main>", f"{sections}<p>See <a href='/more'>more</a>.</p></main>")
+    site = static_site({"/": linked, "/more": HTML})
+    config = database.config
+    settings = load_settings(data_dir=config.data_dir, collection=config.collection)
+    async with WebRAG(settings.allowing([urlsplit(site).netloc])) as rag:
+        result = await rag.answer(f"{site}/", "Summarise this page", research_mode="deep")
+
+    assert result.warnings[0].startswith("The page begins with the sections Filling it; Cleaning")
+    assert "/more" not in site.paths
