@@ -310,7 +310,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def test_questions_of_xquad_have_their_answer_and_its_sentence_on_the_page(tmp_path: Path) -> None:
-    context = "Der Turm wurde 1889 erbaut. Er ist 330 Meter hoch. Auch 2019 war er offen."
+    context = "Der Turm wurde 1889 erbaut. Auf dem Hügel am Ufer ist er 330 Meter hoch."
     answer = {"text": "330 Meter", "answer_start": context.index("330")}
     asked = {"id": "hoch", "question": "Wie hoch ist der Turm?", "answers": [answer]}
     articles = [{"paragraphs": [{"context": context, "qas": [asked]}]}]
@@ -321,6 +321,6 @@ def test_questions_of_xquad_have_their_answer_and_its_sentence_on_the_page(tmp_p
 
     assert (status, output) == (0, "1 questions in 1 languages\n")
     row = json.loads((tmp_path / "out/questions/xquad.jsonl").read_text("utf-8"))
-    assert row["gold"] == [{"page": "0.html", "quote": "Er ist 330 Meter hoch."}]
+    assert row["gold"] == [{"page": "0.html", "quote": "ügel am Ufer ist er 330 Meter hoch."}]
     page = (tmp_path / "out/sites/xquad-de/0.html").read_text("utf-8")
     assert page.count(context) == 1

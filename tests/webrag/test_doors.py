@@ -4,10 +4,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import nullcontext
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
+import httpx2
 import pytest
 import pytest_asyncio
 from click.testing import CliRunner
@@ -19,7 +22,8 @@ from tests.webrag.stored_corpora import PAGES, SITE, KilnSite
 from webrag import WebRAG
 from webrag.cli.main import main
 from webrag.concurrency import in_background
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.server import assemble_server, build_server
 from webrag.presentation.brief.sections import GAP
 from webrag.presentation.untrusted import DEFUSING_PREFIX
 from webrag.retrieval.citation_checks import Citation
@@ -89,6 +93,17 @@ async def from_mcp(rag: WebRAG, question: str, **settings: Any) -> Any:
         return await client.call_tool("search", {"query": question})
 
 
+async def from_page(rag: WebRAG, question: str) -> list[str]:
+    """The quotations of a browser's page, in reading order."""
+    settings = rag.settings.model_copy(update={"mcp_transport": "streamable-http"})
+    app = http_app(assemble_server(settings, load=lambda: nullcontext(rag)), settings)
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as browser:
+        answer = await browser.get("/", params={"q": question}, headers={"accept": "text/html"})
+    links = re.findall(r'class="chip" data-read data-stored="([^"]+)"', answer.text)
+    return [parse_qs(urlsplit(unescape(each)).query)["quote"][0] for each in links]
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_every_door_quotes_the_same_units_in_the_same_order(
     rag: WebRAG, question: str
@@ -102,6 +117,7 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
     spec = await WebRAGToolSpec(rag).search(query=question)
     engine = await rag.query_engine(max_quotes=3).aquery(question)
     answer = await rag.ask(question)
+    page = await from_page(rag, question)
 
     assert said
     assert isinstance(text, TextContent)
@@ -115,6 +131,7 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
     # Below the sentence or the header row that it stands under, and joined to what it goes on from.
     joined = "\n\n".join(each.verbatim_text for each in answer.citations)
     assert result.confidence_band == "none" or said[0] in joined
+    assert list(dict.fromkeys(page)) == [each.verbatim_text for each in answer.citations]
 
 
 @pytest.mark.parametrize("question", QUESTIONS[:6])
@@ -126,6 +143,7 @@ async def test_the_terminal_gives_the_quotations_of_the_brief(rag: WebRAG, quest
         CliRunner().invoke, main, ["search", question, "--json", *command], "webrag"
     )
 
+    assert said
     passages = json.loads(run.stdout)["passages"]
     assert set(said) <= {quote["text"] for each in passages for quote in each["quotations"]}
 

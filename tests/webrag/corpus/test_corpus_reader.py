@@ -186,6 +186,7 @@ async def test_scope_holds_retrievable_pages_of_the_sites(
     assert await corpus.urls_in_scope(["docs.test"]) == ([URL, "https://www.docs.test/b"], 2)
     assert await corpus.urls_in_scope(["docs.test"], limit=1) == ([URL], 2)
     assert (await corpus.urls_in_scope(None))[1] == 3
+    assert await corpus.page_counts(["docs.test", "none.test"]) == {"docs.test": 2}
 
 
 async def test_markdown_of_an_unknown_page_is_none(corpus: Corpus) -> None:
