@@ -26,6 +26,7 @@ from webrag.orchestration.models import (
     RankedChunk,
     ScoreProfile,
 )
+from webrag.orchestration.question.quantities import quantity_asked
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
 from webrag.retrieval.units import Cut, Unit, cut_units
@@ -61,21 +62,17 @@ _SHAPES: Final = (
     "signs",
 )
 _FITTING: Final = (
-    "number", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
+    "quantity", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
 )  # fmt: skip
 FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, *_FITTING)
-"""What is known of a unit; the last group counts where a question has no other wordings."""
+"""What is known of a unit; most of the last group where a question has no other wordings."""
 SIGNS: Final = (
     "best", "mass", "told", "passage_covered", "cos", "foreign", "foreign_cos", "wants",
+    "no_quantity", "no_quantity_first",
 )  # fmt: skip
 """What is known of a question's best units together."""
 
 _IGNORING_CASE: Final = re.IGNORECASE
-_NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|zero|half|twice|hundred"
-    r"|thousand|million|none|unlimited)\b",
-    _IGNORING_CASE,
-)
 _IDENTIFIER = re.compile(
     r"`[^`\n]+`|(?<![\w-])--?[A-Za-z][\w-]+|\b\w+\(\)|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[A-Z]{3,}\b|::"
     r"|\$\w+|\b\w+\.(?:conf|h|c|py|txt|json|xml|log|so|toml|ini)\b"
@@ -114,13 +111,6 @@ _ELSEWHERE = re.compile(
     _IGNORING_CASE,
 )
 _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
-    "number": re.compile(
-        r"\bhow (?:many|much|long|large|big|often|far|old|deep|wide|high|fast|soon)\b|\b(?:default"
-        r"|maximum|minimum|limit|number|size|value|percentage|seconds|bytes|port|version|year|date"
-        r"|price|cost|range|largest|smallest)\b"
-        r"|\b(?:wie (?:viel|lange|oft|gro|hoch)|wann|combien|cu[a\u00e1]nt|quanto|ile)",
-        _IGNORING_CASE,
-    ),
     "name": re.compile(
         r"\b(?:which|what|name)\b.{0,40}\b(?:command|option|flag|function|directive|variable"
         r"|setting|parameter|keyword|method|module|class|operator|macro|file|attribute|property"
@@ -267,6 +257,7 @@ class Asked:
         letters = [char for char in question if char.isalpha()]
         # The bundled vectors know little of other scripts: all their texts look alike to them.
         self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
+        self.quantity = quantity_asked(question)
         self.wants = {
             kind: not wordings and bool(pattern.search(question)) for kind, pattern in _ASKS.items()
         }
@@ -440,7 +431,7 @@ def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
     wants = asked.wants
     names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
     return [
-        wants["number"] and bool(_NUMBER.search(said)),
+        asked.quantity is not None and asked.quantity.is_stated(said),
         wants["name"] and any(name not in asked.text.casefold() for name in names),
         wants["yes"] and bool(_MODAL.search(said)),
         wants["why"] and bool(_REASON.search(said)),
@@ -490,6 +481,8 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
     odds = np.exp(scores - scores.max())
     shown = [any(_overlap(unit, found.units[place]) for place in chosen) for unit in found.units]
     cos = float(found.column("cos_all")[best])
+    stated = found.column("quantity")[list(chosen)]
+    is_wanted = asked.quantity is not None
     return [
         float(scores[best]),
         float(odds[shown].sum() / odds.sum()),
@@ -499,6 +492,8 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
         asked.foreign,
         asked.foreign * cos,
         float(any(asked.wants.values())),
+        float(is_wanted and not stated.any()),
+        float(is_wanted and not stated[0]),
     ]
 
 

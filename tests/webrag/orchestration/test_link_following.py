@@ -310,7 +310,9 @@ async def test_dead_link_does_not_make_the_others_weak(lab: Lab, static_site: An
     [
         pytest.param("Somebody else has to say it.", 1 + 10, id="as many pages as are allowed"),
         pytest.param(
-            "A replica that falls behind the leader is expelled.", 1 + 1, id="the best link"
+            "A replica that falls two miles behind the leader is dropped.",
+            1 + 1,
+            id="the best link",
         ),
     ],
 )

@@ -38,8 +38,9 @@ async def test_events_tell_each_decision(lab: Lab, static_site: Any) -> None:
     events, result = await events_of(lab.engine(), site + "/", TWO_LINKS_AWAY, research_mode="deep")
 
     actions = [event.decision.action for event in events if isinstance(event, DecisionEvent)]
-    assert actions == ["expand_breadth", "expand_breadth", "expand_intent", "stop"]
+    assert actions == ["expand_breadth", "expand_breadth", "stop"]
     assert isinstance(result, OrchestrationResult)
+    assert result.confidence_band == "high"
 
 
 async def test_with_wordings_nothing_is_rephrased_and_it_is_said(

@@ -1,0 +1,52 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.orchestration.question.quantities import quantity_asked
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("What does the kettle cost?", "It is sold for 40 €.", "It holds 2 litres."),
+        ("Was kostet der Kessel?", "Er ist kostenlos.", "Er fasst 2 Liter."),
+        ("How much does the warden get paid?", "She earns $300 a week.", "There are 3 wardens."),
+        ("How many kettles fit a shelf?", "It holds six kettles.", "The shelf is 6 feet high."),
+        ("What is the maximum number of kettles?", "At most 12 kettles.", "See page 12."),
+        ("How long does it boil?", "It takes 4 minutes.", "It needs IPv6 and version v0.10."),
+        ("Wie schwer ist der Kessel?", "Er wiegt 2 kg.", "Er ist aus Stahl."),
+        ("Сколько чайников на полке?", "На полке шесть чайников, а было 7.", "Полка крепкая."),
+        ("一分間に何回沸かすか？", "2回沸かす。", "沸かさない。"),
+        ("How high is kettle 7?", "It is 30 cm high.", "Kettle 7 is red."),
+    ],
+)
+def test_figure_that_was_asked_for_is_told_from_other_text(
+    question: str, answer: str, other: str
+) -> None:
+    asked = quantity_asked(question)
+
+    assert asked is not None
+    assert (asked.is_stated(answer), asked.is_stated(other)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which option starts it?",
+        "What can I use so that timers cost less?",
+        "Which tool pays no heed to how often a folder is visited?",
+        "Where in Costa Rica is it sold?",
+        "How do I descale it?",
+        "Is it fine to boil milk?",
+    ],
+)
+def test_question_that_wants_no_figure_asks_for_none(question: str) -> None:
+    assert quantity_asked(question) is None
+
+
+@given(st.text(), st.text())
+def test_any_text_is_read(question: str, text: str) -> None:
+    asked = quantity_asked(f"How many {question}")
+
+    assert asked is not None
+    assert asked.is_stated(text) in (True, False)
