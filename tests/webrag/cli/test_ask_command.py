@@ -71,7 +71,7 @@ def test_every_quotation_that_is_printed_is_one_that_verify_finds(
 
 
 def test_caveat_follows_the_sentences_of_an_answer_once(manual: Any, corpus_command: Run) -> None:
-    question = "How often is the filter of the kettle cleaned with soap?"
+    question = "How often is the filter of the old kettle cleaned with soap and a brush?"
     asked = ["ask", question, "--url", f"{manual}/", "-q"]
 
     result = corpus_command(manual, *asked)

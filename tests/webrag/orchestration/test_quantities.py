@@ -33,6 +33,7 @@ def test_figure_that_was_asked_for_is_told_from_other_text(
     "question",
     [
         "Which option starts it?",
+        "What limits how many kettles fit a shelf?",
         "What can I use so that timers cost less?",
         "Which tool pays no heed to how often a folder is visited?",
         "Where in Costa Rica is it sold?",

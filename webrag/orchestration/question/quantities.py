@@ -16,7 +16,7 @@ _ASKS_PRICE: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS_NUMBER: Final = re.compile(
-    r"(?:^(?:\w+ ){0,3}|[,;.:?!] (?:\w+ )?|\band (?:\w+ )?)how"
+    r"(?:^(?!(?:wh\w+|if) )(?:\w+ ){0,3}|[,;.:?!] (?:\w+ )?|\band (?:\w+ )?)how"
     r" (?:many|much|long|large|big|often|far|old|deep|wide|high|fast|tall|heavy|thick|cold|hot)\b"
     r"|\b(?:maximum|minimum|largest|smallest|max|min) (?:number|size|length|value|amount)\b"
     r"|\bwhat (?:number|percentage|share|port|size|age|year|temperature|time)\b"
