@@ -71,14 +71,18 @@ class Quantity(NamedTuple):
         """Whether a text has such a figure."""
         if self.is_price:
             return _PRICE.search(text) is not None
-        found = (each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told)
-        return any(not self.counted or self.counted & _terms_near(text, each) for each in found)
+        found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
+        if not found or not self.counted:
+            return bool(found)
+        if self.counted.isdisjoint(analyze(text)):
+            return False
+        return any(not self.counted.isdisjoint(_terms_near(text, each)) for each in found)
 
 
-def _terms_near(text: str, number: re.Match[str]) -> set[str]:
+def _terms_near(text: str, number: re.Match[str]) -> list[str]:
     before = text[: number.start()].split()[-_WORDS_BEFORE:]
     after = text[number.end() :].split(maxsplit=_WORDS_AFTER)[:_WORDS_AFTER]
-    return set(analyze(" ".join([*before, *after])))
+    return analyze(" ".join([*before, *after]))
 
 
 def quantity_asked(question: str) -> Quantity | None:
