@@ -220,7 +220,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
 def _converted(page: FetchedPage, html: str) -> _Content:
     check_markup(html)
     tree = framed(parse(strip_private_use(html)))
-    meta = read_metadata(tree, page.url, html)
+    meta = read_metadata(tree, page.url)
     signs = read_signs(tree, html)
     map_marks = find_marks(tree, page.url)
     body = tree.body

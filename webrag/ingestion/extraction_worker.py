@@ -1,6 +1,5 @@
 """What a worker process does to convert a page: the job behind `ExtractionPool`."""
 
-import importlib
 from collections.abc import Callable
 
 from webrag.errors import UnusablePageError
@@ -27,7 +26,6 @@ class Conversion(FrozenModel):
 
 def make_converter(_setup: object) -> Callable[[FetchedPage], Conversion]:
     """Load what converts pages."""
-    importlib.import_module("htmldate")
     from webrag.ingestion.extract import extract
 
     def convert(page: FetchedPage) -> Conversion:

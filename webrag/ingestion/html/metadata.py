@@ -2,9 +2,8 @@
 
 import itertools
 import json
-import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
@@ -36,226 +35,234 @@ _BY_ELEMENT: Final = (
 _FIRST_NUMBER: Final = re.compile(rf"(?<![\w.]){_WORD}")
 
 
-def marked_version(tree: LexborHTMLParser, metas: Mapping[str, str]) -> str:
-    """The version that the page's generator names; empty where it names none.
+@dataclass(frozen=True)
+class _Page:
+    """What a page tells by itself: its text is parted by zeros, `outer` is around its headings."""
 
-    Args:
-        tree: The whole page, before anything is pruned.
-        metas: Contents of its meta tags by lower-case name.
-    """
-    named = [part for name in _METAS for part in metas.get(name, "")[:_MAX_CHARS].split(",")]
-    for text in (*named, *_titled(tree), *_options(tree), *_shown(tree)):
-        version = plain_version(text.strip().rstrip("."))
-        if version is not None:
-            return version
-    return ""
+    tree: LexborHTMLParser
+    url: str
+    metas: Mapping[str, str]
+    linked: Sequence[Mapping[str, Any]]
+    text: str
+    head: LexborNode | None
+    outer: set[int]
 
 
-def _titled(tree: LexborHTMLParser) -> list[str]:
+def _version(page: _Page) -> str:
+    """The version that a page's generator names; empty where it names none."""
+    tree = page.tree
+    named = [part for name in _METAS for part in page.metas.get(name, "")[:_MAX_CHARS].split(",")]
     tag = tree.css_first("head > title") or tree.css_first("title")
     title = " ".join(tag.text()[:_MAX_CHARS].split())[-300:] if tag is not None else ""
-    patterns = (_SPHINX_TITLE, _JAVADOC_TITLE, _JAVA_TITLE)
-    return [found[1] for pattern in patterns if (found := pattern.search(title))]
-
-
-def _options(tree: LexborHTMLParser) -> list[str]:
     scripts = (each.text() for each in tree.css("script:not([src])"))
     options = (text[:_MAX_CHARS] for text in scripts if "DOCUMENTATION_OPTIONS" in text)
-    return [found[1] for text in options if (found := _SPHINX_OPTIONS.search(text))]
-
-
-def _shown(tree: LexborHTMLParser) -> list[str]:
     marks = (tree.css_first(selector) for selector in _BY_ELEMENT)
-    texts = (inline_text(mark)[:100] for mark in marks if mark is not None)
-    return [found[1] for text in texts if (found := _FIRST_NUMBER.search(text))]
+    searched = [
+        *((pattern, title) for pattern in (_SPHINX_TITLE, _JAVADOC_TITLE, _JAVA_TITLE)),
+        *((_SPHINX_OPTIONS, text) for text in options),
+        *((_FIRST_NUMBER, inline_text(mark)[:100]) for mark in marks if mark is not None),
+    ]
+    named += [found[1] for pattern, text in searched if (found := pattern.search(text))]
+    versions = (plain_version(text.strip().rstrip(".")) for text in named)
+    return next(filter(None, versions), "")
 
 
-_PUBLISHED = (
-    *("article:published_time", "datepublished", "dc.date", "dcterms.created", "dc.date.issued"),
-    *("date", "pubdate", "publish-date", "citation_publication_date", "parsely-pub-date"),
+# Names of meta tags.
+_PUBLISHED = re.compile(r"publi(?:sh|cation)|pub[-_]?date|created|issued|dc[.:]date\Z")
+_MODIFIED = re.compile(r"modifi|updated|revised|docsearch:date")
+# Marks of the day of publication in the page.
+_PUBLISHED_MARKS = (
+    "[itemprop=datePublished], time[pubdate], article header time, time.entry-date,"
+    " .published, .dt-published"
 )
-
-_MODIFIED = (
-    *("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified"),
-    *("last-modified", "revised", "docsearch:date"),
-)
-
-# The search parses the page once more, which for a larger one takes too long.
-_SEARCHED_CHARS = 1_000_000
-
-_UPDATED = re.compile(r"\b(?:updated|modified|changed|revised|edited|built)\b", re.IGNORECASE)
-
 _OFFSET = re.compile(r"(?<=\d)\s?[+-]\d\d:?\d\d\Z")
-
-# Beside the heading.
-_LEAD_CHARS = 600
-
+_AFTER_HEADING, _BEFORE_HEADING = 600, 200  # characters
+_MOST_HEADS, _MOST_PLACES = 120, 2
+# The beginnings of the names of months, January first.
+_MONTHS = [
+    *("jan jän ene gen янв", "feb fév fev фев", "mar mär mrt maa мар", "apr abr avr апр"),
+    *("may mai mei mag май мая", "jun juin giu июн", "jul juil lug июл", "aug aoû ago авг"),
+    *("sep set сен", "oct okt ott out окт", "nov ноя", "dec dez déc dic дек"),
+]
 _DAY = re.compile(
-    r"(?<![\d.])\d{1,2}\. ?(?:\d{1,2}\. ?|[^\W\d_]{3,9} )20\d\d(?!\d)"
-    r"|(?<!\d)20\d\d-\d\d-\d\d(?!\d)|[A-Z][a-z]{2,8} \d{1,2}, 20\d\d(?!\d)"
-    r"|(?<!\d)\d{1,2} (?:de )?[^\W\d_]{3,10} (?:de )?20\d\d(?!\d)"
+    r"(?<!\w)(?<!\d[./-])(?:(?P<y>(?:19|20)\d\d)[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?!\d)"
+    r"|(?P<d2>\d\d?)[./-]\s?(?P<m2>\d\d?)[./-]\s?(?P<y2>(?:19|20)\d\d)(?![\d.])"
+    r"|(?<!ersion )(?P<d3>\d\d)[./](?P<m3>\d\d)[./](?P<y3>\d\d)(?![\d./])"
+    r"|(?P<m4>[^\W\d_]{3,12})\.?\s(?P<d4>\d\d?)(?:st|nd|rd|th)?,?\s(?P<y4>(?:19|20)\d\d)(?!\d)"
+    r"|(?P<d5>\d\d?)(?:\.|st|nd|rd|th)?\s?(?:de |of )?(?P<m5>[^\W\d_]{3,12})[.,]?"
+    r"\s(?:de )?(?P<y5>(?:19|20)\d\d)(?!\d))"
+)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_MOST_YEARS = 500
+_MOST_MARKS, _MOST_SAMPLES = 10, 20
+_LABEL_CHARS, _LINE_CHARS = 40, 100
+_SAID_PUBLISHED = re.compile(
+    r"\b(?:published|posted|veröffentlicht|erschienen|publié|mise? en ligne|publicado"
+    r"|pubblicato|datum)[\w\s:,.]{0,20}\Z",
+    re.IGNORECASE,
+)
+_SAID_CHANGED = re.compile(
+    r"\b(?:updated?|modified|changed|revised|edited|built|aktualisiert|geändert|änderung"
+    r"|stand\b|mise? à jour|modifié|actualizado|aggiornato|bijgewerkt|atualizado)[\w\s:,.]{0,20}\Z",
+    re.IGNORECASE,
 )
 
-_HAS_DATE = re.compile(r"(?:19|20)\d\d")
 
-
-@dataclass(frozen=True)
-class PageDates:
-    """When a page was published and last changed, by its own clock; None where it does not say."""
-
-    published_at: datetime | None = None
-    modified_at: datetime | None = None
-
-
-def read_dates(
-    metas: Mapping[str, str], linked: Sequence[Mapping[str, Any]], html: str, url: str
-) -> PageDates:
-    """Return a page's dates: from its metadata, else from its visible marks of a date.
-
-    Args:
-        metas: Contents of meta tags by lower-case name.
-        linked: Items of the page's JSON-LD.
-        html: The page, searched when the metadata says nothing.
-        url: Where it came from; some addresses carry the date.
-    """
-    published = _first(_PUBLISHED, "datePublished", metas, linked)
-    modified = _first(_MODIFIED, "dateModified", metas, linked)
-    if published is None and modified is None:
-        published, modified = _searched(html, url)
-    if published is not None and modified is not None and modified < published:
-        modified = None
-    return PageDates(published, modified)
-
-
-def _first(
-    names: Sequence[str],
-    key: str,
-    metas: Mapping[str, str],
-    linked: Sequence[Mapping[str, Any]],
-) -> datetime | None:
-    written = [metas[name] for name in names if name in metas]
-    written += [str(item[key]) for item in linked if item.get(key)]
-    # The day is that which readers see, whatever it is elsewhere.
-    days = (parse_date(_OFFSET.sub("", text.strip())) for text in written)
-    return next((moment for moment in days if moment), None)
-
-
-def _searched(html: str, url: str) -> tuple[datetime | None, datetime | None]:
-    if len(html) > _SEARCHED_CHARS or not _HAS_DATE.search(html):
-        return None, None
-    # The library reports every page it cannot parse; a page without a date is no event.
-    logging.getLogger("htmldate").setLevel(logging.CRITICAL)
-    published = _find(html, url, original=True)
+def _dates(page: _Page) -> tuple[datetime | None, datetime | None]:
+    """When a page was published and changed, by the first of its sources that says so."""
+    sources = (
+        _marked_days(page, _PUBLISHED_MARKS),
+        _beside(page),
+        (day for day, _ in _days(urlsplit(page.url).path[:_MAX_CHARS])),
+    )
+    seen = [day for days in sources for day in itertools.islice(days, 1)]
+    stated = _stated(text for name, text in page.metas.items() if _PUBLISHED.search(name))
+    linked = _stated(item.get("datePublished") for item in page.linked)
+    published = next(itertools.chain(stated, linked, seen), None)
+    stated = _stated(text for name, text in page.metas.items() if _MODIFIED.search(name))
+    linked = _stated(item.get("dateModified") for item in page.linked)
+    marked = _marked_days(page, "[itemprop=dateModified]")
+    modified = next(itertools.chain(stated, linked, marked), None)
     if published is None:
-        return None, None
-    modified = _find(html, url, original=False)
-    if modified in (None, published):
-        return (None, published) if _says_updated(html, published) else (published, None)
-    return published, modified
+        said, changed = _labelled_days(page.text)
+        modified = modified or changed
+        others = () if modified else _marked_days(page, "time")
+        named = _stated([page.metas.get("date")])
+        published = next(itertools.chain(named, said, others), None)
+    # Metadata may count the hours of another place than readers do.
+    if published is not None and all(day.date() != published.date() for day in seen):
+        near = (day for day in seen if abs((day.date() - published.date()).days) == 1)
+        published = next(near, published)
+    is_earlier = published is not None and modified is not None and modified < published
+    return published, None if is_earlier else modified
 
 
-def _says_updated(html: str, date: datetime) -> bool:
-    """The page calls its only date that of a change."""
-    near = (html[match.end() : match.end() + 80] for match in _UPDATED.finditer(html))
-    return any(str(date.year) in text for text in itertools.islice(near, 20))
+def _stated(values: Iterable[Any]) -> Iterator[datetime]:
+    # The day is that which readers see, whatever it is elsewhere.
+    written = (_OFFSET.sub("", str(value).strip()) for value in values if value)
+    return filter(None, map(parse_date, written))
 
 
-def _find(html: str, url: str, *, original: bool) -> datetime | None:
-    # Loading it takes longer than a page; only the worker processes, which ask for it early, wait.
-    from htmldate import find_date
+def _marked_days(page: _Page, selector: str) -> Iterator[datetime]:
+    for mark in page.tree.css(selector)[:_MOST_MARKS]:
+        if not _is_by_others(mark, page.outer):
+            yield from _stated(attribute(mark, name) for name in ("datetime", "content", "title"))
+            yield from (day for day, _ in _days(inline_text(mark)[:_LINE_CHARS]))
 
-    # "Extensive search" takes any date of the text, and long to load its languages.
-    try:
-        found = find_date(html, extensive_search=False, original_date=original, url=url)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        logging.getLogger(__name__).debug("the dates of %s cannot be searched", url, exc_info=True)
-        return None
-    moment = parse_date(found) if found else None
-    # Version 3.3.10 is no day of 2010.
-    is_written = moment is not None and re.search(rf"(?<!\d){moment.year}(?!\d)", f"{html} {url}")
-    return moment if is_written else None
+
+def _beside(page: _Page) -> Iterator[datetime]:
+    """The days beside the places of a page that say its heading, else those at its top."""
+    text, head = page.text, page.head
+    name = (_parted(head) if head is not None else text)[:_MAX_CHARS]
+    for place in itertools.islice(re.finditer(re.escape(name), text), _MOST_PLACES):
+        before = text[max(0, place.start() - 4 * _BEFORE_HEADING) : place.start()]
+        after = text[place.end() : place.end() + 4 * _AFTER_HEADING]
+        earlier = [*_days(_lines(before)[-_BEFORE_HEADING:])]
+        later = _days(_lines(after)[:_AFTER_HEADING])
+        for day, label in (*later, *reversed(earlier), *_days(_lines(name))):
+            if not _SAID_CHANGED.search(label):
+                yield day
+
+
+def _labelled_days(text: str) -> tuple[list[datetime], datetime | None]:
+    """The days of a text that it calls those of publication, and the last one of a change."""
+    published, changed = [], None
+    for year in itertools.islice(_YEAR.finditer(text), _MOST_YEARS):
+        around = text[max(0, year.start() - 2 * _LINE_CHARS) : year.end() + _LINE_CHARS]
+        for day, label in _days(_lines(around)):
+            if _SAID_PUBLISHED.search(label):
+                published.append(day)
+            elif _SAID_CHANGED.search(label):
+                changed = day
+    return published, changed
+
+
+def _days(text: str) -> Iterator[tuple[datetime, str]]:
+    """The days that a text names outside of sentences, each with the words before it."""
+    for found in _DAY.finditer(text):
+        said = {name[0]: part for name, part in found.groupdict().items() if part}
+        year, month, day = (said[unit] for unit in "ymd")
+        if not month.isdecimal():
+            stems = {month.casefold()[:length] for length in (3, 4)}
+            numbers = (at for at, names in enumerate(_MONTHS, 1) if stems & set(names.split()))
+            month = str(next(numbers, 0))
+        elif int(month) > len(_MONTHS):
+            day, month = month, day
+        moment = parse_date(f"{year if len(year) > 2 else f'20{year}'}-{month}-{day}")
+        before, after = text[: found.start()], text[found.end() :]
+        line = len(before) - before.rfind("\n") + f"{after}\n".find("\n")
+        if moment is not None and line < _LINE_CHARS:
+            yield moment, before[-_LABEL_CHARS:]
+
+
+def _parted(node: LexborNode) -> str:
+    return f"\0{node.text(separator=chr(0))}\0"
+
+
+def _lines(text: str) -> str:
+    """Parted texts, each on a line."""
+    return "\n".join(filter(None, (" ".join(part.split()) for part in text.split("\0"))))
 
 
 MAX_TITLE_CHARS = 300
-
 _MOST_AUTHORS = 10
-
 _MOST_AUTHOR_CHARS = 80
-
-_AUTHOR_METAS = (
-    *("author", "article:author", "dc.creator", "dcterms.creator", "parsely-author"),
-    *("sailthru.author", "citation_author", "byl", "og:author", "article:author_name"),
-)
-
+_AUTHOR_METAS = re.compile(r"(?<!banner:)author|creator|\bbyl\b")
+# Items of JSON-LD within a page, whose authors are others.
+_PARTS = ("ImageObject", "VideoObject", "Comment", "Review", "WebSite")
 # Marks of a name in the page, the plainest first.
 _BYLINES = (
     "[itemprop=author] [itemprop=name]",
     "[itemprop=author]",
-    "a[rel~=author], .vcard .fn, .author .fn",
-    ".author-name, .author__name, .authorname, .entry-author, .post-author, .article-author",
+    "a[rel~=author], .vcard .fn, .author .fn, .submitted .username, a.username",
     "a[href*='/author/'], a[href*='/autor/'], a[href*='/authors/'], a[href*='/autoren/']",
-    ".byline, [class*=byline], .author, #author, [class*=author], [class*=autor], [class*=Autor]",
-    ".submitted .username, a.username",
+    "[class*=byline], [class*=author], #author, [class*=autor], [class*=Autor]",
 )
-
+_NAME = r"(?:[^\W\d_a-z][\w.'\u2019-]*+ ){1,3}[^\W\d_a-z][\w'\u2019-]+"
+# A line of the text that names who wrote it, in parts that zeros part.
 _WRITTEN_BY = re.compile(
-    r">\s*+(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?[|\u2013-]\s*+|(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?)?"
-    r"(?:(?:Posted|Written|Text|Eine? [\w-]{4,20}) )?(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or|Text|"
-    r"Aut(?:eur|or|orin|or/in)|Redaktion)(?: ?:|\s)\s*+(?:<[^<>]*+>\s*+)*+)"
-    r"((?:[^\W\d_a-z][\w.'\u2019-]++[ ]){1,3}[^\W\d_a-z][\w'\u2019-]+)"
-    r"\s*(?:[<|,(@]|(?:on|am|under|Foto|Illustration)\b)"
+    r"\0\s*+(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?[|\u2013-]\s*+"
+    r"|(?:\d[\d.:/ ]{7,19}+(?:Uhr\s*+)?)?(?:(?:(?:Posted|Written|Text|Eine? [\w-]{4,20}) )?"
+    r"(?:[Bb]y|BY|[Vv]on|VON|[Pp]ar|[Pp]or)(?!\w)"
+    r"|(?:Text|Aut(?:eur|or|oren|orin|or/in)|Redaktion)(?: ?:|\s)):?[\s\0]*+)"
+    rf"({_NAME}(?:(?:, | und | and | et ){_NAME})*+)"
+    r"\s*(?:[\0|,(@/]|(?:on|am|under|Foto|Illustration)\b)"
 )
-
+# What stands before the name in a line: "Posted on May 2, 2024 by", "Text and photos:".
 _BY = re.compile(
-    r"^(?:(?:posted|written|published|text|story|words|article|geschrieben|veröffentlicht|alles"
-    r"|(?:eine? )?[\w-]*(?:beitrag|kolumne|mitteilung|interview)) )?"
-    r"(?:by|von|par|por|door|di|av)\b[\s:]*|^(?:autor(?:in)?|author|text|redaktion)s?:\s*",
+    r"^(?:.{0,60}\d\S*\W+)?(?:[\w ]{0,30}\b(?:by|par|por)|(?:(?:text|alles|geschrieben|verfasst"
+    r"|veröffentlicht|(?:eine? )?[\w-]*(?:beitrag|kolumne|mitteilung|interview)) )?"
+    r"(?:von|door|di|av))\b[\s:]*"
+    r"|^[^:]{0,20}(?:author|autor|text|words|story|redaktion|interview)[^:]{0,20}:\s*",
     re.IGNORECASE,
 )
-
+_LINE_END = re.compile(r"\s[|·•–—]\s")  # noqa: RUF001
 _BY_OTHERS = re.compile(r"comment|respond|reply|widget|sidebar|related|teaser", re.IGNORECASE)
-
 _LEAST_SITE_CHARS = 5
-
 # Of a person; that of a user, or a first name alone, tells less.
 _FULL_NAME = re.compile(r"[^\W\d_a-z]\S* ")
-
 _OFFICE = re.compile(
     r"\be\.\s?V\.|\b(?:AG|GmbH|Inc|Ltd|SE)\b"
     r"|(?i:redaktion|editor|stiftung|verlag|verband|team\b|online\b)"
 )
-
 _NO_AUTHOR = re.compile(
-    r"https?:|www\.|@|[*(?\u2192]|\d\d|\A(?:name|autore?n|authors|admin(?:istrator)?|author|autor|editor|by)\Z",
+    r"www\.|@|[*(?:\u2192]|\b\d|\A(?:name|autore?n|authors|admin(?:istrator)?|author|autor|editor|by)\Z",
     re.I,
 )
-
 MAX_DESCRIPTION_CHARS = 1_000
-
 _SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»«:~/]|::|//)\s++")  # noqa: RUF001
-
 _SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
-
 _MOST_HEADINGS = 20
-
 _LEAST_CONTAINED = 15  # characters: a shorter heading may be part of any title
-
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
-
 _GENERIC_TITLE = re.compile(
     r"\W*(?:untitled(?: document| page)?|home(?: ?page)?|index|document|page|loading|new page"
     r"|default|welcome|react app|vite app)\W*\Z",
     re.IGNORECASE,
 )
-
 _PAGE_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/plain", "text/html"})
-
 _MAX_ALTERNATES = 200
-
 _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
-
-# The name robots meta tags may address, beside `robots`.
-_AGENT = "webrag"
 
 
 @dataclass(frozen=True)
@@ -287,34 +294,42 @@ class PageMetadata:
     version: str = ""
 
 
-def read_metadata(tree: LexborHTMLParser, page_url: str, html: str = "") -> PageMetadata:
+def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     """Read a parsed page's metadata; must run before anything is pruned.
 
     Args:
         tree: The whole page.
         page_url: Where the page came from, after redirects.
-        html: The page as text, searched for dates its metadata does not give.
     """
     metas = _meta_values(tree)
     linked = list(_linked_data(tree))
-    base = _base_url(tree, page_url)
-    dates = read_dates(metas, linked, html, page_url)
     names = _names(tree, metas, linked, page_url)
+    title = _title(tree, metas, names)
+    text = _parted(tree.body) if tree.body is not None else ""
+    for sample in tree.css("pre")[:_MOST_SAMPLES]:
+        text = text.replace(_parted(sample), "\0", 1)
+    head = _head(tree, title or "")
+    heads = [*tree.css("h1")[:_MOST_HEADINGS], *([head] if head is not None else ())]
+    outer = {above.mem_id for each in heads for above in ancestors(each)}
+    page = _Page(tree, page_url, metas, linked, text, head, outer)
+    published, modified = _dates(page)
+    named = tree.css_first("base[href]")
+    base = (named is not None and _resolved(named, page_url, keep_tracking=True)) or page_url
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
-        title=_title(tree, metas, names),
-        author=_author(tree, metas, linked, names),
+        title=title,
+        author=_author(page, names),
         site_name=_clean(names.named, MAX_NAME_CHARS),
         description=_clean(
             metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
         ),
         languages=_declared_languages(tree, metas),
-        published_at=dates.published_at or _time_element(tree) or _near_heading(tree, dates),
-        modified_at=dates.modified_at,
-        robots=_robots(metas, _AGENT),
+        published_at=published,
+        modified_at=modified,
+        robots=_robots(metas),
         alternates=_alternates(tree, base),
-        version=marked_version(tree, metas),
+        version=_version(page),
     )
 
 
@@ -322,7 +337,7 @@ def _meta_values(tree: LexborHTMLParser) -> dict[str, str]:
     values: dict[str, str] = {}
     for meta in tree.css("meta[content]"):
         content = attribute(meta, "content").strip()
-        for name in ("property", "name", "itemprop", "http-equiv"):
+        for name in ("property", "name", "http-equiv"):
             key = attribute(meta, name).strip().lower()
             if key and content:
                 values.setdefault(key, content)
@@ -332,7 +347,7 @@ def _meta_values(tree: LexborHTMLParser) -> dict[str, str]:
 def _linked_data(tree: LexborHTMLParser) -> Iterator[dict[str, Any]]:
     for script in tree.css('script[type="application/ld+json"]'):
         try:
-            data = json.loads(script.text())
+            data = json.loads(script.text(), strict=False)
         except (ValueError, RecursionError):
             continue
         items = data if isinstance(data, list) else [data]
@@ -344,14 +359,11 @@ def _linked_data(tree: LexborHTMLParser) -> Iterator[dict[str, Any]]:
                     yield from (entry for entry in graph if isinstance(entry, dict))
 
 
-def _base_url(tree: LexborHTMLParser, page_url: str) -> str:
-    base = tree.css_first("base[href]")
-    if base is None:
-        return page_url
+def _resolved(link: LexborNode, base: str, *, keep_tracking: bool = False) -> str | None:
     try:
-        return canonical_url(attribute(base, "href"), page_url, keep_tracking=True)
+        return canonical_url(attribute(link, "href"), base, keep_tracking=keep_tracking)
     except InputError:
-        return page_url
+        return None
 
 
 def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
@@ -360,10 +372,7 @@ def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
     # One file cannot speak for another.
     if link is None or not own.startswith("http"):
         return own
-    try:
-        named = canonical_url(attribute(link, "href"), base)
-    except InputError:
-        return own
+    named = _resolved(link, base) or own
     if own.startswith("https:") and named.startswith("http:"):
         named = f"https:{named.removeprefix('http:')}"
     # Many sites name a section's first page on every page of it. A page filed under such an
@@ -381,37 +390,32 @@ def _spelling(url: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class _Names:
-    """What the page's metadata calls it, and the site it belongs to (folded)."""
+    """What metadata calls a page, and its site: each name folded, the first as written."""
 
     headline: str | None
     site: frozenset[str]
     named: str | None
 
 
-def _title(tree: LexborHTMLParser, metas: dict[str, str], names: _Names) -> str | None:
+def _title(tree: LexborHTMLParser, metas: Mapping[str, str], names: _Names) -> str | None:
     """What the sources of the title agree on, without the name of the site."""
     tag = tree.css_first("head > title") or tree.css_first("title")
     whole = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
     heads = [text for node in tree.css("h1")[:_MOST_HEADINGS] if (text := _heading(node))]
-    named, headline = (
-        _without_site(text, names)
-        for text in (metas.get("og:title") or metas.get("twitter:title"), names.headline)
-    )
+    named = _without_site(metas.get("og:title") or metas.get("twitter:title"), names)
     if not whole or _GENERIC_TITLE.match(whole):
-        return next((text for text in (named, *heads, headline) if text), whole)
+        return next(filter(None, (named, *heads, names.headline)), whole)
     tagged = _without_site(whole, names) or whole
     parts = [part for part in _SITE_SEPARATOR.split(whole) if part.strip()]
     below = [text for node in tree.css("h2")[:_MOST_HEADINGS] if (text := _heading(node))]
     own = [text for text in heads if _folded(text) not in names.site]
-    others = [text for text in (*own, *below, named, headline) if text]
+    others = [text for text in (*own, *below, named) if text]
     others = [text for text in others if _folded(text) not in names.site]
     agreed = (text for text in others if text in parts or tagged.startswith(text))
-    held = (text for text in others[:1] if len(text) >= _LEAST_CONTAINED and text in tagged)
     # The heading that readers see, where the title tag speaks to search engines of the same.
     alike = [text for text in own if _is_like(text, f"{whole} {named}")]
     seen = (text for text in alike if len(alike) == 1)
-    fallback = (text for text in heads[:1] if text in parts and tagged == whole)
-    return next(itertools.chain(agreed, held, seen, fallback), tagged)
+    return next(itertools.chain(agreed, seen), tagged)
 
 
 def _without_site(text: str | None, names: _Names) -> str | None:
@@ -430,6 +434,15 @@ def _is_like(heading: str, title: str) -> bool:
     return len(heading) >= _LEAST_CONTAINED and any(
         word in said for word in _LONG_WORD.findall(heading.casefold())
     )
+
+
+def _head(tree: LexborHTMLParser, title: str) -> LexborNode | None:
+    """The heading that says most of a title; the main one where none does."""
+    said = [(head, _heading(head) or "") for head in tree.css("h1, h2, h3, h4")[:_MOST_HEADS]]
+    same = (head for head, text in said if text in title and 2 * len(text) > len(title))
+    main = [(head, text) for head, text in said if text and head.tag == "h1"]
+    alike = (head for head, text in main if _is_like(text, title))
+    return next(itertools.chain(same, alike, (head for head, _ in main)), None)
 
 
 def _heading(node: LexborNode) -> str | None:
@@ -453,8 +466,9 @@ def _names(
     written += [node.text() for node in homes if _is_home(attribute(node, "href"), url)]
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
-    headline = next((str(item["headline"]) for item in linked if item.get("headline")), None)
-    return _Names(headline, frozenset(map(_folded, written)) - {""}, named)
+    headlines = (_clean(str(item.get("headline", "")), MAX_TITLE_CHARS) for item in linked)
+    site = frozenset(map(_folded, written)) - {""}
+    return _Names(next(filter(None, headlines), None), site, named)
 
 
 def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -470,31 +484,30 @@ def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:
     return _people(name, ()) if isinstance(name, str | list) else []
 
 
-def _author(
-    tree: LexborHTMLParser,
-    metas: Mapping[str, str],
-    linked: Sequence[Mapping[str, Any]],
-    names: _Names,
-) -> str | None:
+def _author(page: _Page, names: _Names) -> str | None:
     """Who wrote a page, by the first of its sources that names somebody else than the site."""
-    found: dict[int, list[str]] = {}
-    for source in _authors(tree, metas, linked):
-        cleaned = (_byline(text) for text in source)
-        people = list(filter(_is_name, cleaned))
+    found: dict[int, list[list[str]]] = {}
+    for source in _authors(page):
+        people = list(dict.fromkeys(filter(_is_name, map(_byline, source))))
+        others = [each for each in people if not _is_of_site(each, names)]
         if people:
-            is_own = any(_is_of_site(each, names) for each in people)
-            rank = 2 if is_own else 0 if all(map(_FULL_NAME.match, people)) else 1
-            found.setdefault(rank, people)
-            if rank == 0:
-                break
-    people = found[min(found)] if found else []
-    return ", ".join(dict.fromkeys(people))[:MAX_NAME_CHARS] or None
+            rank = 2 if not others else 0 if all(map(_FULL_NAME.match, others)) else 1
+            found.setdefault(rank, []).append(people)
+    best = [", ".join(people) for people in found[min(found)]] if found else [""]
+    # A source may name one of several persons, or a part of a name.
+    said = set(re.findall(r"\w+", best[0]))
+    wider = (line for line in best if 0 in found and said < set(re.findall(r"\w+", line)))
+    return next(wider, best[0])[:MAX_NAME_CHARS] or None
 
 
 def _byline(text: str) -> str:
     """The name in a line that may also say when."""
-    line = (_clean(unescape(text), MAX_TITLE_CHARS) or "").partition(" | ")[0]
-    return _BY.sub("", line)
+    whole = (len(text) < MAX_TITLE_CHARS and _clean(unescape(text), MAX_TITLE_CHARS)) or ""
+    named = _BY.sub("", whole)
+    line, *days = _DAY.split(named, maxsplit=1)
+    name = _LINE_END.split(line)[0].rstrip(",; ")
+    # Before a day alone may also stand a title, or words such as "Published on".
+    return name if not days or named != whole or re.fullmatch(_NAME, name) else ""
 
 
 def _is_of_site(name: str, names: _Names) -> bool:
@@ -504,32 +517,30 @@ def _is_of_site(name: str, names: _Names) -> bool:
     return is_named or folded in names.site or _OFFICE.search(name) is not None
 
 
-def _authors(
-    tree: LexborHTMLParser, metas: Mapping[str, str], linked: Sequence[Mapping[str, Any]]
-) -> Iterator[list[str]]:
+def _authors(page: _Page) -> Iterator[list[str]]:
     """Who several places of a page call its author, the surest place first."""
-    yield from (_people(item.get("author"), linked) for item in linked if item.get("author"))
-    yield from ([metas[name]] for name in _AUTHOR_METAS if name in metas)
-    heads = tree.css("h1")[:_MOST_HEADINGS]
-    outer = {above.mem_id for head in heads for above in ancestors(head)}
-    yield from (_marked(tree, selector, outer) for selector in _BYLINES)
-    yield [found[1] for found in itertools.islice(_WRITTEN_BY.finditer(tree.html or ""), 1)]
+    works = (item for item in page.linked if item.get("@type") not in _PARTS)
+    yield from (_people(item["author"], page.linked) for item in works if item.get("author"))
+    yield from ([text] for name, text in page.metas.items() if _AUTHOR_METAS.search(name))
+    labels = (n for n in "12" if _BY.match(page.metas.get(f"twitter:label{n}", "")))
+    yield from ([page.metas.get(f"twitter:data{n}", "")] for n in labels)
+    yield from (_marked(page, selector) for selector in _BYLINES)
+    yield [found[1] for found in itertools.islice(_WRITTEN_BY.finditer(page.text), 1)]
 
 
-def _marked(tree: LexborHTMLParser, selector: str, outer: set[int]) -> list[str]:
+def _marked(page: _Page, selector: str) -> list[str]:
     """The names that the first element of some marks, and those like it beside, hold."""
-    marks = [mark for mark in tree.css(selector)[:_MOST_AUTHORS] if not _is_by_others(mark, outer)]
+    marks = page.tree.css(selector)[:_MOST_AUTHORS]
+    marks = [mark for mark in marks if not _is_by_others(mark, page.outer)]
     beside = [mark for mark in marks if mark.parent == marks[0].parent]
     return [attribute(mark, "content") or inline_text(mark) for mark in beside]
 
 
 def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
-    """Whether an element stands in comments, a form or a box of other pages.
-
-    Boxes around headings (`outer`) do not tell: layouts call that around page and sidebar by both.
-    """
+    """Whether an element stands in comments, a form or a box of other pages."""
     around = [mark, *ancestors(mark)]
     is_in_article = any(above.tag == "article" for above in around)
+    # Boxes around headings do not tell: layouts call that around page and sidebar by both.
     boxes = itertools.takewhile(lambda above: above.mem_id not in outer, around)
     return any(
         above.tag in ("form", "aside")
@@ -556,8 +567,8 @@ def _declared_languages(tree: LexborHTMLParser, metas: dict[str, str]) -> tuple[
     return (declared, *(metas.get(name, "") for name in names))
 
 
-def _robots(metas: dict[str, str], agent: str) -> tuple[str, ...]:
-    written = f"{metas.get('robots', '')},{metas.get(agent.lower(), '')}".lower()
+def _robots(metas: Mapping[str, str]) -> tuple[str, ...]:
+    written = f"{metas.get('robots', '')},{metas.get('webrag', '')}".lower()
     parts = (part.strip()[:50] for part in written.split(",")[:50])
     return tuple(dict.fromkeys(part for part in parts if part))
 
@@ -570,32 +581,10 @@ def _alternates(tree: LexborHTMLParser, base: str) -> tuple[Alternate, ...]:
         # Feeds and the like are other documents, not this page in another form.
         if not language and media not in _PAGE_TYPES:
             continue
-        try:
-            url = canonical_url(attribute(link, "href"), base)
-        except InputError:
-            continue
-        found.append(Alternate(url=url, language=language[:35], media_type=media[:100]))
+        url = _resolved(link, base)
+        if url is not None:
+            found.append(Alternate(url=url, language=language[:35], media_type=media[:100]))
     return tuple(found)
-
-
-def _time_element(tree: LexborHTMLParser) -> datetime | None:
-    node = tree.css_first("time[pubdate], time[itemprop=datePublished], article header time")
-    return parse_date(attribute(node, "datetime") or node.text()) if node is not None else None
-
-
-def _near_heading(tree: LexborHTMLParser, dates: PageDates) -> datetime | None:
-    """The first day that the text around the first heading names, when nothing else says any."""
-    heading = tree.css_first("h1")
-    if heading is None or tree.body is None or dates.modified_at is not None:
-        return None
-    name = inline_text(heading)
-    before, _, after = inline_text(tree.body).partition(name) if name else ("", "", "")
-    lines = f"{before[-_LEAD_CHARS // 3 :]} {after[:_LEAD_CHARS]}"
-    days = (
-        _find(f"<html><body><p class=date>{day[0]}</p></body></html>", "", original=True)
-        for day in _DAY.finditer(lines)
-    )
-    return next((day for day in days if day), None)
 
 
 def _clean(text: str | None, limit: int) -> str | None:

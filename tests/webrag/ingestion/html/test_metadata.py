@@ -190,6 +190,38 @@ AUTHORS = {
     "microdata": ("", "<p itemprop=author><b itemprop=name>Ada Wick</b>, editor</p>", "Ada Wick"),
     "link": ("", "<p>In print, by <a rel=author href=/ada>Ada Wick</a></p>", "Ada Wick"),
     "byline": ("", "<p class=byline>Von Ada Wick</p>", "Ada Wick"),
+    "after a day": ("", "<p class=byline>Posted on May 2, 2024 by Ada Wick</p>", "Ada Wick"),
+    "before a day": ("", "<p class=byline>von Ada Wick, 2. Mai 2024</p>", "Ada Wick"),
+    "before a day alone": ("", "<p class=author>Ada Wick 2. Mai 2024</p>", "Ada Wick"),
+    "among other facts": (
+        "",
+        "<p class=author>2. Mai 2024 · von Ada Wick · in Paper</p>",
+        "Ada Wick",
+    ),
+    "after a label": ("", "<p class=author>Text & Fotos: Ada Wick</p>", "Ada Wick"),
+    "for previews": (
+        '<meta name="twitter:label1" content="Verfasst von">'
+        '<meta name="twitter:data1" content="Ada Wick">',
+        "",
+        "Ada Wick",
+    ),
+    "user": ("", "<p class=author>ada1984</p>", "ada1984"),
+    "particle": ("", "<p class=author>Ada von Wick</p>", "Ada von Wick"),
+    "more of the source that names most": (
+        '<meta name="author" content="Ada Wick">',
+        "<p class=byline>By Ada Wick and Bo Flint</p>",
+        "Ada Wick and Bo Flint",
+    ),
+    "parts of a line": ("", "<span>By</span> <a href=/team/ada>Ada Wick</a>", "Ada Wick"),
+    "several in a line": ("", "<p>Autoren: Ada Wick und Bo Flint</p>", "Ada Wick und Bo Flint"),
+    "photographer": (
+        LINKED.format('{"@type": "ImageObject", "author": "Bo Flint"}'),
+        "<p class=author>Foto: Bo Flint</p>",
+        None,
+    ),
+    "title before a day": ("", "<p class=author>Yellow Vests and I 2. Mai 2024</p>", None),
+    "box with more than a name": ("", f"<p class=author>Ada Wick {'writes. ' * 50}</p>", None),
+    "banner of an app": ('<meta name="smartbanner:author" content="Now in the App">', "", None),
     "line without a mark": ("", "<p>Text: Ada Wick</p>", "Ada Wick"),
     "somebody before the site": (
         f'{SITE}<meta name="author" content="The Mill Post">',
