@@ -235,7 +235,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     remove_chrome(body)
     root = main_content(body)
     if page.kind == "html":  # other formats have nothing beside their content
-        remove_unwanted(root)
+        remove_unwanted(root, page_address(page.url), meta.base_url)
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from webrag.ingestion.html.tree import drop
+from webrag.ingestion.addresses import link_target
+from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
 _INLINE: Final = frozenset(
     """a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q
@@ -45,6 +46,10 @@ _NAMING: Final = ("class", "id", "role", "itemprop")
 _NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_PROSE: Final = 40
+_MENU_SHARE: Final = 0.9
+_LEAST_ENTRIES: Final = 5
+# Beside a menu; a map of the site that names itself has less.
+_LEAST_BESIDE: Final = 200
 # What a menu's entries, and headings above teasers, are not longer than.
 _MOST_WORDS: Final = 9
 _MOST_PHRASE: Final = 3
@@ -88,13 +93,16 @@ class Block(NamedTuple):
     features: list[str]
 
 
-def remove_unwanted(root: LexborNode) -> None:
+def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
     """Remove menus, teasers, lists of related pages and the like from a page's main element.
 
-    Of pages with little text, and of those of which little would be left, nothing is removed: an
-    index is a page of links.
+    Of pages with little text, and of those of which little would be left, only menus of the site
+    are removed: an index is a page of links.
     """
     boxes = boxes_of(root)
+    if menus := _menus(boxes, address, base_url):
+        drop(menus)
+        boxes = boxes_of(root)
     blocks = read_blocks(boxes)
     if len(blocks) < _LEAST_BLOCKS:
         return
@@ -124,6 +132,45 @@ def remove_unwanted(root: LexborNode) -> None:
         if id(box) in kept and box.outer is not None:
             kept.add(id(box.outer))
     drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+
+
+def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNode]:
+    """The elements that are all links to many pages, the page itself among them: site menus."""
+    root, name = boxes[0], _last_segment(address)
+    # The outermost element of links around each box.
+    linked: dict[int, _Box | None] = {root.node.mem_id: None}
+    for box in boxes[1:]:
+        around = linked[box.outer.node.mem_id] if box.outer else None
+        is_linked = box.all_chars and box.all_links >= _MENU_SHARE * box.all_chars
+        linked[box.node.mem_id] = around or (box if is_linked else None)
+    found: dict[int, _Box] = {}
+    for link in select(root.node, "a[href]"):
+        href = attribute(link, "href")
+        if _last_segment(href) != name or "#" in href or link_target(href, base_url) != address:
+            continue
+        around = linked[next(up.mem_id for up in ancestors(link) if up.mem_id in linked)]
+        if around is not None:
+            found[around.node.mem_id] = around
+    menus = [box for box in found.values() if _is_menu(box)]
+    plain = root.all_chars - root.all_links
+    plain -= sum(box.all_chars - box.all_links for box in menus)
+    return [box.node for box in menus] if plain >= _LEAST_BESIDE else []
+
+
+def _last_segment(address: str) -> str:
+    return address.strip().rstrip("/").rpartition("/")[2]
+
+
+def _is_menu(box: _Box) -> bool:
+    """Whether what is all links leads to many pages, and is no title and no list of names."""
+    links = select(box.node, "a[href]")
+    entries = {attribute(link, "href").partition("#")[0] for link in links} - {""}
+    return (
+        len(entries) > _LEAST_ENTRIES
+        and not box.tags & _KEPT
+        and not select(box.node, "h1, pre, dl")
+        and len(select(box.node, "code a, a code")) * 2 < len(entries)
+    )
 
 
 def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:

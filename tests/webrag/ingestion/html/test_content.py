@@ -93,3 +93,62 @@ def test_paragraphs_in_a_box_of_a_common_name_stay(convert: Convert, name: str) 
     head = "<title>Bridge opens</title><body><main><h1>Bridge opens</h1>"
     assert SENTENCES[3] in convert(f"{head}<p>{SENTENCES[0]}</p>{notes}</main>").markdown
     assert SENTENCES[3] in convert(f"{head}{ARTICLE.replace(SENTENCES[3], '')}{notes}").markdown
+
+
+def entries(*addresses: str) -> str:
+    return "".join(f"<li><a href='{each}'>Chapter at {each}</a></li>" for each in addresses)
+
+
+CHAPTERS = [f"chapter-{n}.html" for n in range(20)]
+
+
+def manual(around: str, text: str = ARTICLE) -> str:
+    return f"<title>Bridges</title><body><h1>Bridges</h1>{text}<div class=frame>{around}</div>"
+
+
+def test_list_of_a_sites_pages_that_names_the_page_itself_is_its_menu(convert: Convert) -> None:
+    menu = f"<p><a href=/>All manuals</a></p><ul>{entries(*CHAPTERS, '/docs/page')}</ul>"
+    text = convert(manual(menu)).markdown
+    assert "Chapter at" not in text
+    assert "All manuals" not in text
+    assert all(sentence in text for sentence in SENTENCES)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        entries(*CHAPTERS, "#/docs/page"),
+        entries(*CHAPTERS, "/other/page"),
+        entries(*CHAPTERS[:3], "page"),
+        "".join(
+            f"{item}</a>: how it is built" for item in entries(*CHAPTERS, "page").split("</a>")
+        ),
+        f"<li><code>{entries(*CHAPTERS, 'page')}</code></li>",
+        f"<pre>{entries(*CHAPTERS, 'page')}</pre>",
+    ],
+    ids=["part of the page", "page elsewhere", "few entries", "text", "names of code", "terminal"],
+)
+def test_other_lists_of_links_in_the_text_of_a_manual_stay(convert: Convert, items: str) -> None:
+    text = convert(
+        manual(f"<ul>{items}</ul>", f"<p>{SENTENCES[0]} {SENTENCES[1]}</p>" * 2)
+    ).markdown
+    assert "Chapter at chapter-1.html" in text
+
+
+def test_map_of_a_site_that_names_itself_stays(convert: Convert) -> None:
+    text = convert(
+        manual(f"<ul>{entries(*CHAPTERS, 'page')}</ul>", "<p>Its chapters:</p>")
+    ).markdown
+    assert all(f"Chapter at {each}" in text for each in CHAPTERS)
+
+
+def test_links_of_a_definition_stay(convert: Convert) -> None:
+    links = f"<dt>Parts</dt><dd><ul>{entries(*CHAPTERS, 'page')}</ul></dd>"
+    page = f"<body><h1>Bridges</h1><dl>{links}<dt>Age</dt><dd>{ARTICLE}</dd></dl>"
+    assert "Chapter at chapter-1.html" in convert(page).markdown
+
+
+def test_title_in_an_element_of_links_stays(convert: Convert) -> None:
+    links = f"<ul>{entries(*CHAPTERS, 'page')}</ul>"
+    text = convert(f"<body><header><h1>Bridges</h1>{links}</header>{ARTICLE}").markdown
+    assert text.startswith("# Bridges")
