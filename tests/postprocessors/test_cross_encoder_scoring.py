@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.postprocessor.webrag import CrossEncoderRerank, RerankTimeoutError
-from llama_index.postprocessor.webrag.cross_encoder_scoring import (
+from llama_index.postprocessor.webrag.local_scoring import (
     CrossEncoderScorer,
     seconds_per_pair,
 )

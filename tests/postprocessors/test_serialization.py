@@ -19,7 +19,7 @@ from llama_index.postprocessor.webrag import (
     TokenBudget,
     ZeroEntropyRerank,
 )
-from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 
 
 def score(question: str, passages: list[str]) -> list[float]:

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import pytest
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 from llama_index_instrumentation import root_dispatcher
 from mcp import Client
 from pydantic import BaseModel, SecretStr

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.postprocessor.webrag import RemoteRerank, TokenEncoder
-    from llama_index.postprocessor.webrag.cross_encoder_scoring import (
+    from llama_index.postprocessor.webrag.local_scoring import (
         CrossEncoderScorer,
+        LocalScorer,
         PairScorer,
     )
-    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
     from pydantic import SecretStr
 
     from webrag.orchestration.models import ScoreProfile
@@ -129,7 +129,7 @@ def choose_fallback(
     chosen: object, bundled: "TokenEncoder"
 ) -> "tuple[LocalScorer | None, ScoreProfile]":
     """Who ranks where the chosen reranker fails, with thresholds; None for raw similarity."""
-    from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+    from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 
     if isinstance(chosen, CrossEncoderScorer):
         return local_scorer(bundled), profile_for("local")
@@ -159,8 +159,7 @@ def as_postprocessor(
     chosen: "BaseNodePostprocessor | CrossEncoderScorer | LocalScorer | None",
 ) -> "BaseNodePostprocessor | None":
     """What was chosen, as LlamaIndex takes it."""
-    from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
-    from llama_index.postprocessor.webrag.local_scoring import LocalScorer
+    from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer, LocalScorer
 
     if isinstance(chosen, CrossEncoderScorer):
         from llama_index.postprocessor.webrag import CrossEncoderRerank
@@ -195,7 +194,7 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> "CrossEnco
     Takes seconds and, where its weights are not on this machine, a download: call this off the
     event loop. The local scorer says which passages are read first.
     """
-    from llama_index.postprocessor.webrag.cross_encoder_scoring import (
+    from llama_index.postprocessor.webrag.local_scoring import (
         CrossEncoderScorer,
         seconds_per_pair,
     )

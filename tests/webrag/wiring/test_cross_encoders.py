@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 from fastembed.rerank.cross_encoder.custom_text_cross_encoder import CustomTextCrossEncoder
-from llama_index.postprocessor.webrag.cross_encoder_scoring import CrossEncoderScorer
+from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 

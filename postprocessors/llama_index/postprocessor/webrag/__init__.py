@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
-    from llama_index.postprocessor.webrag.age_and_depth import DepthDecay, RecencyBoost
     from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
-    from llama_index.postprocessor.webrag.cross_encoder_rerank import CrossEncoderRerank
-    from llama_index.postprocessor.webrag.jina_rerank import JinaRerank
-    from llama_index.postprocessor.webrag.local_rerank import LocalRerank
-    from llama_index.postprocessor.webrag.redundancy import RedundancyFilter
-    from llama_index.postprocessor.webrag.remote_rerank import RemoteRerank
+    from llama_index.postprocessor.webrag.filters import RedundancyFilter, TokenBudget
+    from llama_index.postprocessor.webrag.local_rerank import CrossEncoderRerank, LocalRerank
+    from llama_index.postprocessor.webrag.remote_rerank import JinaRerank, RemoteRerank
     from llama_index.postprocessor.webrag.rerank_errors import (
         RerankCircuitOpenError,
         RerankError,
@@ -24,8 +21,11 @@ if TYPE_CHECKING:
         RerankTimeoutError,
         RerankUnavailableError,
     )
-    from llama_index.postprocessor.webrag.scaled_scores import ScaledScores
-    from llama_index.postprocessor.webrag.token_budget import TokenBudget
+    from llama_index.postprocessor.webrag.score_changes import (
+        DepthDecay,
+        RecencyBoost,
+        ScaledScores,
+    )
     from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
     from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
 
@@ -55,15 +55,15 @@ __all__ = [
 _HOMES = {
     "AdjacentContext": "adjacent_context",
     "CohereRerank": "cohere_rerank",
-    "CrossEncoderRerank": "cross_encoder_rerank",
-    "DepthDecay": "age_and_depth",
-    "JinaRerank": "jina_rerank",
+    "CrossEncoderRerank": "local_rerank",
+    "DepthDecay": "score_changes",
+    "JinaRerank": "remote_rerank",
     "LocalRerank": "local_rerank",
-    "RecencyBoost": "age_and_depth",
-    "RedundancyFilter": "redundancy",
+    "RecencyBoost": "score_changes",
+    "RedundancyFilter": "filters",
     "RemoteRerank": "remote_rerank",
-    "ScaledScores": "scaled_scores",
-    "TokenBudget": "token_budget",
+    "ScaledScores": "score_changes",
+    "TokenBudget": "filters",
     "TokenEncoder": "token_vectors",
     "ZeroEntropyRerank": "zeroentropy_rerank",
 }

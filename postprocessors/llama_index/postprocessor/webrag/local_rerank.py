@@ -1,7 +1,4 @@
-"""Reranks nodes with a small linear model, on this machine and without any download.
-
-It does not retrieve, fetch or embed a corpus.
-"""
+"""Reranks nodes on this machine: with a small linear model, or a cross-encoder that was loaded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +10,12 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.local_scoring import LocalScorer, calibrated, weighted_sum
+from llama_index.postprocessor.webrag.local_scoring import (
+    CrossEncoderScorer,
+    LocalScorer,
+    calibrated,
+    weighted_sum,
+)
 from llama_index.postprocessor.webrag.nodes import passage_of, rescored
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
@@ -179,3 +181,50 @@ class LocalRerank(BaseNodePostprocessor):
             if not np.isnan(value)
         }
         return rescored(node, score, {self.raw_score_key: raw, self.features_key: known})
+
+
+class CrossEncoderRerank(BaseNodePostprocessor):
+    """Orders nodes by a cross-encoder's logistic score, in [0, 1], within its scorer's time.
+
+    `custom_embedding_strs` of the query bundle count as other wordings of the question: a node's
+    score is the mean of its scores under all, the question counting double. Nodes are never
+    changed; equal scores keep their order.
+    """
+
+    scorer: CrossEncoderScorer = Field(exclude=True, description="Scores the passages.")
+    top_n: int | None = Field(default=None, ge=1, description="Nodes kept; None keeps all.")
+    title_key: str = Field(default="title", description="Metadata key of the page's title.")
+    heading_path_key: str = Field(
+        default="heading_path", description="Metadata key of the headings above the node."
+    )
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "CrossEncoderRerank"
+
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """For each wording of a question, itself among them, the score of every passage."""
+        return self.scorer.score_passages(passages, wordings)
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
+        passages = [
+            passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
+            for item in nodes
+        ]
+        unknown = Known.nothing(len(passages))
+        asked = [
+            AskedWording(text, {}, unknown.similarity, unknown.page_lexical)
+            for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
+        ]
+        columns = self.scorer.score_passages(passages, asked)
+        scores = [wordings_score(row) for row in zip(*columns, strict=True)]
+        order = sorted(range(len(nodes)), key=lambda place: -scores[place])
+        return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]

@@ -1,16 +1,18 @@
-"""Scores passages with a small linear model, on this machine and without any download; pure.
+"""Scores passages on this machine, by a small linear model or a cross-encoder that was loaded.
 
-Imports nothing of LlamaIndex, which takes seconds; `LocalRerank` is the same as a postprocessor.
+Imports nothing of LlamaIndex, which takes seconds; `local_rerank` has the same as postprocessors.
 """
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from llama_index.postprocessor.webrag.rerank_errors import RerankTimeoutError
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
@@ -19,7 +21,7 @@ from llama_index.postprocessor.webrag.rerank_features import (
     Question,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
-from llama_index.postprocessor.webrag.wordings import AskedWording
+from llama_index.postprocessor.webrag.wordings import AskedWording, wordings_score
 from numpy.typing import NDArray
 
 _Analyze = Callable[[str], Sequence[str]]
@@ -96,3 +98,140 @@ def _model() -> Mapping[str, Mapping[str, Any]]:
     text = files(__package__).joinpath("local_rerank.json").read_text("utf-8")
     model: Mapping[str, Mapping[str, Any]] = json.loads(text)
     return model
+
+
+PairScorer = Callable[[str, Sequence[str]], Sequence[float]]
+
+# Fewer than a reader looks at are no ranking.
+_LEAST = 5
+# Pairs of one call; more make no call faster on a processor, and delay the look at the clock.
+_BATCH = 8
+# About as long as a chunk with its title: 250 tokens.
+_TYPICAL = "The replica follows its primary and applies every change that the log records. " * 16
+
+
+class _FirstScorer(Protocol):
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """For each wording of a question, itself among them, the score of every passage."""
+
+
+def seconds_per_pair(model: PairScorer, *, clock: Callable[[], float] = time.monotonic) -> float:
+    """Time that a question takes with one passage of usual length, on this machine now.
+
+    Args:
+        model: Gives the logit of each passage under a question.
+        clock: In seconds.
+    """
+    question = "What does a replica follow?"
+    model(question, [_TYPICAL])  # what is only done once
+    started = clock()
+    model(question, [_TYPICAL] * _BATCH)
+    return (clock() - started) / _BATCH
+
+
+class CrossEncoderScorer:
+    """Scores passages with a cross-encoder, those first that another scorer likes best.
+
+    As many are read as fit into the time, by the speed that was measured, and none after its end.
+    The others follow below the worst that was read, in the other scorer's order. Thread-safe where
+    the model is.
+
+    Args:
+        model: Gives the logit of each passage under a question.
+        first: Says which passages are read first, and orders those that are not.
+        pair_s: Seconds per pair of question and passage, from `seconds_per_pair`.
+        timeout_s: For one call, all wordings together; an attribute too, as is `name`.
+        name: Of the model, for errors.
+        clock: In seconds.
+    """
+
+    def __init__(
+        self,
+        model: PairScorer,
+        first: _FirstScorer,
+        *,
+        pair_s: float,
+        timeout_s: float = 5.0,
+        name: str = "cross-encoder",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._model = model
+        self._first = first
+        self._pair_s = pair_s
+        self.timeout_s = timeout_s
+        self._clock = clock
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of question and passage that fit into the time."""
+        return int(self.timeout_s / max(self._pair_s, 1e-6))
+
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """For each wording of a question, itself among them, the score of every passage, in [0, 1].
+
+        Raises:
+            RerankTimeoutError: There is no time for five passages under all wordings.
+        """
+        ends = self._clock() + self.timeout_s
+        cheap = self._first.score_passages(passages, wordings)
+        order = sorted(
+            range(len(passages)),
+            key=lambda place: -wordings_score([scores[place] for scores in cheap]),
+        )
+        least = min(_LEAST, len(passages))
+        fitting = order[: self.pairs // max(len(wordings), 1)]
+        if len(fitting) < least:
+            raise self._too_slow(len(fitting), len(passages))
+        read = self._read(passages, wordings, fitting, ends)
+        if len(read) < least:
+            raise self._too_slow(len(read), len(passages))
+        return [
+            _completed(scores, {at: found[number] for at, found in read.items()})
+            for number, scores in enumerate(cheap)
+        ]
+
+    def _read(
+        self,
+        passages: Sequence[Passage],
+        wordings: Sequence[AskedWording],
+        places: Sequence[int],
+        ends: float,
+    ) -> dict[int, list[float]]:
+        """Place of a passage to its score under each wording, until the time is over."""
+        read: dict[int, list[float]] = {}
+        for start in range(0, len(places), _BATCH):
+            batch = places[start : start + _BATCH]
+            texts = [passages[place].context for place in batch]
+            columns = []
+            for each in wordings:
+                if self._clock() >= ends:
+                    return read
+                columns.append([_logistic(value) for value in self._model(each.text, texts)])
+            read.update(zip(batch, map(list, zip(*columns, strict=True)), strict=True))
+        return read
+
+    def _too_slow(self, fit: int, wanted: int) -> RerankTimeoutError:
+        return RerankTimeoutError(
+            f"{self.name} reads {fit} of {wanted} passages in {self.timeout_s:g} s, too few to"
+            " rank by; raise its time or take a smaller model.",
+            provider="cross_encoder",
+        )
+
+
+def _completed(cheap: Sequence[float], read: dict[int, float]) -> list[float]:
+    """Scores of all: those that were not read lie below the worst that was, in their own order."""
+    if not read:
+        return list(cheap)
+    floor = min(read.values())
+    return [read.get(place, floor * score) for place, score in enumerate(cheap)]
+
+
+def _logistic(value: float) -> float:
+    if math.isnan(value):
+        return math.nan  # which whoever ranks by it refuses
+    return 0.5 * (1 + math.tanh(float(value) / 2))  # never overflows

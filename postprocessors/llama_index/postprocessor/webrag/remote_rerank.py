@@ -1,4 +1,4 @@
-"""What all rerankers that ask a service share; how a request looks is each provider's own."""
+"""What all rerankers that ask a service share, and that of Jina, which has no package."""
 
 import json
 import time
@@ -285,3 +285,41 @@ def _unit(value: Any, what: str) -> float:
 def _encode(value: Any) -> bytes:
     # Lone surrogates, which no service accepts, become question marks.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+class JinaRerank(RemoteRerank):
+    """Orders nodes by Jina's relevance.
+
+    The instruction is put before the question, as Jina has no field for it. Everything else is
+    as `RemoteRerank` describes it.
+
+    Example:
+        >>> rerank = JinaRerank(api_key=key, top_n=5)
+        >>> nodes = await rerank.apostprocess_nodes(nodes, query_str="how is the port changed?")
+    """
+
+    provider: ClassVar[str] = "Jina"
+    path: ClassVar[str] = "/rerank"
+    key_variable: ClassVar[str] = "JINAAI_API_KEY"
+
+    model: str = Field(
+        default="jina-reranker-v2-base-multilingual",
+        min_length=1,
+        description="Model name at Jina.",
+    )
+    base_url: str = Field(default="https://api.jina.ai/v1", description="Address before /rerank.")
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "JinaRerank"
+
+    @override
+    def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "query": self._instructed(query),
+            "documents": documents,
+            "top_n": top_n,
+            "return_documents": False,
+        }

@@ -56,7 +56,7 @@ def choose_distinct(
         diversity: Weight of being unlike what is chosen, against relevance, [0, 1].
         top_n: Texts chosen at most; None for no limit.
     """
-    relevance = _shares(scores)
+    relevance = shares_of_range(scores)
     left = sorted(range(len(sets)), key=lambda at: -scores[at])
     nearest = dict.fromkeys(left, 0.0)
     chosen: list[int] = []
@@ -126,7 +126,7 @@ def age_years(dated: datetime, now: datetime) -> float:
     return age_s(dated, now) / _YEAR_S
 
 
-def _shares(scores: Sequence[float]) -> list[float]:
+def shares_of_range(scores: Sequence[float]) -> list[float]:
     """Scores as shares of their range; 1.0 for all when they are equal."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]

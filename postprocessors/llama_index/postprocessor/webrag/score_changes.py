@@ -1,15 +1,15 @@
-"""Raises the scores of recent nodes, and lowers those of nodes many links from the named page."""
+"""Postprocessors that change scores: by age, by depth, and to between 0 and 1."""
 
 import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
-from llama_index.core.bridge.pydantic import Field, model_validator
+from llama_index.core.bridge.pydantic import Field, SerializeAsAny, model_validator
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.nodes import rescored, score_of
-from llama_index.postprocessor.webrag.selection import age_s, depth_weight
+from llama_index.postprocessor.webrag.selection import age_s, depth_weight, shares_of_range
 from typing_extensions import override
 
 _DAY_S: Final = 86_400.0
@@ -62,7 +62,9 @@ class RecencyBoost(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         now = self.now or datetime.now(UTC)
-        base = _unit_scores([score_of(item) for item in nodes])
+        base = [score_of(item) for item in nodes]
+        if any(score < 0 or score > 1 for score in base):
+            base = shares_of_range(base)
         sums = [
             score + self.weight * self._freshness(item, now)
             for score, item in zip(base, nodes, strict=True)
@@ -98,13 +100,6 @@ def parse_date(value: Any) -> datetime | None:
     if not isinstance(value, datetime):
         return None
     return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-def _unit_scores(scores: Sequence[float]) -> list[float]:
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    if low >= 0 and high <= 1:
-        return list(scores)
-    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
 class DepthDecay(BaseNodePostprocessor):
@@ -144,3 +139,62 @@ class DepthDecay(BaseNodePostprocessor):
 def _depth(value: Any) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < math.inf else 0.0
+
+
+class ScaledScores(BaseNodePostprocessor):
+    """Runs a reranker and maps its scores to [0, 1], for whatever compares them with thresholds.
+
+    Cross-encoders give logits, whose logistic function is a probability; a language model asked
+    for a grade gives one from 1 to 10. The order stays as the reranker made it, and what lies
+    beyond a range counts as its end. A score that is missing or not a number becomes 0.0. The
+    result holds copies.
+
+    Example:
+        >>> ScaledScores(reranker=LLMRerank(top_n=20), scale=(0, 10))
+    """
+
+    reranker: SerializeAsAny[BaseNodePostprocessor] = Field(description="Gives the scores.")
+    scale: Literal["logistic"] | tuple[float, float] = Field(
+        default="logistic",
+        description="`logistic`, or the lowest and the highest score the reranker can give.",
+    )
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "ScaledScores"
+
+    @model_validator(mode="after")
+    def _check_scale(self) -> Self:
+        if self.scale != "logistic" and not self.scale[0] < self.scale[1]:
+            raise ValueError("scale must name a lower score first, then a higher one.")
+        return self
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return self._scaled(self.reranker.postprocess_nodes(_copies(nodes), query_bundle))
+
+    @override
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        ranked = await self.reranker.apostprocess_nodes(_copies(nodes), query_bundle)
+        return self._scaled(ranked)
+
+    def _scaled(self, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+        return [rescored(item.node, self._unit(item.score)) for item in nodes]
+
+    def _unit(self, score: float | None) -> float:
+        if score is None or math.isnan(score):
+            return 0.0
+        if self.scale == "logistic":
+            return 0.5 * (1 + math.tanh(float(score) / 2))  # never overflows
+        low, high = self.scale
+        return (min(max(float(score), low), high) - low) / (high - low)
+
+
+def _copies(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    """Some rerankers write their scores into the nodes they are given."""
+    return [rescored(item.node, item.score) for item in nodes]
