@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from webrag.errors import WebRAGError
     from webrag.ingestion.documents import ReaderSource
     from webrag.ingestion.firecrawl.source import FirecrawlPageReader
-    from webrag.llamaindex.query_engine import WebRAGQueryEngine
-    from webrag.llamaindex.retriever import WebRAGRetriever
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import OrchestrationResult
@@ -68,7 +67,7 @@ _HOMES = {
     "WebRAG": "webrag.app",
     "WebRAGError": "webrag.errors",
     "WebRAGQueryEngine": "webrag.llamaindex.query_engine",
-    "WebRAGRetriever": "webrag.llamaindex.retriever",
+    "WebRAGRetriever": "webrag.llamaindex.query_engine",
     "WebRAGToolSpec": "webrag.tool_spec",
     "WebRAGWorkflow": "webrag.orchestration.workflow",
     "load_settings": "webrag.settings",

@@ -105,8 +105,7 @@ if TYPE_CHECKING:
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
-    from webrag.llamaindex.query_engine import WebRAGQueryEngine
-    from webrag.llamaindex.retriever import WebRAGRetriever
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
@@ -1334,7 +1333,7 @@ class WebRAG:
         Raises:
             InputError: A filter, the mode or `top_k` cannot be used, or both names of it are given.
         """
-        from webrag.llamaindex.retriever import WebRAGRetriever
+        from webrag.llamaindex.query_engine import WebRAGRetriever
 
         if similarity_top_k is not None:
             if top_k is not None:

@@ -19,7 +19,7 @@ from webrag.cli.running import run, run_opened
 from webrag.cli.words import sites_and_pages, split_named
 from webrag.concurrency import in_background
 from webrag.errors import InputError
-from webrag.ingestion.typed_addresses import split_words
+from webrag.ingestion.addresses import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

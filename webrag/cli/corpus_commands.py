@@ -22,7 +22,7 @@ from webrag.cli.progress import count_progress
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import stored_address
 from webrag.errors import InputError, WebRAGError
-from webrag.ingestion.typed_addresses import host_of
+from webrag.ingestion.addresses import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -17,8 +17,8 @@ from typing_extensions import override
 from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, hints_of
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
+from webrag.ingestion.addresses import as_address
 from webrag.ingestion.characters import normalize_characters
-from webrag.ingestion.typed_addresses import as_address
 from webrag.redaction import redacted_failure
 
 # What people do, the commands for it in the order of the help, and the module that has each as

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from webrag.ingestion.typed_addresses import as_address, host_of, split_words
+from webrag.ingestion.addresses import as_address, host_of, split_words
 
 
 def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:

@@ -10,8 +10,7 @@ from urllib.parse import urljoin
 
 from webrag.answering.language_model import chat
 from webrag.errors import WebRAGError
-from webrag.evaluation.answers import score_answer
-from webrag.evaluation.metrics import comparison_key
+from webrag.evaluation.metrics import comparison_key, score_answer
 from webrag.evaluation.questions import CitationRecord, Question, RunRecord
 from webrag.evaluation.runner import Site, Way
 

@@ -3,14 +3,15 @@
 import math
 import statistics
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.evaluation.questions import Gold, Question, RunRecord
+from webrag.evaluation.questions import CitationRecord, Gold, Question, RunRecord
 
 
 def hit_rate(expected: Collection[str], retrieved: Sequence[str]) -> float:
@@ -303,17 +304,17 @@ def summarise(scores: Sequence[QuestionScore]) -> Summary:
         all_evidence=_means(RANKS, [score.all_evidence for score in judged]),
         pages=_means(RANKS, [score.pages for score in judged]),
         words=_means(WORD_BUDGETS, [score.words for score in judged]),
-        mrr=_mean([score.reciprocal_rank or 0.0 for score in judged]),
-        hit_rate=_mean([score.hit_rate or 0.0 for score in judged]),
-        ndcg=_mean([score.ndcg or 0.0 for score in judged]),
-        gold_cited=_mean([s.gold_cited for s in judged if s.gold_cited is not None]),
+        mrr=mean([score.reciprocal_rank or 0.0 for score in judged]),
+        hit_rate=mean([score.hit_rate or 0.0 for score in judged]),
+        ndcg=mean([score.ndcg or 0.0 for score in judged]),
+        gold_cited=mean([s.gold_cited for s in judged if s.gold_cited is not None]),
         citations=citations,
         citation_fidelity=(
             sum(score.citations_verbatim for score in scores) / citations if citations else math.nan
         ),
         abstained_unanswerable=_abstained(hopeless),
         abstained_answerable=_abstained(judged),
-        pages_fetched_mean=_mean([float(score.pages_fetched) for score in scores]),
+        pages_fetched_mean=mean([float(score.pages_fetched) for score in scores]),
         pages_fetched_max=max(score.pages_fetched for score in scores),
         ms_p50=_percentile([score.ms for score in scores], 50),
         ms_p95=_percentile([score.ms for score in scores], 95),
@@ -322,17 +323,82 @@ def summarise(scores: Sequence[QuestionScore]) -> Summary:
 
 def _abstained(scores: Sequence[QuestionScore]) -> float:
     """A question that failed has told nothing about what the product would have said."""
-    return _mean([float(score.abstained) for score in scores if not score.failed])
+    return mean([float(score.abstained) for score in scores if not score.failed])
 
 
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else math.nan
+def mean(values: Iterable[float]) -> float:
+    """Arithmetic mean, NaN of nothing."""
+    listed = list(values)
+    return statistics.fmean(listed) if listed else math.nan
 
 
 def _means(keys: Sequence[int], rows: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    return {key: _mean([row[key] for row in rows]) for key in keys}
+    return {key: mean([row[key] for row in rows]) for key in keys}
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+Verdict = Literal["right", "half", "wrong"]
+
+
+class AnswerScore(NamedTuple):
+    """What an answer holds of the evidence a full one needs.
+
+    Attributes:
+        is_answerable: None when the question is only asked.
+        share: Of the gold quotes, by letters and digits, that stand in the answer; None without.
+        on_gold: Of each citation, whether it holds a gold quote or stands on a gold page.
+        held: Of each sentence, list or code block of the answer, whether its citations hold it, by
+            letters and digits.
+        verbatim: Of each citation, whether it stands in its page as it is printed.
+    """
+
+    type: str
+    is_answerable: bool | None
+    band: str
+    share: float | None
+    on_gold: tuple[bool, ...]
+    held: tuple[bool, ...]
+    verbatim: tuple[bool, ...]
+    words: int
+    ms: float
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """`right` with all of the evidence, `half` with some; None without gold."""
+        if self.share is None:
+            return None
+        return "right" if self.share == 1 else "half" if self.share else "wrong"
+
+
+def score_answer(question: Question, record: RunRecord) -> AnswerScore:
+    """Score the record of one answer."""
+    gold = question.gold or ()
+    said = [comparison_key(text) for text in record.answer]
+    return AnswerScore(
+        type=question.type,
+        is_answerable=None if question.gold is None else bool(question.gold),
+        band=record.confidence_band,
+        share=_share(gold, _quote_in(said)) if gold else None,
+        on_gold=tuple(_is_on_gold(gold, each) for each in record.citations) if gold else (),
+        held=tuple(_held(record)),
+        verbatim=tuple(each.verbatim for each in record.citations),
+        words=sum(len(text.split()) for text in record.answer),
+        ms=record.ms,
+    )
+
+
+def _held(record: RunRecord) -> Iterator[bool]:
+    """What is said otherwise counts as not held, true or not: words alone cannot tell."""
+    for text, places in zip(record.answer, record.supports, strict=False):
+        cited = "".join(comparison_key(record.citations[place].verbatim_text) for place in places)
+        yield comparison_key(text) in cited
+
+
+def _is_on_gold(gold: Sequence[Gold], citation: CitationRecord) -> bool:
+    is_there = _page_in([citation.url])
+    is_held = _quote_in([comparison_key(citation.verbatim_text)])
+    return any(is_there(each) or is_held(each) for each in gold)

@@ -2,14 +2,22 @@
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, get_args
 
 from webrag.evaluation.agent import agent_figures
-from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
 from webrag.evaluation.comparison import PairedFigure
-from webrag.evaluation.metrics import QuestionScore, score_question, summarise
+from webrag.evaluation.metrics import (
+    AnswerScore,
+    QuestionScore,
+    mean,
+    score_answer,
+    score_question,
+    summarise,
+)
 from webrag.evaluation.questions import Question, RunRecord
+from webrag.orchestration.models import ConfidenceBand
 
 _SHOWN_RESULTS = 3
 _SHOWN_CHARS = 300
@@ -87,6 +95,69 @@ def moved_rows(
 
 def _rank(reciprocal: float) -> str:
     return f"{1 / reciprocal:.0f}" if reciprocal else "not found"
+
+
+def answer_figures(scores: Sequence[AnswerScore]) -> list[tuple[str, str]]:
+    """Name and value of every figure over all answers."""
+    judged = [each for each in scores if each.share is not None]
+    unanswerable = [each for each in scores if each.is_answerable is False]
+    called = sum(each.band in ("high", "medium") for each in unanswerable)
+    rows = [
+        ("questions", str(len(scores))),
+        ("answerable", str(len(judged))),
+        ("gold in the answer", _mean(each.share or 0.0 for each in judged)),
+        ("all of it", _mean(each.verdict == "right" for each in judged)),
+        ("citations on a gold page", _mean(hit for each in judged for hit in each.on_gold)),
+        (
+            "the first one of an answer",
+            _mean(each.on_gold[0] for each in judged if each.on_gold),
+        ),
+        (
+            "sentences their citation holds",
+            _mean(hit for each in scores for hit in each.held),
+        ),
+        ("citation fidelity", _mean(each for score in scores for each in score.verbatim)),
+        ("unanswerable, high or medium", f"{called} of {len(unanswerable)}"),
+        ("words of an answer, p50", _median(judged, lambda each: each.words)),
+        ("time per question, p50", f"{_median(scores, lambda each: each.ms)} ms"),
+    ]
+    kinds = sorted({each.type for each in judged})
+    if len(kinds) > 1:
+        rows += [
+            (
+                f"gold in the answer, {kind}",
+                _mean(s.share or 0.0 for s in judged if s.type == kind),
+            )
+            for kind in kinds
+        ]
+    return rows
+
+
+def answer_bands(scores: Sequence[AnswerScore]) -> list[tuple[str, ...]]:
+    """Header, and a row for each band of confidence: how far it is to be believed."""
+    header = ("confidence", "answers", "right", "half", "wrong", "gold in it", "unanswerable")
+    return [header, *(_band_row(band, scores) for band in get_args(ConfidenceBand))]
+
+
+def _band_row(band: str, scores: Sequence[AnswerScore]) -> tuple[str, ...]:
+    here = [each for each in scores if each.band == band]
+    judged = [each for each in here if each.share is not None]
+    verdicts = [each.verdict for each in judged]
+    return (
+        band,
+        str(len(judged)),
+        *(str(verdicts.count(verdict)) for verdict in ("right", "half", "wrong")),
+        _mean(bool(each.share) for each in judged),
+        str(sum(each.is_answerable is False for each in here)),
+    )
+
+
+def _mean(values: Iterable[float]) -> str:
+    return _share(mean(values))
+
+
+def _median(scores: Sequence[AnswerScore], value: Callable[[AnswerScore], float]) -> str:
+    return f"{statistics.median(map(value, scores)):.0f}" if scores else "-"
 
 
 class Report(NamedTuple):

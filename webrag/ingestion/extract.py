@@ -376,7 +376,7 @@ def _from_asciidoc(page: FetchedPage) -> _Content:
 
 
 def _from_notebook(page: FetchedPage) -> _Content:
-    from webrag.ingestion.formats.notebook import markdown_from_notebook
+    from webrag.ingestion.formats.code import markdown_from_notebook
 
     try:
         return _described(page, markdown_from_notebook(page.text))

@@ -12,16 +12,15 @@ from starlette.routing import Route
 from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
+from webrag.ingestion.addresses import as_address, host_of, split_words
 from webrag.ingestion.files.naming import named_address
-from webrag.ingestion.typed_addresses import as_address, host_of, split_words
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.question import MAX_QUESTION_CHARS, Question
+from webrag.web.questions import Turn, in_thread, suggested_questions, thread_markdown
 from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import Site, may_run, number, status_of
-from webrag.web.suggestions import suggested_questions
-from webrag.web.thread import Turn, in_thread, thread_markdown
 from webrag.wiring.language_models import uses_language_model
 
 if TYPE_CHECKING:

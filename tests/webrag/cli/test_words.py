@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.cli.words import split_named
-from webrag.ingestion.typed_addresses import as_address, split_words
+from webrag.ingestion.addresses import as_address, split_words
 
 Run = Callable[..., Result]
 PAGE = """<html><head><title>Kettle</title></head><body><main><h1>Kettle</h1>

@@ -2,9 +2,9 @@
 
 import pytest
 
-from webrag.evaluation.answers import answer_bands, answer_figures, score_answer
+from webrag.evaluation.metrics import score_answer
 from webrag.evaluation.questions import CitationRecord, Question, RunRecord
-from webrag.evaluation.report import report_answers
+from webrag.evaluation.report import answer_bands, answer_figures, report_answers
 
 GOLD = [
     {"page": "ports.html", "quote": "port 5432"},

@@ -9,7 +9,7 @@ from tests.webrag.retrieval.conftest import embedder as embedder
 from tests.webrag.retrieval.conftest import make_searcher as make_searcher
 from tests.webrag.retrieval.conftest import pages as pages
 from webrag.corpus.pages import Corpus
-from webrag.llamaindex.retriever import WebRAGRetriever
+from webrag.llamaindex.query_engine import WebRAGRetriever
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.search import Searcher
 

@@ -8,7 +8,7 @@ from webrag.answering.models import AnswerCitation, ManagerResult
 from webrag.errors import InputError
 from webrag.question import Question
 from webrag.web.asking import address_of, asked_question, follow_ups, understood_in, where_to_look
-from webrag.web.thread import Turn
+from webrag.web.questions import Turn
 
 
 def result(**values: Any) -> ManagerResult:

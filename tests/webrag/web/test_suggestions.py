@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from webrag.web.suggestions import questions_from
+from webrag.web.questions import questions_from
 
 
 @pytest.mark.parametrize(

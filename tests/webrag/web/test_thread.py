@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.answering.models import AnswerCitation, AnswerPart, ManagerResult
-from webrag.web.thread import Turn, goes_on, in_thread, thread_markdown
+from webrag.web.questions import Turn, goes_on, in_thread, thread_markdown
 
 QUOTE = "The kernel is configured with make menuconfig."
 
