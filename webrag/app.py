@@ -933,7 +933,7 @@ class WebRAG:
             until_empty: End as soon as no job waits for a worker.
             on_turn: Told of each turn that ended: what it was at and what follows.
         """
-        from webrag.wiring.jobs import make_worker
+        from webrag.wiring.components import make_worker
 
         await self._current_parts()
         worker = await asyncio.to_thread(
@@ -1266,7 +1266,7 @@ class WebRAG:
             InputError: The collection does not exist, or a job for another model has not ended.
             StorageError: Another process is reindexing the collection.
         """
-        from webrag.wiring.jobs import enqueue_reindex
+        from webrag.wiring.components import enqueue_reindex
 
         async with self._some_database() as database:
             return await enqueue_reindex(database, self.settings, force=force)

@@ -64,7 +64,6 @@ BORROWERS = {
     "webrag/web/corpus.py": "writes files for an export and from an upload",
     "webrag/wiring/components.py": "loads models",
     "webrag/wiring/embeddings.py": "loads a model",
-    "webrag/wiring/jobs.py": "imports packages and loads a model",
     "webrag/wiring/open_telemetry.py": "sends what is left, with a limit",
     "webrag/process_pool/pool.py": "ends processes",
 }

@@ -164,7 +164,7 @@ def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
 def _enqueue(
     ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    from webrag.wiring.jobs import require_workers
+    from webrag.wiring.components import require_workers
 
     require_workers()
 

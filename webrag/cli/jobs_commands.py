@@ -111,7 +111,7 @@ def schedule_command(
 
 
 def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") -> _T:
-    from webrag.wiring.jobs import require_workers
+    from webrag.wiring.components import require_workers
 
     require_workers()
     return run_opened(settings, lambda rag: work(rag.jobs))
@@ -159,7 +159,7 @@ async def _work(
     settings: "Settings", chosen: dict[str, Any], until_empty: bool, options: RunOptions
 ) -> None:
     from webrag.app import WebRAG
-    from webrag.wiring.jobs import require_workers
+    from webrag.wiring.components import require_workers
 
     require_workers()
     from webrag.jobs.models import WorkerOptions

@@ -94,7 +94,7 @@ def verify_command(
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
     given = _read_citations(file) if file is not None else [_given(words, chars)]
     if queue:
-        from webrag.wiring.jobs import require_workers
+        from webrag.wiring.components import require_workers
 
         require_workers()
         job = run_opened(ctx.obj, lambda rag: rag.jobs.enqueue_citations(given, live=not no_live))

@@ -1,7 +1,7 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
@@ -11,10 +11,10 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.bulk_load import finish_interrupted_load
 from webrag.corpus.pages import Corpus
 from webrag.corpus.posting_blocks import compact_postings
-from webrag.corpus.schema import corpus_embedding, ensure_schema
+from webrag.corpus.schema import corpus_embedding, ensure_schema, update_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.known_models import EmbeddingChoice
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, InputError
 from webrag.extras import how_to_install
 from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.files.access import FileAccess
@@ -30,7 +30,6 @@ from webrag.wiring.embeddings import (
     load_embedder,
     portable_tokenizer,
 )
-from webrag.wiring.jobs import open_queue
 from webrag.wiring.language_models import choose_language_model
 from webrag.wiring.page_sources import (
     PageSourceChoice,
@@ -48,7 +47,7 @@ from webrag.wiring.rerankers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.llms import LLM
@@ -61,9 +60,12 @@ if TYPE_CHECKING:
     from webrag.corpus.indexer import Indexer, PageWorkers
     from webrag.corpus.models import AcquiredPage
     from webrag.crawling.crawl import SiteCrawler
+    from webrag.embedding.embedder import Embedder
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import NormalizedDocument, PageSource
-    from webrag.jobs.queue import JobQueue
+    from webrag.jobs.models import Job, WorkerOptions
+    from webrag.jobs.queue import JobQueue, Turn
+    from webrag.jobs.worker import JobWorker, TurnEnd
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from webrag.retrieval.verification import Verifier
 
 _EXTRACTION_WORKERS = 2
+_PARTS = 16  # of a collection, embedded by as many workers at once
 T = TypeVar("T")
 
 
@@ -456,7 +459,7 @@ class Components:
 _PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-def start_tracing(settings: "Settings", stack: AsyncExitStack) -> None:
+def start_tracing(settings: Settings, stack: AsyncExitStack) -> None:
     """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it."""
     if settings.tracing == "off":
         return
@@ -496,3 +499,74 @@ def _is_installed(package: str) -> bool:
         return find_spec(package) is not None
     except ModuleNotFoundError:
         return False
+
+
+def require_workers() -> None:
+    """Refuse what cannot work without the extra `workers`."""
+    if find_spec("procrastinate") is None:
+        raise ConfigurationError(
+            "Jobs need the package procrastinate, which is not installed.",
+            hint=how_to_install("workers"),
+        )
+
+
+def open_queue(database: Database) -> "JobQueue":
+    """The jobs of the database's collection."""
+    require_workers()
+    from webrag.jobs.queue import JobQueue
+
+    return JobQueue(database)
+
+
+def make_worker(
+    settings: Settings,
+    queue: "JobQueue",
+    current_parts: "Callable[[], Awaitable[Components]]",
+    options: "WorkerOptions | None",
+    on_turn: "Callable[[Turn, TurnEnd], None] | None",
+) -> "JobWorker":
+    """A worker for the collection, which takes the parts that fit it at each turn."""
+    require_workers()
+    from webrag.jobs.models import WorkerOptions
+    from webrag.jobs.worker import JobWorker, Tools
+
+    @asynccontextmanager
+    async def load(wanted: "tuple[str, int]") -> "AsyncIterator[Embedder]":
+        by_name = settings.model_copy(update={"embedding_provider": "auto"})
+        choice = await asyncio.to_thread(choose_embedding, by_name, wanted)
+        async with AsyncExitStack() as stack:
+            yield (await load_embedder(settings, choice, stack))[0]
+
+    async def tools() -> Tools:
+        parts = await current_parts()
+        crawler, verifier = await asyncio.to_thread(lambda: (parts.crawler, parts.verifier))
+        return Tools(crawler, parts.acquirer, verifier, load)
+
+    return JobWorker(queue, tools, options or WorkerOptions(), on_turn=on_turn)
+
+
+async def enqueue_reindex(
+    database: Database, settings: Settings, *, force: bool = False
+) -> "list[Job]":
+    """Let workers embed the stored text again with the model that a new collection would get.
+
+    As `WebRAG.enqueue_reindex`.
+    """
+    queue = open_queue(database)
+    from webrag.corpus.maintenance.reembedding import chunk_ranges, prepare_reembedding
+
+    found = await update_schema(database)
+    choice = await asyncio.to_thread(choose_embedding, settings, found if force else None)
+    wanted = (choice.name, choice.dimensions)
+    if found == wanted and not force:
+        return []
+    under_way = await queue.unfinished_embedding() if found else None
+    if under_way is None:
+        await prepare_reembedding(database, wanted)
+        return await queue.enqueue_embedding(wanted, await chunk_ranges(database, _PARTS))
+    if under_way.request.embedding and under_way.request.embedding.wanted != wanted:
+        raise InputError(
+            f"Job {under_way.id} makes {under_way.request.subject}; it has not ended.",
+            hint=f"Wait for it, or cancel it with `webrag jobs cancel {under_way.id}`.",
+        )
+    return [under_way]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webrag.answering.evidence import JudgedPart, confidence_of_parts
-from webrag.answering.extraction import Excerpt, choose_excerpts
+from webrag.answering.writing import Excerpt, choose_excerpts
 from webrag.orchestration.judge import Judgement
 from webrag.orchestration.models import AnswerUnit
 
