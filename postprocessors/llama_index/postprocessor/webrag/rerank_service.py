@@ -30,8 +30,8 @@ from llama_index.postprocessor.webrag.service_calls import (
     CircuitBreaker,
     RetryPolicy,
     client_options,
+    limited_client,
 )
-from typing_extensions import override
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class RerankService:
     async def keep_connection(self) -> None:
         """Keep connections open between calls of the running event loop, until `aclose`."""
         if self._kept is None:
-            self._kept = (asyncio.get_running_loop(), _AnswerClient(self._proxy))
+            self._kept = (asyncio.get_running_loop(), _answer_client(self._proxy))
 
     async def aclose(self) -> None:
         """Close what `keep_connection` opened."""
@@ -227,7 +227,7 @@ class RerankService:
         if kept is not None and kept[0] is asyncio.get_running_loop():
             yield kept[1]
             return
-        async with _AnswerClient(self._proxy) as client:
+        async with _answer_client(self._proxy) as client:
             yield client
 
 
@@ -246,50 +246,29 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 _answers: ContextVar[list[httpx.Response] | None] = ContextVar("rerank_answers", default=None)
 
 
-class _AnswerClient(httpx.AsyncClient):
-    """Reads answers to a limit, and keeps the last for whoever judges it.
+def _answer_client(proxy: str | None) -> httpx.AsyncClient:
+    """A client that keeps each answer, to a limit, for whoever judges it.
 
-    The packages of the services read any answer to its end, and take much for a ranking that is
-    none.
+    The packages of the services take much for a ranking that is none.
     """
-
-    def __init__(self, proxy: str | None) -> None:
-        options = client_options(proxy)
+    client = limited_client(
+        httpx.AsyncClient,
+        proxy,
+        most_bytes=_MAX_ANSWER_BYTES,
+        is_cut=True,  # and is not JSON any more
+        verify=_ssl_context(client_options(proxy)["trust_env"]),
         # The deadline of a call covers connecting, sending and reading together.
-        super().__init__(
-            verify=_ssl_context(options["trust_env"]),
-            timeout=None,
-            follow_redirects=False,
-            headers={"Accept-Encoding": "identity"},
-            **options,
-        )
+        timeout=None,
+    )
+    client.event_hooks["response"].append(_keep)
+    return client
 
-    @override
-    async def send(
-        self, request: httpx.Request, *, stream: bool = False, **options: Any
-    ) -> httpx.Response:
-        del stream  # everything is read here
-        response = await super().send(request, stream=True, **options)
-        body = bytearray()
-        try:
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > _MAX_ANSWER_BYTES:
-                    break  # what is cut off is not JSON any more
-        finally:
-            await response.aclose()
-        headers = {
-            name: value
-            for name, value in response.headers.items()
-            if name not in ("content-encoding", "content-length", "transfer-encoding")
-        }
-        answer = httpx.Response(
-            response.status_code, headers=headers, content=bytes(body), request=request
-        )
-        kept = _answers.get()
-        if kept is not None:
-            kept.append(answer)
-        return answer
+
+async def _keep(answer: httpx.Response) -> None:
+    await answer.aread()
+    kept = _answers.get()
+    if kept is not None:
+        kept.append(answer)
 
 
 @functools.cache

@@ -103,7 +103,12 @@ def size_failure(error: BaseException | None) -> AnswerTooLargeError | None:
 
 
 def limited_client(
-    kind: type[C], proxy: str | None, *, most_bytes: int = MAX_ANSWER_BYTES, **options: Any
+    kind: type[C],
+    proxy: str | None,
+    *,
+    most_bytes: int = MAX_ANSWER_BYTES,
+    is_cut: bool = False,
+    **options: Any,
 ) -> C:
     """A client whose answers end with `AnswerTooLargeError` where they grow too large.
 
@@ -114,11 +119,12 @@ def limited_client(
         kind: A client of httpx.
         proxy: As `client_options` takes it.
         most_bytes: Of one answer.
+        is_cut: What is too large just ends there.
         options: Further arguments for the client.
     """
 
     def limit(response: httpx.Response) -> None:
-        response.stream = _LimitedStream(response, most_bytes)
+        response.stream = _LimitedStream(response, most_bytes, is_cut=is_cut)
 
     async def limit_async(response: httpx.Response) -> None:
         limit(response)
@@ -133,9 +139,10 @@ def limited_client(
 class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
     """The body of an answer, unpacked, up to a limit."""
 
-    def __init__(self, response: httpx.Response, most_bytes: int) -> None:
+    def __init__(self, response: httpx.Response, most_bytes: int, *, is_cut: bool) -> None:
         self._body: Any = response.stream
         self._most = self._left = most_bytes
+        self._is_cut = is_cut
         # What follows gets the body unpacked.
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -146,11 +153,15 @@ class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         for part in self._body:
             yield from self._pieces(part)
+            if self._left < 0:
+                return
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._body:
             for piece in self._pieces(part):
                 yield piece
+            if self._left < 0:
+                return
 
     def close(self) -> None:
         self._body.close()
@@ -161,6 +172,8 @@ class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
     def _pieces(self, part: bytes) -> Iterator[bytes]:
         for piece in [part] if self._unpacker is None else self._unpacked(self._unpacker, part):
             self._left -= len(piece)
+            if self._left < 0 and self._is_cut:
+                return
             if self._left < 0:
                 raise AnswerTooLargeError(f"more than {self._most // 1_000_000} MB")
             yield piece
