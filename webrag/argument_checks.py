@@ -25,6 +25,8 @@ MAX_WORDING_CHARS = 500
 MAX_PARTS = 4
 """Separate questions that one question may hold; each costs a search and a ranking."""
 
+_SHOWN_CHARS = 60
+
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
     """Refuse what is no whole number from `minimum` up."""
@@ -117,13 +119,13 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
-def shown_value(value: object, *, max_chars: int = 60) -> str:
+def shown_value(value: object) -> str:
     """A value for a message, cut; numbers of thousands of digits and endless nesting are named."""
     try:
         text = str(value) if isinstance(value, timedelta) else repr(value)
     except (RecursionError, ValueError):
         return f"too large a value of type {type(value).__name__}"
-    return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "\u2026"
 
 
 def shown_moment(moment: datetime) -> str:

@@ -200,9 +200,9 @@ def forces_terminal() -> bool:
     return any(name in os.environ for name in _FORCED)
 
 
-def has_display(system: str = sys.platform) -> bool:
+def has_display() -> bool:
     """Whether windows can be opened, as far as the environment says."""
-    return system != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
+    return sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
 
 
 @contextmanager

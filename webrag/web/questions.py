@@ -32,6 +32,7 @@ _LISTING = re.compile(r"\b(?:index|contents|glossary)\Z", re.IGNORECASE)
 _SITE_NAME = re.compile(r"(?<!\s)\s++(?:[|\u2013\u2014\u2022\u00b7]|-|::)\s.*")
 _WORDS = range(2, 9)
 _PAGES = 6
+_SUGGESTED = 3
 
 
 def questions_from(title: str, markdown: str) -> Iterable[str]:
@@ -51,17 +52,17 @@ def questions_from(title: str, markdown: str) -> Iterable[str]:
             yield f"What does “{subject}” say about {_in_a_sentence(heading)}?"
 
 
-async def suggested_questions(rag: "WebRAG", sites: Sequence[str], most: int = 3) -> Sequence[str]:
+async def suggested_questions(rag: "WebRAG", sites: Sequence[str]) -> Sequence[str]:
     """Some questions to begin with, each about another of the pages fetched last of a site.
 
     An empty list when nothing stored has headings, or when it cannot be read now.
     """
     try:
-        listings = [await rag.list_pages(site=site, limit=_PAGES) for site in sites[:most]]
+        listings = [await rag.list_pages(site=site, limit=_PAGES) for site in sites[:_SUGGESTED]]
         found: dict[str, None] = {}
         # In turn: else a large folder that was read last has all of them.
         for page in filter(None, chain.from_iterable(zip_longest(*(e.pages for e in listings)))):
-            if len(found) < most and kind_of_name(page.url.rpartition("/")[2]) != "code":
+            if len(found) < _SUGGESTED and kind_of_name(page.url.rpartition("/")[2]) != "code":
                 text = await rag.markdown(page.url) or ""
                 found |= dict.fromkeys(islice(questions_from(page.title or "", text), 1))
     except WebRAGError:

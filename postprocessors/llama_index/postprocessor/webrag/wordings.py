@@ -85,17 +85,14 @@ HELD_WITHIN: Final = 3
 """A passage comes at most at so many times its place under the question alone."""
 
 
-def wordings_score(scores: Sequence[float], *, question_weight: float = QUESTION_WEIGHT) -> float:
-    """Weighted mean of a passage's scores; with one score, that score.
+def wordings_score(scores: Sequence[float]) -> float:
+    """Weighted mean of a passage's scores, of which the first, the question's, weighs more.
 
     Args:
         scores: Under the question, then under each other wording of it; at least one.
-        question_weight: Weight of the first; the others weigh 1.
     """
-    if len(scores) == 1:
-        return scores[0]
-    total = question_weight * scores[0] + sum(scores[1:])
-    return total / (question_weight + len(scores) - 1)
+    total = QUESTION_WEIGHT * scores[0] + sum(scores[1:])
+    return total / (QUESTION_WEIGHT + len(scores) - 1)
 
 
 def best_wording(scores: Sequence[float]) -> int:
