@@ -41,10 +41,9 @@ from webrag.crawling.report import CrawlOptions
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.embedder import Embedder
 from webrag.ingestion.extract import extract
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
-from webrag.ingestion.service import IngestionService
+from webrag.ingestion.service import ExtractionPool, IngestionService
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker, Tools

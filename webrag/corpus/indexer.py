@@ -28,8 +28,8 @@ from webrag.corpus.rows import (
 )
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.errors import UnusablePageError
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.service import ExtractionPool
 from webrag.lexical.postings import TooManyPostingsError
 from webrag.process_pool.pool import Job, WorkFailedError
 

@@ -4,6 +4,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +19,6 @@ from webrag.concurrency import ended, settled
 from webrag.errors import FetchError, SourceUnavailableError, WebRAGError
 from webrag.ingestion.fetch_context import current_meter
 from webrag.ingestion.models import FetchedPage, Rendering
-from webrag.ingestion.process_limits import end_process, memory_of_group
 
 if TYPE_CHECKING:
     from playwright.async_api import (
@@ -120,6 +122,7 @@ _STILL_S: Final = 0.5
 _CLOSE_TIMEOUT_S: Final = 5.0
 # A page that fills memory as fast as it can gets about 200 MB further in between.
 _MEMORY_POLL_S: Final = 0.1
+_MEMORY: Final = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+)", re.MULTILINE)
 # Of the drawn page, which the browser would hand over at any length.
 _MAX_CHARS: Final = 20_000_000
 _DROPPED: Final = frozenset(
@@ -251,10 +254,11 @@ class BrowserRenderer:
     async def _keep_memory(self) -> None:
         """End the largest process of the browser while all together hold too much."""
         while self._under_way:
-            held = await asyncio.to_thread(memory_of_group, self._process)
+            held = await asyncio.to_thread(_memory_of_group, self._process)
             if sum(held.values()) > self._max_memory:
                 self._ended_processes += 1
-                end_process(max(held, key=lambda process: held[process]))
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+                    os.kill(max(held, key=lambda process: held[process]), signal.SIGKILL)
             await asyncio.sleep(_MEMORY_POLL_S)
 
     async def _running(self, url: str) -> "Browser":
@@ -410,6 +414,25 @@ class _Drawing:
             return
         headers = {name: told for name, told in answer.headers.items() if name not in _DROPPED}
         await route.fulfill(status=answer.status, headers=headers, body=answer.body)
+
+
+def _memory_of_group(process: int) -> dict[int, int]:
+    """Bytes that each process of a group, not the caller's, holds of its own or shares with others.
+
+    Files that are mapped, such as the program itself, do not count. Linux tells it of every
+    process, whoever may look into it; elsewhere this is empty.
+    """
+    held: dict[int, int] = {}
+    if sys.platform != "linux":
+        return held
+    with contextlib.suppress(ProcessLookupError):
+        group = os.getpgid(process)
+        for member in [int(name) for name in os.listdir("/proc") if name.isdigit()]:  # noqa: PTH208
+            with contextlib.suppress(OSError):  # it has ended since it was listed
+                if os.getpgid(member) == group != os.getpgrp():
+                    told = Path(f"/proc/{member}/status").read_text(encoding="latin-1")
+                    held[member] = 1024 * sum(map(int, _MEMORY.findall(told)))
+    return held
 
 
 async def _close(tab: "Page | WebSocketRoute") -> None:

@@ -16,12 +16,11 @@ from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.known_models import EmbeddingChoice
 from webrag.errors import ConfigurationError, InputError
 from webrag.extras import how_to_install
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.source import FileSource
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.git.source import GitSource
-from webrag.ingestion.service import IngestionService, SourceByAddress
+from webrag.ingestion.service import ExtractionPool, IngestionService, SourceByAddress
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 from webrag.wiring.embeddings import (

@@ -11,8 +11,8 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from webrag.corpus.indexer import CutDocument, LocalCutter, PageWorkers
 from webrag.corpus.page_worker import CutSetup
 from webrag.errors import UnusablePageError
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.service import ExtractionPool
 
 MakeDocument = Callable[..., NormalizedDocument]
 TABLE = "| option | default |\n| --- | --- |\n| max_connections | 100 |\n"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from webrag.ingestion.extract import extract
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, NormalizedDocument
+from webrag.ingestion.service import ExtractionPool
 
 MakePage = Callable[..., FetchedPage]
 Convert = Callable[..., NormalizedDocument]

@@ -11,8 +11,8 @@ import pytest
 
 from tests.processes import children
 from webrag.errors import InputError, UnusablePageError
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage
+from webrag.ingestion.service import ExtractionPool
 
 MakePage = Callable[..., FetchedPage]
 # Quadratic in the converter, and yet nothing a scan can tell from a real page.

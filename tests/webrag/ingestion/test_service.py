@@ -6,10 +6,9 @@ import pytest
 
 from webrag.errors import InputError, PageGoneError, UnusablePageError
 from webrag.ingestion.browser import BrowserRenderer
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
-from webrag.ingestion.service import IngestionService
+from webrag.ingestion.service import ExtractionPool, IngestionService
 
 PAGE = (
     '<html lang="en"><title>Guide</title><main><h1>Guide</h1><p>Do <a href="/b">b</a>.</p></main>'

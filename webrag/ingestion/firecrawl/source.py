@@ -19,7 +19,6 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url, link_target
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.fetch_context import note, rate_limited, received
 from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient, ScrapedPage
 from webrag.ingestion.html.markdown import html_from_markdown, page_html
@@ -33,6 +32,7 @@ from webrag.ingestion.models import (
     NormalizedDocument,
     Validators,
 )
+from webrag.ingestion.service import ExtractionPool
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)

@@ -6,7 +6,9 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -28,7 +30,6 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import GitFile
 from webrag.ingestion.fetch_context import note
-from webrag.ingestion.process_limits import end_group, under_limits
 
 if TYPE_CHECKING:
     from webrag.ingestion.http.guard import AddressCheck, Resolver
@@ -252,7 +253,7 @@ class GitClones:
             raise SourceUnavailableError(
                 "git is not installed.", url=file.url, hint="Install git, and try again."
             )
-        command = under_limits(
+        command = _under_limits(
             [program, *options, *arguments],
             memory=self._max_memory,
             file_bytes=self._max_bytes,
@@ -291,7 +292,7 @@ class GitClones:
             return done.result()
         finally:
             # git asks by a helper, which would go on without it.
-            end_group(process)
+            _end_group(process)
             await settled([done])
 
     def _too_large(self, file: GitFile) -> FetchError:
@@ -320,6 +321,29 @@ class GitClones:
         )
 
 
+def _under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:
+    """A command, by its absolute path, with limits for it and each process it starts.
+
+    They are set by a shell that then becomes the program: code of ours between fork and exec might
+    wait for a lock that another thread held. Windows has no such limits, macOS none of memory.
+    Address space and processor time are of one process, `file_bytes` of each file written.
+    """
+    if sys.platform == "win32":
+        return command
+    limits = {"c": 0, "v": memory // 1024, "f": -(-file_bytes // 512), "t": int(seconds) + 1}
+    lower = "".join(f"ulimit -{name} {value} 2>/dev/null; " for name, value in limits.items())
+    return ["/bin/sh", "-c", f'{lower}exec "$@"', "sh", *command]
+
+
+def _end_group(leader: subprocess.Popen[bytes]) -> None:
+    """Kill a process and those it started; it was made the leader of a group of its own."""
+    if sys.platform == "win32":
+        leader.kill()
+        return
+    with suppress(ProcessLookupError, PermissionError):  # all of them have ended
+        os.killpg(leader.pid, signal.SIGKILL)
+
+
 def _environment(home: Path) -> dict[str, str]:
     return {
         "PATH": os.defpath,
@@ -340,7 +364,7 @@ def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -
         with process.stdout as output:
             return read(output)
     except FetchError:
-        end_group(process)
+        _end_group(process)
         raise
     finally:
         process.wait()

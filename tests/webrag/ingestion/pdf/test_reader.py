@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.growth import grows_as_its_input
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
-from webrag.ingestion.extraction_pool import ExtractionPool
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.ingestion.pdf.layout import Line, blocks_of
 from webrag.ingestion.pdf.reader import PdfText, read_pdf
+from webrag.ingestion.service import ExtractionPool
 
 URL = "https://site.test/paper.pdf"
 
