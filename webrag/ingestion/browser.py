@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ada_url import URL
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         WebSocketRoute,
     )
 
-    from webrag.ingestion.http.client import Answer
+    from webrag.ingestion.http.fetcher import HttpFetcher
 
 
 MAX_REQUESTS: Final = 300
@@ -149,16 +149,6 @@ _PREPARE = """(most) => {
 }"""
 
 
-class PartSource(Protocol):
-    """Gets the files a page is made of, with the guards of a page's own request.
-
-    They wait for no turn at their host: a browser, too, asks for them all at once.
-    """
-
-    async def fetch_part(self, url: str, *, page: str = "") -> "Answer":
-        """One file, redirects followed; `page` is what it is for, where that has a login."""
-
-
 class BrowserRenderer:
     """Draws pages in one Chromium, started at the first page; `aclose` ends it.
 
@@ -171,7 +161,7 @@ class BrowserRenderer:
 
     def __init__(
         self,
-        parts: PartSource,
+        parts: "HttpFetcher",
         executable: Path,
         *,
         timeout_s: float = 20.0,
@@ -194,6 +184,8 @@ class BrowserRenderer:
 
     async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
         """Draw a page of HTML, whose text is what the browser is given.
+
+        It may have files of other sites with `other_sites`.
 
         Returns:
             The page as drawn, without validators: they would be those of the empty frame.
@@ -302,7 +294,7 @@ class BrowserRenderer:
 
 class _Drawing:
     def __init__(
-        self, parts: PartSource, page: FetchedPage, other_sites: bool, max_bytes: int
+        self, parts: "HttpFetcher", page: FetchedPage, other_sites: bool, max_bytes: int
     ) -> None:
         self._parts = parts
         self._page = page

@@ -232,20 +232,6 @@ class Rendering(FrozenModel):
     left_out: int = 0
 
 
-class PageRenderer(Protocol):
-    """Runs the scripts of a page that was fetched."""
-
-    async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
-        """Draw a page; `other_sites` lets it have files of other sites.
-
-        Raises:
-            FetchError: It could not be drawn.
-        """
-
-    async def aclose(self) -> None:
-        """End the browser."""
-
-
 class MappedLink(FrozenModel):
     """One page of a site, as a mapping service lists it; title and description may be empty."""
 

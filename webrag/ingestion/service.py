@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ada_url import URL
 
@@ -15,12 +15,14 @@ from webrag.ingestion.models import (
     FetchedPage,
     NormalizedDocument,
     NotModified,
-    PageRenderer,
     PageSource,
     Validators,
     markdown_version,
 )
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
+
+if TYPE_CHECKING:
+    from webrag.ingestion.browser import BrowserRenderer
 
 _JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter", Conversion)
 
@@ -94,7 +96,7 @@ class IngestionService:
         pool: ExtractionPool,
         *,
         prefer_markdown: bool = False,
-        renderer: PageRenderer | None = None,
+        renderer: "BrowserRenderer | None" = None,
         render_always: bool = False,
     ) -> None:
         self._source = source
@@ -196,7 +198,7 @@ class IngestionService:
             raise login_expired(page.url, URL(page.url).host, page.status) from error
 
     async def _drawn(
-        self, page: FetchedPage, renderer: PageRenderer, convert: Convert | None
+        self, page: FetchedPage, renderer: "BrowserRenderer", convert: Convert | None
     ) -> NormalizedDocument:
         """The page as a browser draws it, with files of other sites only when it needs them."""
         other_sites = False

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from llama_index.core.readers.base import BaseReader
 
+    from webrag.ingestion.browser import BrowserRenderer
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.logins.session import Logins
-    from webrag.ingestion.models import FetchConfig, PageRenderer, PageSource, SiteMapper
+    from webrag.ingestion.models import FetchConfig, PageSource, SiteMapper
     from webrag.settings import Settings
 
 LOGINS_FOLDER = "logins"
@@ -131,7 +132,7 @@ def choose_page_source(
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
-def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "PageRenderer | None":
+def choose_renderer(settings: "Settings", builtin: "HttpFetcher") -> "BrowserRenderer | None":
     """Choose what draws the pages whose text scripts write; None where nothing can, or shall."""
     if settings.browser == "never":
         return None

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from llama_index.postprocessor.webrag.rerank_errors import RerankTimeoutError
@@ -110,13 +110,6 @@ _BATCH = 8
 _TYPICAL = "The replica follows its primary and applies every change that the log records. " * 16
 
 
-class _FirstScorer(Protocol):
-    def score_passages(
-        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
-    ) -> list[list[float]]:
-        """For each wording of a question, itself among them, the score of every passage."""
-
-
 def seconds_per_pair(model: PairScorer, *, clock: Callable[[], float] = time.monotonic) -> float:
     """Time that a question takes with one passage of usual length, on this machine now.
 
@@ -150,7 +143,7 @@ class CrossEncoderScorer:
     def __init__(
         self,
         model: PairScorer,
-        first: _FirstScorer,
+        first: LocalScorer,
         *,
         pair_s: float,
         timeout_s: float = 5.0,
