@@ -7,9 +7,9 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, wraps
 from threading import Lock, Thread
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
 
@@ -162,6 +162,19 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         if loop is None:
             loop = _loops[os.getpid()] = LoopThread()
     return loop.run(work)
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The synchronous twin of an asynchronous method, also of a class that overrides that."""
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        work: Coroutine[Any, Any, T] = getattr(self, method.__name__)(*args, **kwargs)
+        return run_blocking(work)
+
+    return call
 
 
 async def _end_all() -> None:

@@ -13,6 +13,7 @@ import pytest
 from webrag.concurrency import (
     Threads,
     all_of,
+    blocking,
     ended,
     in_background,
     loop_factory,
@@ -392,3 +393,20 @@ def test_a_forked_process_waits_for_work_in_a_loop_of_its_own() -> None:
     ended = subprocess.run([sys.executable, "-c", _FORKING], timeout=60, check=False)
 
     assert ended.returncode == 7
+
+
+class Slow:
+    async def awork(self, number: int) -> int:
+        await asyncio.sleep(0)
+        return number
+
+    work = blocking(awork)
+
+
+class Slower(Slow):
+    async def awork(self, number: int) -> int:
+        return await super().awork(number) + 1
+
+
+async def test_synchronous_twin_does_what_the_class_overrides() -> None:
+    assert (Slow().work(1), Slower().work(number=1)) == (1, 2)

@@ -19,7 +19,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
 
-from webrag.concurrency import in_background, run_blocking
+from webrag.concurrency import blocking, in_background, run_blocking
 from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
 from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import ensure_schema, update_schema
@@ -269,7 +269,7 @@ class CorpusVectorStore(PGVectorStore):
             await self.client.close()
 
     @override
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+    async def aquery(self, /, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Give the best chunks of retrievable pages, best first.
 
         `default` ranks by cosine similarity; `sparse` and `text_search` by BM25 of `query_str`;
@@ -291,13 +291,10 @@ class CorpusVectorStore(PGVectorStore):
             lambda connection: search(connection, query, options), autocommit=True
         )
 
-    @override
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """As `aquery`."""
-        return run_blocking(self.aquery(query, **kwargs))
+    query = blocking(aquery)
 
     @override
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+    async def async_add(self, /, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store nodes, all or none; one whose id is stored already is replaced.
 
         Thousands at once, and more than there are, are loaded first and indexed afterwards.
@@ -318,24 +315,19 @@ class CorpusVectorStore(PGVectorStore):
             await self._run(lambda connection: add_nodes(connection, pages))
         return [storable(node.node_id) for node in nodes]
 
-    @override
-    def add(self, nodes: Sequence[BaseNode], **add_kwargs: Any) -> list[str]:
-        """As `async_add`."""
-        return run_blocking(self.async_add(nodes))
+    add = blocking(async_add)
 
     @override
-    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+    async def adelete(self, /, ref_doc_id: str, **delete_kwargs: Any) -> None:
         """Delete what was made from a document."""
         await self._run(lambda connection: delete_document(connection, ref_doc_id))
 
-    @override
-    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """As `adelete`."""
-        run_blocking(self.adelete(ref_doc_id))
+    delete = blocking(adelete)
 
     @override
     async def adelete_nodes(
         self,
+        /,
         node_ids: list[str] | None = None,
         filters: MetadataFilters | None = None,
         **delete_kwargs: Any,
@@ -343,19 +335,12 @@ class CorpusVectorStore(PGVectorStore):
         """Delete chunks by id, by filters or by both together; nothing when neither is given."""
         await self._run(lambda connection: delete_matching(connection, node_ids, filters))
 
-    @override
-    def delete_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **delete_kwargs: Any,
-    ) -> None:
-        """As `adelete_nodes`."""
-        run_blocking(self.adelete_nodes(node_ids, filters))
+    delete_nodes = blocking(adelete_nodes)
 
     @override
     async def aget_nodes(
         self,
+        /,
         node_ids: list[str] | None = None,
         filters: MetadataFilters | None = None,
         **kwargs: Any,
@@ -372,25 +357,14 @@ class CorpusVectorStore(PGVectorStore):
 
         return list(await self._run(work, autocommit=True))
 
-    @override
-    def get_nodes(
-        self,
-        node_ids: list[str] | None = None,
-        filters: MetadataFilters | None = None,
-        **kwargs: Any,
-    ) -> list[BaseNode]:
-        """As `aget_nodes`."""
-        return run_blocking(self.aget_nodes(node_ids, filters))
+    get_nodes = blocking(aget_nodes)
 
     @override
     async def aclear(self) -> None:
         """Delete everything the collection holds, pages of WebRAG's own included."""
         await self._run(clear_pages)
 
-    @override
-    def clear(self) -> None:
-        """As `aclear`."""
-        run_blocking(self.aclear())
+    clear = blocking(aclear)
 
     async def _run(
         self, work: Callable[[Connection], Awaitable[T]], *, autocommit: bool = False
@@ -449,24 +423,16 @@ class CorpusDocumentStore(SimpleDocumentStore):
         return {node.node_id: node for node in [*found, *chunks]} | super().docs
 
     @override
-    def document_exists(self, doc_id: str) -> bool:
-        return self.get_document(doc_id, raise_error=False) is not None
-
-    @override
     async def adocument_exists(self, doc_id: str) -> bool:
         return await self.aget_document(doc_id, raise_error=False) is not None
 
-    @override
-    def get_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
-        return run_blocking(self.aget_document(doc_id, raise_error))
+    document_exists = blocking(adocument_exists)
 
     @override
     async def aget_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         return next(iter(await self.aget_nodes([doc_id], raise_error)), None)
 
-    @override
-    def get_nodes(self, node_ids: list[str], raise_error: bool = True) -> list[BaseNode]:
-        return run_blocking(self.aget_nodes(node_ids, raise_error))
+    get_document = blocking(aget_document)
 
     @override
     async def aget_nodes(self, node_ids: list[str], raise_error: bool = True) -> list[BaseNode]:
@@ -487,6 +453,8 @@ class CorpusDocumentStore(SimpleDocumentStore):
         if raise_error and unknown is not None:
             raise ValueError(f"doc_id {unknown} not found.")
         return [known[node_id] for node_id in node_ids if node_id in known]
+
+    get_nodes = blocking(aget_nodes)
 
 
 def _check_names(called: str, given: Iterable[str], *known: Callable[..., Any]) -> None:

@@ -10,7 +10,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from pydantic import SecretStr
 
-from webrag.concurrency import in_background, run_blocking
+from webrag.concurrency import blocking, in_background
 from webrag.errors import (
     FetchError,
     ProviderError,
@@ -253,7 +253,7 @@ class FirecrawlPageReader(BaseReader):
         self._resolver = resolver
         self.failed: dict[str, FetchError] = {}
 
-    async def aload_data(self, urls: str | Sequence[str], **_: Any) -> list[Document]:
+    async def aload_data(self, /, urls: str | Sequence[str], **_: Any) -> list[Document]:
         """Read pages, several as one batch, into one document per page, in the order asked for.
 
         Raises:
@@ -280,9 +280,7 @@ class FirecrawlPageReader(BaseReader):
             raise next(iter(self.failed.values()))
         return [_document(each) for each in read]
 
-    def load_data(self, urls: str | Sequence[str], **_: Any) -> list[Document]:
-        """Read pages, as `aload_data` does; also where an event loop is running."""
-        return run_blocking(self.aload_data(urls))
+    load_data = blocking(aload_data)
 
     def lazy_load_data(self, urls: str | Sequence[str], **_: Any) -> Iterable[Document]:
         """Read pages one by one, each when it is asked for."""
