@@ -226,7 +226,6 @@ def report_agents(questions: Sequence[Question], records: Sequence[RunRecord]) -
 
 
 def _asked(question: Question, record: RunRecord) -> str:
-    """A question with what was wanted and what came."""
     lines = [f"### {question.id}: {_inline(question.query)}", ""]
     lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
     lines += [f"- error: {_inline(record.error)}"] if record.error else []

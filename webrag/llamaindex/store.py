@@ -27,7 +27,6 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable
 from webrag.llamaindex.store_rows import (
     add_nodes,
-    clear_pages,
     delete_document,
     delete_matching,
     pages_of_nodes,
@@ -362,7 +361,7 @@ class CorpusVectorStore(PGVectorStore):
     @override
     async def aclear(self) -> None:
         """Delete everything the collection holds, pages of WebRAG's own included."""
-        await self._run(clear_pages)
+        await self._run(lambda connection: connection.change("delete from {documents}"))
 
     clear = blocking(aclear)
 

@@ -332,7 +332,6 @@ async def _lock_holding(
 
 
 async def _pages_holding(connection: Connection, node_ids: Sequence[str]) -> list[str]:
-    """The addresses of the pages that stored nodes belong to."""
     rows = await connection.fetch(
         "select distinct d.url from {data_children} c join {documents} d on d.id = c.document"
         " where c.node_id = any(%s)",
@@ -475,11 +474,6 @@ async def delete_document(connection: Connection, ref_doc_id: str) -> None:
     )
     await delete_children(connection, [node_id for (node_id,) in rows])
     await connection.change("delete from {documents} where document_id::text = %s", (ref_doc_id,))
-
-
-async def clear_pages(connection: Connection) -> None:
-    """Delete all pages with everything made from them."""
-    await connection.change("delete from {documents}")
 
 
 def appended(

@@ -21,26 +21,22 @@ from pydantic_core import from_json
 
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.config import DatabaseConfig, check_collection_name
-from webrag.postgres.errors import closed_error, is_lost, storage_error, unreachable_error
+from webrag.postgres.errors import is_lost, storage_error, unreachable_error
 from webrag.postgres.execution import Connection, Rows, Values
 from webrag.postgres.server import Server
-
-# What the user's own role, database or DSN sets is kept.
-LIMIT_SESSION = """
-select set_config(name, given, false)
-from (values ('statement_timeout', %s), ('lock_timeout', %s)) as wanted (name, given)
-where current_setting(name) = '0'
-"""
-
-
-def session_limits(statement_timeout_s: float) -> tuple[str, str]:
-    """Values of `LIMIT_SESSION`; a lock is waited for half as long as a statement may take."""
-    return f"{statement_timeout_s * 1000:.0f}ms", f"{statement_timeout_s * 500:.0f}ms"
-
 
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 5.0
+# What the user's own role, database or DSN sets is kept. A lock is waited for half as long as a
+# statement may take.
+_LIMIT_SESSION = """
+select set_config(name, given, false)
+from (values ('statement_timeout', %(ms)s || 'ms'), ('lock_timeout', %(ms)s / 2 || 'ms'))
+     as wanted (name, given)
+where current_setting(name) = '0'
+"""
+_CLOSED = "The database was closed while it was in use."
 _POOLS = "_webrag_pools"  # of an event loop
 
 # pgvector may live in a schema of its own that is not on the search path; its operators and
@@ -56,7 +52,7 @@ where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
 async def configure(connection: Connection, config: DatabaseConfig) -> None:
     """Make pgvector's types and operators known to a new connection, and limit its statements."""
     await connection.execute(_EXTEND_PATH)
-    await connection.execute(LIMIT_SESSION, session_limits(config.statement_timeout_s))
+    await connection.execute(_LIMIT_SESSION, {"ms": round(config.statement_timeout_s * 1000)})
     await register_vector_async(connection)
     # A search reads two hundred small values of JSON: Python's own decoder takes 2 ms for them.
     set_json_loads(from_json, connection)
@@ -214,7 +210,7 @@ class Database:
         except PoolTimeout as error:
             raise await asyncio.to_thread(self._no_connection) from error
         except PoolClosed as error:
-            raise closed_error() from error
+            raise DatabaseUnavailableError(_CLOSED) from error
         try:
             # Set anew for each use: a cancelled snapshot may leave its own behind.
             await connection.set_isolation_level(None)

@@ -67,11 +67,6 @@ _EXPLAINED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
 )
 
 
-def closed_error() -> DatabaseUnavailableError:
-    """The pool was closed by another task."""
-    return DatabaseUnavailableError("The database was closed while it was in use.")
-
-
 def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[Any] | None) -> bool:
     """Whether the transaction is gone for a reason that another attempt may not meet."""
     return isinstance(error, _LOST) or (connection is not None and connection.closed)

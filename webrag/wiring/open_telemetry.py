@@ -137,7 +137,6 @@ def export_spans(
 
 
 def _summary(result: Any) -> dict[str, Any]:
-    """Numbers and labels of a step's result."""
     parts = result if isinstance(result, tuple) else (result,)
     return {
         name: value

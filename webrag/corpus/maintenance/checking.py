@@ -27,11 +27,8 @@ from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, Rows
 
 _PAGES_AT_ONCE = 16
-
 _IDS = "select id from {documents} order by random() limit %s"
-
 _DOCUMENTS = "select id, url, markdown, content_hash from {documents} where id = any(%s)"
-
 _PARENTS = "select document, char_start, char_end, text from {parents} where document = any(%s)"
 
 _CHILDREN = """
@@ -100,9 +97,7 @@ def _terms(children: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], bytes]:
 
 
 _Level = Literal["ok", "warn", "fail"]
-
 _REINDEX = "Run `webrag reindex --force`."
-
 _REFRESH = "Run `webrag ingest --refresh` with the URLs named."
 
 

@@ -27,7 +27,6 @@ from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection, table
 
 _META_KEY = "reindexing"
-
 _BUILD_MEMORY = "256MB"
 
 _PENDING = """
@@ -223,22 +222,14 @@ async def _replace(connection: Connection) -> None:
 
 
 logger = logging.getLogger(__name__)
-
 _BATCH = 256
-
 _LAST = 2**63 - 1  # of a bigint
-
 # Chunks; the bundled model embeds them in 0.9 s, so that fewer are worth no job.
 _LEAST_RANGE = 4_096
-
 _LOCK_SEED = 43
-
 _COUNT_PAUSE = 20  # times as long as counting took is not counted again
-
 _MOST_ROUNDS = 100
-
 _SWITCH_PAUSE_S = 0.5
-
 _SWITCH_ATTEMPTS = 240  # two minutes of readers that never let go
 
 
@@ -350,8 +341,6 @@ async def _embedding_of(database: Database) -> tuple[str, int]:
 
 @dataclass
 class _Reembedding:
-    """One reindexing under way."""
-
     database: Database
     embedder: Embedder
     wanted: tuple[str, int]

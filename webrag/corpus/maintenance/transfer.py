@@ -513,8 +513,6 @@ def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
 
 
 class _Tally:
-    """Counts what became of the lines."""
-
     def __init__(self, promised: int, on_progress: Callable[[int, int], None] | None) -> None:
         self._promised = promised
         self._on_progress = on_progress

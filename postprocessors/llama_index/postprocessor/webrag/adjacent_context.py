@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Self, cast
 
 from llama_index.core.bridge.pydantic import Field, model_validator
@@ -24,8 +24,9 @@ from typing_extensions import override
 
 _SIDES: Final = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 
-# Asks for nodes by id, is sent those that exist, and returns the neighbours in order.
-_Walk = Generator[list[str], dict[str, BaseNode], list[BaseNode]]
+_Known = dict[str, BaseNode]
+# The ids of the neighbours of each match, by its own.
+_Ways = dict[str, list[str]]
 Load = Callable[[list[str]], Sequence[BaseNode] | Awaitable[Sequence[BaseNode]]]
 
 
@@ -85,25 +86,19 @@ class AdjacentContext(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if inspect.iscoroutinefunction(self.load):
             return run_blocking(self._apostprocess_nodes(nodes, query_bundle))
-        walk = self._walk(nodes)
-        try:
-            ids = next(walk)
-            while True:
-                ids = walk.send(_by_id(self._loaded(ids)))
-        except StopIteration as end:
-            return self._together(nodes, end.value)
+        known, ways = self._begun(nodes)
+        for missing in _steps(known, ways, self.radius):
+            known |= {node.node_id: node for node in self._loaded(missing)}
+        return self._together(nodes, known, ways)
 
     @override
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        walk = self._walk(nodes)
-        try:
-            ids = next(walk)
-            while True:
-                ids = walk.send(_by_id(await self._aloaded(ids)))
-        except StopIteration as end:
-            return self._together(nodes, end.value)
+        known, ways = self._begun(nodes)
+        for missing in _steps(known, ways, self.radius):
+            known |= {node.node_id: node for node in await self._aloaded(missing)}
+        return self._together(nodes, known, ways)
 
     def _loaded(self, ids: list[str]) -> Sequence[BaseNode]:
         if self.docstore is not None:
@@ -118,30 +113,17 @@ class AdjacentContext(BaseNodePostprocessor):
             return cast("Sequence[BaseNode]", await self.load(ids))
         return await asyncio.to_thread(self._loaded, ids)
 
-    def _together(
-        self, nodes: Sequence[NodeWithScore], found: Sequence[BaseNode]
-    ) -> list[NodeWithScore]:
-        matched = [rescored(item.node, item.score) for item in nodes]
-        return matched + self._within_budget(found)
-
-    def _walk(self, nodes: Sequence[NodeWithScore]) -> _Walk:
+    def _begun(self, nodes: Sequence[NodeWithScore]) -> tuple[_Known, _Ways]:
+        strong = filter(self._is_strong, nodes)
         known = {item.node.node_id: item.node for item in nodes}
-        # Where each way in one direction has got to; None where it has ended.
-        tips: dict[tuple[str, NodeRelationship], BaseNode | None] = {}
-        for item in filter(self._is_strong, nodes):
-            tips |= {(item.node.node_id, side): item.node for side in _SIDES}
-        ways: dict[str, list[str]] = {start: [] for start, _ in tips}
-        for _ in range(self.radius):
-            steps = {way: _next_id(tip, way[1]) for way, tip in tips.items()}
-            missing = {i for i in steps.values() if i is not None and i not in known}
-            if missing:
-                known |= yield sorted(missing)
-            for way, step in steps.items():
-                tips[way] = known.get(step) if step is not None else None
-                if step in known and step is not None:
-                    ways[way[0]].append(step)
+        return known, {item.node.node_id: [] for item in strong}
+
+    def _together(
+        self, nodes: Sequence[NodeWithScore], known: _Known, ways: _Ways
+    ) -> list[NodeWithScore]:
         matched = {item.node.node_id for item in nodes}
-        return [known[i] for i in neighbours_in_order(ways.values(), matched)]
+        found = [known[each] for each in neighbours_in_order(ways.values(), matched)]
+        return [rescored(item.node, item.score) for item in nodes] + self._within_budget(found)
 
     def _is_strong(self, item: NodeWithScore) -> bool:
         return self.min_score is None or (item.score is not None and item.score >= self.min_score)
@@ -155,8 +137,21 @@ class AdjacentContext(BaseNodePostprocessor):
         return [rescored(node, 0.0, {self.adjacent_key: True}) for node in kept]
 
 
-def _by_id(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
-    return {node.node_id: node for node in nodes}
+def _steps(known: _Known, ways: _Ways, radius: int) -> Iterator[list[str]]:
+    """Lead ways on; gives the ids that are to be `known`, as far as they exist, for each step."""
+    # Where each way in one direction has got to; None where it has ended.
+    tips: dict[tuple[str, NodeRelationship], BaseNode | None] = {
+        (start, side): known[start] for start in ways for side in _SIDES
+    }
+    for _ in range(radius):
+        steps = {way: _next_id(tip, way[1]) for way, tip in tips.items()}
+        missing = {each for each in steps.values() if each is not None and each not in known}
+        if missing:
+            yield sorted(missing)
+        for way, step in steps.items():
+            tips[way] = known.get(step) if step is not None else None
+            if step in known and step is not None:
+                ways[way[0]].append(step)
 
 
 def _next_id(tip: BaseNode | None, side: NodeRelationship) -> str | None:

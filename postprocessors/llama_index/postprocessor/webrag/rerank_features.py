@@ -326,7 +326,6 @@ class FeatureExtractor:
         return tuple(terms), tuple(starts)
 
     def _read(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
-        """Vectors and token numbers of texts."""
         encoder = self._encoder
         if isinstance(encoder, BatchTokenEncoder):
             return encoder.encode_with_tokens(texts)
