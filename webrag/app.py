@@ -963,6 +963,7 @@ class WebRAG:
             update={
                 "available_embedding_model": parts.other_embedding,
                 "page_source": parts.page_source.source.name,
+                "sites": () if url else tuple(await parts.corpus.sites()),
                 "other_collections": tuple(e for e in others if e.name != status.collection),
             }
         )

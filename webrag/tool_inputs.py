@@ -20,6 +20,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from typing_extensions import override
 
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
@@ -29,6 +30,7 @@ from webrag.argument_checks import (
     shown_value,
 )
 from webrag.errors import InputError
+from webrag.ingestion.addresses import as_address, sites_and_addresses
 from webrag.question import INTENTS, RESEARCH_MODES, QueryType, Question, ResearchMode
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import CONTENT_KINDS, ContentKind
@@ -75,6 +77,15 @@ def _read_texts(name: str, value: Any) -> list[str]:
     if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
         raise InputError(f"{name} is {shown_value(value)}; give one text or a list of texts.")
     return [check_text(f"An entry of {name}", item) for item in items]
+
+
+def _read_address(name: str, value: Any) -> str:
+    """An address; a host without a scheme gets one, and a path stays the path that it is."""
+    return as_address(_read_text(name, value).strip(), takes_paths=False)
+
+
+def _read_addresses(name: str, value: Any) -> list[str]:
+    return [_read_address(name, each) for each in _read_texts(name, value)]
 
 
 def _read_number(minimum: int) -> BeforeValidator:
@@ -149,6 +160,8 @@ def _word(value: object) -> str:
 
 Text = Annotated[str, _reads(_read_text)]
 Texts = Annotated[list[str], _reads(_read_texts)]
+Address = Annotated[str, _reads(_read_address)]
+Addresses = Annotated[list[str], _reads(_read_addresses)]
 Flag = Annotated[bool, _reads(_read_flag)]
 Identity = Annotated[UUID, _reads(_read_identity)]
 Moment = Annotated[datetime, _reads(_read_moment)]
@@ -186,11 +199,10 @@ class ToolInput(BaseModel):
             said = f"{cls.where} has no argument {shown_value(unknown[0])}; it takes "
             meant = _meant(unknown[0], known)
             guess = f" Did you mean {meant}?" if meant else ""
-            example = f" {cls.example}" if cls.example else ""
-            raise InputError(f"{said}{', '.join(known)}.{guess}{example}")
+            raise InputError(f"{said}{', '.join(known)}.{guess} {cls.example}".rstrip())
         for name, field in cls.model_fields.items():
-            if field.is_required() and field.annotation != list[Any]:
-                _check_given(name, field.annotation, values.get(name))
+            if field.is_required() and _is_missing(field.annotation, values.get(name)):
+                raise InputError(f"{name} is missing: {field.description} {cls.example}".rstrip())
         return {name: each for name, each in values.items() if not _is_omitted(cls, name, each)}
 
     @classmethod
@@ -209,12 +221,9 @@ def _is_omitted(tool: type[ToolInput], name: str, value: object) -> bool:
     return is_blank and not tool.model_fields[name].is_required()
 
 
-def _check_given(name: str, kind: Any, value: object) -> None:
-    if kind is str:
-        if value is None:
-            raise InputError(f"{name} is missing: give it as text.")
-    elif not value or (isinstance(value, str) and not value.strip()):
-        raise InputError(f"{name} is missing: give one text or a list of texts.")
+def _is_missing(kind: Any, value: object) -> bool:
+    """Whether nothing is given; an empty question is one, as whoever asks it says themselves."""
+    return value is None if kind is str else not value or not str(value).strip()
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
@@ -259,7 +268,7 @@ class _Asked(ToolInput):
     def question(self, **where: Any) -> Question:
         """What is asked."""
         shared = Question.model_fields.keys() & self.model_fields_set
-        return Question.of(self.query, **{name: getattr(self, name) for name in shared}, **where)
+        return Question.of(self.query, **{name: getattr(self, name) for name in shared} | where)
 
 
 class AnswerInput(_Asked):
@@ -269,7 +278,7 @@ class AnswerInput(_Asked):
     # The first is offered at the end of replies where it helps, the second says what wordings do.
     unlisted = frozenset({"retrieval_mode", "known_context"})
 
-    url: Texts = Field(description="Pages to start from.")
+    url: Addresses = Field(description="Pages to start from.")
     known_context: Text | None = _told("known_context")
     constraints: Texts | None = _told("constraints")
     expansion_budget: _FromZero | None = _told("expansion_budget")
@@ -302,13 +311,20 @@ class SearchInput(_Asked):
     as_of: Moment | None = _told("as_of")
     top_k: _FromOne | None = _told("top_k")
 
+    @override
+    def question(self, **where: Any) -> Question:
+        """What is asked; a host alone among the pages stands for its site."""
+        hosts, pages = sites_and_addresses(self.source_urls or (), takes_paths=False)
+        sites = (*hosts, *(self.sites or ()))
+        return super().question(source_urls=pages or None, sites=sites or None)
+
 
 class ReadInput(ToolInput):
     """The arguments of `read`."""
 
     where = "read"
 
-    url: Text | None = Field(default=None, description="The page.")
+    url: Address | None = Field(default=None, description="The page.")
     offset: _FromZero | None = Field(default=None, description="Begin at this character.")
     heading: Text | None = Field(default=None, description="Begin at this heading.")
     quote: Text | None = Field(default=None, description="Begin before this quotation.")
@@ -324,9 +340,9 @@ class StatusInput(ToolInput):
     where = "status"
     unlisted = frozenset({"include_urls"})
 
-    source_url: Text | None = Field(default=None, description="Only this page.")
-    include_urls: Flag = Field(default=True, description="false gives totals only.")
-    contains: Text | None = Field(default=None, description="Part of the URL or title.")
+    source_url: Text | None = Field(default=None, description="A page, or a host for its pages.")
+    include_urls: Flag = Field(default=False, description="List all pages.")
+    contains: Text | None = Field(default=None, description="Pages with this in URL or title.")
     page: _FromOne = Field(default=1, description="Portion of the list.")
 
 
@@ -336,7 +352,7 @@ class IngestInput(ToolInput):
     where = "ingest"
     unlisted = frozenset({"queue"})
 
-    url: Texts = Field(description=f"Pages to store, {MAX_INGEST_URLS} at most.")
+    url: Addresses = Field(description=f"Pages to store, {MAX_INGEST_URLS} at most.")
     refresh: Flag = Field(default=False, description="Fetch stored pages again.")
     max_pages: _FromOne | None = Field(
         default=None, description="Follow the site's links to this many pages."
@@ -354,7 +370,7 @@ class CitationInput(ToolInput):
     unlisted = frozenset({"char_start", "char_end"})
 
     quote: Text = Field(description="The text as quoted.")
-    url: Text | None = Field(default=None, description="Its page.")
+    url: Address | None = Field(default=None, description="Its page.")
     char_start: _FromZero | None = Field(default=None, description="Its first offset.")
     char_end: _FromZero | None = Field(default=None, description="Its end.")
     passage_id: Identity | None = Field(default=None, description="In place of url.")
@@ -396,5 +412,5 @@ class ForgetInput(ToolInput):
 
     where = "forget"
 
-    url: Texts = Field(description="Exact URLs.")
+    url: Addresses = Field(description="Exact URLs.")
     confirm: Flag = Field(default=False, description="The user agreed to more than 20.")

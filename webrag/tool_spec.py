@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
 
 _READ_TOKENS: Final = 4_000
-_LISTED_PAGES: Final = 50
 _MOST_CRAWLED: Final = 500
 
 
@@ -202,13 +201,13 @@ class WebRAGToolSpec(BaseToolSpec):
 
     @_refusing_wrong_names
     async def status(self, source_url: str | None = None) -> str:
-        """List the pages stored so far, with their age.
+        """Tell how many pages of which sites are stored, and what could not be fetched.
 
         Args:
-            source_url: Only this page.
+            source_url: Only this page, with its age.
         """
-        stored = await self._rag.status(source_url)
-        return await in_background(format_status, stored, max_pages=_LISTED_PAGES)
+        stored = await self._rag.status(source_url, include_urls=source_url is not None)
+        return format_status(stored, caller="mcp")
 
     @_refusing_wrong_names
     async def read(

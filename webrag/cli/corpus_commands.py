@@ -1,12 +1,10 @@
 """`webrag status`, `forget`, `reindex` and `webrag corpus`: what is stored."""
 
 import sys
-from collections import Counter
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.corpus.maintenance.checking import CorpusCheck
     from webrag.corpus.maintenance.transfer import ImportReport
-    from webrag.corpus.models import CollectionSize, CorpusStatus, SiteSize
+    from webrag.corpus.models import CollectionSize, CorpusStatus
 
     Tell = Callable[[int, int], None]
 
@@ -44,51 +42,27 @@ _T = TypeVar("_T")
 def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
     """Show what the corpus holds in all and of each site, or of a page, a file, a folder or a HOST.
 
-    With --pages or a place, pages that could not be obtained are listed with the reason. Exit code
-    1 when nothing of the place is stored.
+    With --pages or a place, all pages that could not be fetched are listed with the reason, else
+    the latest. Exit code 1 when nothing of the place is stored.
     """
     from webrag.ingestion.addresses import file_path, is_file
-    from webrag.presentation.reports import format_sites, format_status
+    from webrag.presentation.reports import format_status, status_of
 
     host = host_of(place) if place else None
     url = stored_address(place) if place and not host else None
     is_folder = url is not None and is_file(url) and file_path(url).is_dir()
 
-    async def ask(rag: "WebRAG") -> "tuple[CorpusStatus, Sequence[SiteSize]]":
-        only = None if is_folder else url
-        status = await rag.status(only, include_urls=pages or place is not None)
-        return status, [] if url else await rag.sites()
+    def ask(rag: "WebRAG") -> "Awaitable[CorpusStatus]":
+        is_listed = pages or place is not None
+        return rag.status(None if is_folder else url, include_urls=is_listed)
 
-    status, sites = run_opened(ctx.obj, ask, quiet=run_options(ctx).quiet)
-    if host is not None:
-        status = _of(status, host, lambda page: urlsplit(page).netloc == host)
-        sites = [each for each in sites if each.site == host]
-    elif url is not None and is_folder:
-        status = _of(status, url, lambda page: page.startswith(f"{url}/"))
+    status = run_opened(ctx.obj, ask, quiet=run_options(ctx).quiet)
+    if host is not None or (url is not None and is_folder):
+        status = status_of(status, host or url or "")
     text = format_status(status, max_pages=max(len(status.pages), len(status.failures)))
-    if url is None and (sites or status.failed):
-        text += "\n" + format_sites(sites, are_pages_listed=pages or host is not None)
-    print_either(ctx, {**dict(status), "sites": sites}, text)
-    if place and not (status.pages if url else sites):
+    print_either(ctx, status, text)
+    if place and not status.pages:
         ctx.exit(1)
-
-
-def _of(status: "CorpusStatus", place: str, is_of: "Callable[[str], bool]") -> "CorpusStatus":
-    """The status of the pages of a site or folder."""
-    pages = tuple(page for page in status.pages if is_of(page.url))
-    failures = tuple(page for page in status.failures if is_of(page.url))
-    here = [page for page in pages if page.gone_at is None]
-    numbers = {
-        "only_url": place,
-        "documents": len(here),
-        "other_documents": status.documents - len(here),
-        "gone": len(pages) - len(here),
-        "chunks": sum(page.chunk_count for page in here),
-        "tokens": sum(page.token_count for page in here),
-        "failed": len(failures),
-        "outcomes": Counter(page.outcome for page in pages),
-    }
-    return status.model_copy(update={**numbers, "pages": pages, "failures": failures})
 
 
 _SHOWN = 10

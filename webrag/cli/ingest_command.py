@@ -92,7 +92,7 @@ def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -
     starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
     characters within one folder or file name, ** for any folders.
 
-    Exit code 1 when a named page could not be obtained, or when a folder or crawl gave nothing or
+    Exit code 1 when a named page could not be fetched, or when a folder or crawl gave nothing or
     a site stopped answering.
     """
     from webrag.ingestion.files.naming import named_address
@@ -264,4 +264,4 @@ def _failure(report: "IngestReport") -> str:
 def _count(report: "IngestReport") -> str:
     failed = len(report.failed)
     total = len(report.pages) + failed
-    return f"{failed} of {total} pages {'was' if failed == 1 else 'were'} not obtained."
+    return f"{failed} of {total} pages could not be fetched."

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from webrag.ingestion.addresses import as_address, host_of, split_words
+from webrag.ingestion.addresses import as_address, host_of, sites_and_addresses, split_words
 
 
 def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
@@ -30,8 +30,10 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 def sites_and_pages(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split what is named among stored pages: a host alone, as `status` prints it, is a site."""
-    hosts = tuple(filter(None, map(host_of, words)))
-    return hosts, tuple(stored_address(word) for word in words if host_of(word) is None)
+    from webrag.ingestion.files.naming import named_address
+
+    hosts, addresses = sites_and_addresses(words)
+    return hosts, tuple(map(named_address, addresses))
 
 
 def stored_address(word: str) -> str:

@@ -281,9 +281,9 @@ class CorpusStatus(FrozenModel):
             corpus.
         database: `embedded` or `external`, with the server version.
         page_source: Where pages are fetched from now; "" when that is not known.
+        sites: The hosts whose pages are stored, those with most pages first; empty of one page.
         pages: The listing, newest first; empty when it was not asked for.
-        failures: The pages never obtained, latest attempt first; empty when the listing was not
-            asked for.
+        failures: The pages never obtained, latest attempt first.
         other_collections: The other collections of the database, in alphabetical order.
         only_url: The page that was asked for; None when all of them were.
         other_documents: Pages that can be retrieved beside the one that was asked for.
@@ -307,6 +307,7 @@ class CorpusStatus(FrozenModel):
     available_embedding_model: str | None = None
     database: str
     page_source: str = ""
+    sites: tuple[SiteSize, ...] = ()
     pages: tuple[PageStatus, ...] = ()
     failures: tuple[FailedPage, ...] = ()
     other_collections: tuple[CollectionSize, ...] = ()

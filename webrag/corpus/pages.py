@@ -266,14 +266,13 @@ class Corpus:
             failures = await connection.fetch_as(
                 FailedPage, queries.FAILURES, {"url": asked, "limit": None}
             )
-            counts["failed"] = len(failures)
+            counts |= {"failed": len(failures), "failures": failures}
             if url is None:
                 counts |= (await connection.fetch_as(dict, queries.WORK))[0]
             if include_urls:
                 counts["pages"] = await connection.fetch_as(
                     PageStatus, queries.LISTED, _listed(id=page_id)
                 )
-                counts["failures"] = failures
             return counts
 
         counts = await self._database.run(work, snapshot=True)

@@ -442,6 +442,16 @@ def as_address(word: str, *, takes_paths: bool = True) -> str:
     return f"{'http' if found['private'] else 'https'}://{word}"
 
 
+def sites_and_addresses(
+    words: Sequence[str], *, takes_paths: bool = True
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split what is named among stored pages: a host alone, as `status` prints it, is a site."""
+    hosts = [host_of(word, takes_paths=takes_paths) for word in words]
+    pages = (word for word, host in zip(words, hosts, strict=True) if host is None)
+    addresses = (as_address(word, takes_paths=takes_paths) for word in pages)
+    return tuple(filter(None, hosts)), tuple(addresses)
+
+
 def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tuple[str, ...], str]:
     """Split what was typed into addresses and hosts, at its beginning or end, and a question.
 

@@ -18,7 +18,7 @@ from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, WebRAGError
 from webrag.frozen import shared_fields
-from webrag.ingestion.addresses import page_address
+from webrag.ingestion.addresses import page_address, sites_and_addresses
 from webrag.ingestion.versions import checked_version
 from webrag.mcp_server.replies import Reply, SeenPassages, brief_reply, new_nonce, within_budget
 from webrag.mcp_server.runtime import ProgressReporter, Runtime
@@ -31,6 +31,7 @@ from webrag.mcp_server.schemas import (
 from webrag.presentation.reports import (
     SHOWN_CHARS,
     STATUS_PAGES,
+    counted,
     format_excerpt,
     format_forget,
     format_ingest,
@@ -39,6 +40,7 @@ from webrag.presentation.reports import (
     format_unfinished_site,
     format_verification,
     pages_with,
+    status_of,
 )
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
@@ -133,22 +135,25 @@ class Handlers:
         return await in_background(_page_reply, memory, excerpt, budget)
 
     async def status(self, given: StatusInput, progress: ProgressReporter) -> Reply:
-        """Tell what is stored."""
-        contains, page = given.contains, given.page
+        """Tell how much is stored, or list the pages of a site or those that hold a text."""
+        contains, page, place = given.contains, given.page, given.source_url
+        hosts, urls = sites_and_addresses([place] if place else [], takes_paths=False)
         memory = await self._memory(progress)
-        status = await memory.status(given.source_url, include_urls=given.include_urls)
-        status = pages_with(status, contains)
-        shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page)
+        is_listed = bool(place or contains or given.include_urls or page > 1)
+        status = await memory.status(next(iter(urls), None), include_urls=is_listed)
+        for host in hosts:
+            status = status_of(status, host)
+        status = pages_with(status, contains) if contains else status
+        shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page, caller="mcp")
         text = within_budget(
             await in_background(shown),
             self.token_budget,
             memory.count_tokens,
             hint="`contains` lists fewer pages",
         )
-        listed = max(len(status.pages), len(status.failures))
-        if listed > page * STATUS_PAGES:
+        if len(status.pages) > page * STATUS_PAGES:
             text = f"{text}\nNext: page={page + 1}"
-        if contains and not listed:
+        if contains and not (status.pages or status.failures):
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
         portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
@@ -178,10 +183,10 @@ class Handlers:
 
         def on_page(url: str, outcome: AcquiredPage | WebRAGError) -> None:
             outcomes[url] = outcome
-            became = "failed" if isinstance(outcome, WebRAGError) else outcome.outcome
-            progress.note(f"{became.capitalize()}: {one_line(url)} ({len(outcomes)}/{found})")
+            became = "Failed" if isinstance(outcome, WebRAGError) else "Stored"
+            progress.note(f"{became}: {one_line(url)} ({len(outcomes)}/{found})")
 
-        await progress("ingest", f"Fetching and indexing {len(urls)} pages...")
+        await progress("ingest", f"Fetching {counted(len(urls), 'page')}...")
         async with within(max(deadline - time.monotonic(), 0)):
             report = await memory.ingest(
                 urls, refresh=refresh, version=version, on_page=on_page, on_found=on_found
@@ -234,7 +239,7 @@ class Handlers:
         def on_checked(check: CitationCheck, done: int, total: int) -> None:
             progress.note(f"Checked: {one_line(check.url)} ({done}/{total})")
 
-        await progress("verify", f"Checking {len(citations)} quotations...")
+        await progress("verify", f"Checking {counted(len(citations), 'quotation')}...")
         checks = await memory.verify(
             citations,
             live=given.live,

@@ -181,7 +181,7 @@ _TASK = """\
 Answer this question from web pages, so that a reader can check every statement: {question}
 
 1. Find evidence. {start}
-2. Read [STATS] first. If the confidence is low, try research_mode="deep", other words, or \
+2. Read the first line. If the confidence is low, try research_mode="deep", other words, or \
 another page; if it stays low, say that the pages do not answer the question.
 3. Write the answer in your own words. After each statement give the quotation it rests on, word \
 for word as in [CITATIONS], with its page's address. One quotation supports one statement; do not \

@@ -17,7 +17,7 @@ from webrag.corpus.models import (
     SiteSize,
 )
 from webrag.crawling.report import CrawlProgress, SiteReport
-from webrag.ingestion.addresses import FILES
+from webrag.ingestion.addresses import FILES, is_local, site_of
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
 
@@ -44,10 +44,10 @@ def crawl_line(at: CrawlProgress) -> str:
 
 # What became of a page, in the words of every report.
 OUTCOMES = {
-    "indexed": "indexed",
+    "indexed": "stored",
     "updated": "updated: the page had changed",
     "unchanged": "unchanged since it was last fetched",
-    "stored": "already stored",
+    "stored": "stored already",
 }
 
 _LISTED_PAGES = 50
@@ -75,7 +75,7 @@ def format_ingest(
     """One entry per page asked for, of many only of those that failed, and what became of it.
 
     Args:
-        pages: Pages that are in the corpus now.
+        pages: Pages that are stored now.
         failed: URL to reason.
         unfinished: URLs that time did not suffice for.
         degraded: Sentences about page sources that failed, so that another one was used.
@@ -83,7 +83,7 @@ def format_ingest(
         left_out: What of folders is not read, counted by reason.
     """
     total = len(pages) + len(failed) + len(unfinished)
-    lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are in the corpus.", ""]
+    lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are stored.", ""]
     if len(pages) > _LISTED_PAGES:
         counts = Counter(page.outcome for page in pages)
         lines += [f"- {number:,} {OUTCOMES[outcome]}" for outcome, number in counts.items()]
@@ -103,7 +103,7 @@ def format_ingest(
         lines += [
             "",
             f"Time ran out before {len(unfinished):,} of {total:,} pages were finished. Repeat the "
-            "call to continue: what is in the corpus is kept.",
+            "call to continue: what is stored is kept.",
         ]
     return "\n".join(lines).rstrip()
 
@@ -112,8 +112,7 @@ def _ingest_line(page: AcquiredPage) -> str:
     how = "; read with your login" if page.with_login else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  ({OUTCOMES[page.outcome]}; {counted(page.chunk_count, 'chunk')}, "
-        f"{counted(page.token_count, 'token')}{how})"
+        f"  ({OUTCOMES[page.outcome]}{how})"
     )
 
 
@@ -149,14 +148,14 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
     lines = [
         "[INGEST REPORT]",
         f"Site: {report.start_url}{' (continued)' if report.resumed else ''}",
-        f"{counted(report.obtained, 'page')} {are} in the corpus, {sum(report.failed.values()):,}"
-        f" could not be obtained ({report.seconds:.1f} s).",
+        f"{counted(report.obtained, 'page')} {are} stored, {sum(report.failed.values()):,}"
+        f" could not be fetched ({report.seconds:.1f} s).",
     ]
     if report.before:
         lines.append(f"Runs before this one had visited {counted(report.before, 'page')}.")
     outcomes = [(report.pages.get(name, 0), words) for name, words in OUTCOMES.items()]
     lines += [f"- {count:,} {words}" for count, words in outcomes if count]
-    lines += _reasons("Not obtained:", report.failed)
+    lines += _reasons("Could not be fetched:", report.failed)
     lines += [f"  {url}: {one_line(reason)}" for url, reason in report.failures.items()]
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)
@@ -167,8 +166,7 @@ def format_unfinished_site(url: str, done: int, queued: int) -> str:
     """What a crawl did whose time was over before it ended: pages visited, pages that wait."""
     return (
         f"[INGEST REPORT]\nSite: {_url(url)}\n{counted(done, 'page')} visited, {queued:,} wait.\n\n"
-        "Time ran out. Repeat the call to go on where this one stopped: what is in the corpus is "
-        "kept."
+        "Time ran out. Repeat the call to go on where this one stopped: what is stored is kept."
     )
 
 
@@ -210,75 +208,113 @@ _MOST_COLLECTIONS = 50
 
 
 STATUS_PAGES = 50
-"""Pages that one `status` of a server lists, some 60 tokens each."""
+"""Pages that one `status` of a server lists."""
+
+_LATEST_FAILURES = 5
 
 
-def pages_with(status: CorpusStatus, contains: str | None) -> CorpusStatus:
+def pages_with(status: CorpusStatus, contains: str) -> CorpusStatus:
     """The status with only those pages listed whose URL or title holds a text."""
-    if not contains:
-        return status
     wanted = contains.casefold()
     pages = tuple(
         page for page in status.pages if wanted in f"{page.url} {page.title or ''}".casefold()
     )
     failures = tuple(page for page in status.failures if wanted in page.url.casefold())
-    return status.model_copy(update={"pages": pages, "failures": failures})
+    return status.model_copy(update={"sites": (), "pages": pages, "failures": failures})
 
 
-def format_status(status: CorpusStatus, *, max_pages: int = 200, page: int = 1) -> str:
-    """Totals of the corpus, then its pages, newest first.
+def status_of(status: CorpusStatus, place: str) -> CorpusStatus:
+    """The status of a site alone, or of the files below a folder.
+
+    Args:
+        status: Of all, with its pages listed.
+        place: A host, or the address of a folder.
+    """
+    site = None if is_local(place) else site_of(f"http://{place}/")
+
+    def is_of(url: str) -> bool:
+        return url.startswith(f"{place}/") if site is None else site_of(url) == site
+
+    pages = tuple(page for page in status.pages if is_of(page.url))
+    here = [page for page in pages if page.gone_at is None]
+    failures = tuple(page for page in status.failures if is_of(page.url))
+    numbers = {
+        "only_url": place,
+        "documents": len(here),
+        "other_documents": status.documents - len(here),
+        "gone": len(pages) - len(here),
+        "chunks": sum(page.chunk_count for page in here),
+        "tokens": sum(page.token_count for page in here),
+        "failed": len(failures),
+        "outcomes": Counter(page.outcome for page in pages),
+        "sites": tuple(each for each in status.sites if each.site == site),
+    }
+    return status.model_copy(update={**numbers, "pages": pages, "failures": failures})
+
+
+def format_status(
+    status: CorpusStatus,
+    *,
+    max_pages: int = 200,
+    page: int = 1,
+    caller: Literal["mcp", "cli"] = "cli",
+) -> str:
+    """How much is stored, of which sites, what could not be fetched, then what is listed.
 
     Args:
         status: What the corpus reported.
         max_pages: Pages listed at most; a line says how many more there are.
         page: Which portion of so many pages, from 1.
+        caller: Who is told how to go on; a model does without what only who runs it can change.
     """
-    lines = [
-        "[CORPUS STATUS]",
-        f"Documents indexed: {status.documents:,}",
-        f"Total chunks: {status.chunks:,}",
-        f"Total tokens: {status.tokens:,}",
-        f"Links known: {status.links:,}",
-    ]
+    lines = ["[CORPUS STATUS]", f"Pages stored: {status.documents:,}"]
     if status.gone:
-        lines.append(f"Pages gone from their sites (not searched): {status.gone:,}")
+        lines.append(f"Gone from their sites, not searched: {status.gone:,}")
     if status.failed:
-        lines.append(f"Pages that could not be obtained: {status.failed:,}")
-    if status.outcomes:
-        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in status.outcomes.items())
-        lines.append(f"Last requests: {counts}")
+        lines.append(f"Could not be fetched: {status.failed:,}")
     lines += _work(status)
-    lines += [
-        f"Collection: {status.collection}",
-        f"Embedding model: {_embedding(status)}",
-        f"Database: {status.database}",
-    ]
-    if status.page_source:
-        lines.append(f"Pages are fetched by: {one_line(status.page_source)}")
-    if status.available_embedding_model:
-        lines.append(
-            f"Note: {status.available_embedding_model} is available; `webrag reindex` re-embeds "
-            "the stored text with it."
-        )
-    if status.other_collections:
-        lines.append(f"Other collections: {_others(status.other_collections)}")
+    if caller == "cli":
+        lines += _setup(status)
+    if not status.documents and not status.gone and not status.failed:
+        return "\n".join([*lines, "", _nothing(status, caller)])
+    lines += _sites(status, caller)
     return "\n".join([*lines, *_listing(status, max_pages, page)])
 
 
-def format_sites(sites: Sequence[SiteSize], *, are_pages_listed: bool) -> str:
-    """One line per site; the smallest of hundreds are counted only."""
-    shown = sites[:_MOST_SITES]
-    lines = [
-        f"- {_place(site.site)}: {counted(site.documents, 'page')}, "
-        f"{counted(site.tokens, 'token')}, fetched {shown_moment(site.fetched_at)} or later"
-        + "".join(f"\n  {each}" for each in _versions(site))
-        for site in shown
-    ]
-    if len(sites) > len(shown):
-        lines.append(f"... and {counted(len(sites) - len(shown), 'more site')}; --json lists all")
-    if not are_pages_listed:
-        lines += [*([""] if sites else []), "`webrag status --pages` lists the pages."]
-    return "\n".join(["", *(["Sites:"] if sites else []), *lines])
+def _setup(status: CorpusStatus) -> Iterator[str]:
+    yield f"Collection: {status.collection}"
+    if status.other_collections:
+        yield f"Other collections: {_others(status.other_collections)}"
+    if status.embedding_model is not None:
+        yield f"Embedding model: {status.embedding_model}"
+    yield f"Database: {status.database}"
+    if status.page_source not in ("", "builtin"):
+        yield f"Pages are fetched by: {one_line(status.page_source)}"
+    if status.available_embedding_model:
+        yield (
+            f"Note: {status.available_embedding_model} is available; `webrag reindex` makes what is"
+            " stored searchable with it."
+        )
+
+
+def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
+    """A line for each site, the smallest of hundreds counted only, and how to list pages."""
+    lines = ["", "Sites:"] if status.sites else []
+    for site in status.sites[:_MOST_SITES]:
+        since = shown_moment(site.fetched_at)
+        lines.append(
+            f"- {_place(site.site)}: {counted(site.documents, 'page')}, fetched since {since}"
+        )
+        lines += [f"  {each}" for each in _versions(site)]
+    if (more := len(status.sites) - _MOST_SITES) > 0:
+        lines.append(f"... and {counted(more, 'more site')}")
+    if status.sites and status.only_url is None and not status.pages:
+        named = {
+            "cli": "`webrag status --pages`",
+            "mcp": "`status` of a page, a host or `contains`",
+        }
+        lines += ["", f"{named[caller]} lists the pages."]
+    return lines
 
 
 def _place(site: str) -> str:
@@ -292,7 +328,7 @@ def _versions(site: SiteSize) -> Iterator[str]:
         named = ", ".join(map(one_line, versions[:_MOST_VERSIONS]))
         yield f"versions{of}: {named}" + (f" and {more:,} more" if more > 0 else "")
     if len(site.versions) > _MOST_LIBRARIES:
-        yield f"versions of {len(site.versions) - _MOST_LIBRARIES:,} more; --json lists all"
+        yield f"versions of {len(site.versions) - _MOST_LIBRARIES:,} more"
 
 
 _MOST_SITES = 40
@@ -321,22 +357,19 @@ def _others(collections: Sequence[CollectionSize]) -> str:
     return ", ".join([*names, f"and {more:,} more"] if more else names)
 
 
-def _embedding(status: CorpusStatus) -> str:
-    if status.embedding_model is None:
-        return "none yet (the corpus is empty)"
-    return f"{status.embedding_model} ({status.embedding_dimensions} dimensions)"
-
-
 def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
-    if not status.documents and not status.gone and not status.failed:
-        return ["", _nothing(status)]
     first = (portion - 1) * max_pages
     window = slice(first, first + max_pages)
     pages = [_page_line(page) for page in status.pages[window]]
-    failures = [_failure_line(page) for page in status.failures[window]]
+    is_listed = status.only_url is not None or status.pages
+    failures = status.failures[window] if is_listed else status.failures[:_LATEST_FAILURES]
     listed = [
-        *_section("Indexed URLs:", pages, len(status.pages) - first),
-        *_section("Not obtained:", failures, len(status.failures) - first),
+        *_section("Pages:", pages, len(status.pages) - first),
+        *_section(
+            "Could not be fetched:",
+            [_failure_line(page) for page in failures],
+            len(status.failures) - first,
+        ),
     ]
     if portion > 1 and not listed:
         total = counted(-(-max(len(status.pages), len(status.failures)) // max_pages), "page")
@@ -344,14 +377,15 @@ def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
     return listed
 
 
-def _nothing(status: CorpusStatus) -> str:
+def _nothing(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> str:
+    webrag = "webrag " if caller == "cli" else ""
     if status.only_url is None or not status.other_documents:
-        return "Nothing is indexed yet: `answer` or `ingest` add pages."
+        return f"Nothing is stored yet: `{webrag}answer` or `{webrag}ingest` add pages."
     are = "is" if status.other_documents == 1 else "are"
     others = counted(status.other_documents, "page").replace(" page", " other page")
     return (
-        f"{status.only_url} is not stored; {others} {are}. `status` without an address lists what "
-        "is stored, `ingest` adds a page."
+        f"{status.only_url} is not stored; {others} {are}. `{webrag}status` without an address"
+        f" lists what is stored, `{webrag}ingest` adds a page."
     )
 
 
@@ -368,8 +402,7 @@ def _page_line(page: PageStatus) -> str:
     gone = f", gone since {shown_moment(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
-        f"fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
+        f"  (fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
 
 
@@ -433,7 +466,6 @@ def format_verification(
     if asked:
         live = sum(check.live.state in _VERBATIM for check in asked)
         lines.append(f"{live} of {len(asked)} are verbatim on the live page.")
-    parts = ["\n".join(lines), frame_notice(nonce)]
     places = (number for number in count(1) if number not in refused)
     entries = {
         number: _entry(number, check, nonce, shown_chars)
@@ -442,8 +474,9 @@ def format_verification(
     entries |= {
         number: f"[{number}] Not checked: {one_line(refused[number])}" for number in refused
     }
-    parts += [entry for _, entry in sorted(entries.items())]
-    return "\n\n".join(part for part in parts if part)
+    told = [entry for _, entry in sorted(entries.items())]
+    notice = frame_notice(nonce) if any("\n<page-" in entry for entry in told) else ""
+    return "\n\n".join(filter(None, ["\n".join(lines), notice, *told]))
 
 
 def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: int) -> str:
@@ -564,26 +597,16 @@ _OUTLINED_CHARS = 80
 
 
 def _outline(excerpt: "PageExcerpt", most: int) -> str:
-    """Offsets and headings, as deep as some lines allow; only where a page begins that goes on."""
+    """Offsets and headings, the shallowest first; only where a page begins that goes on."""
     if not most or excerpt.char_start or excerpt.next_offset is None:
         return ""
-    headings = excerpt.headings
-    levels = sorted({each.level for each in headings})
-    depth = next(
-        (
-            level
-            for level in reversed(levels)
-            if sum(each.level <= level for each in headings) <= most
-        ),
-        levels[0] if levels else 0,
-    )
-    kept = [each for each in headings if each.level <= depth]
+    shallowest = sorted(excerpt.headings, key=lambda each: each.level)[:most]
     lines = [
-        f"{'  ' * (each.level - levels[0])}"
+        f"{'  ' * (each.level - shallowest[0].level)}"
         f"{one_line(each.text, max_chars=_OUTLINED_CHARS)} ({each.char_start})"
-        for each in kept[:most]
+        for each in sorted(shallowest, key=lambda each: each.char_start)
     ]
-    more = len(headings) - len(lines)
+    more = len(excerpt.headings) - len(lines)
     return "\n".join([*lines, *([f"({more:,} more headings)"] if more else [])])
 
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import InputError, WebRAGError
-from webrag.ingestion.addresses import as_address, host_of, split_words
+from webrag.ingestion.addresses import as_address, sites_and_addresses, split_words
 from webrag.ingestion.files.naming import named_address
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
@@ -49,8 +49,7 @@ def asked_question(values: Any) -> Question:
     text = str(values.get("q", "")).strip()
     wordings = "\n".join(map(str, values.getlist("wording"))).splitlines()
     named, rest = split_words(text.split(), takes_paths=False)
-    sites = [word for word in named if host_of(word, takes_paths=False)]
-    pages = [word for word in named if word not in sites]
+    sites, pages = sites_and_addresses(named, takes_paths=False)
     return Question.of(
         rest if named else text,
         urls=typed_addresses([*pages, *values.getlist("url")]),

@@ -235,7 +235,7 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
     return _NOTHING | {
-        "counts": {"in the corpus": len(report.pages), "failed": len(report.failed)},
+        "counts": {"stored": len(report.pages), "failed": len(report.failed)},
         "failures": report.failed,
         "notes": report.degraded,
         "may_go_on": bool(report.failed),
@@ -257,7 +257,7 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     return {
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
         | ({"visited before it was continued": report.before} if report.before else {})
-        | {f"not obtained: {reason}": count for reason, count in report.failed.items()},
+        | {f"not fetched: {reason}": count for reason, count in report.failed.items()},
         "failures": report.failures,
         "skipped": report.skipped,
         "ending": ending(report, caller="page"),

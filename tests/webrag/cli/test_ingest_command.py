@@ -105,7 +105,7 @@ def test_max_pages_turns_the_crawl_on(linked_site: Any, corpus_command: Run) -> 
     result = corpus_command(linked_site, "ingest", f"{linked_site}/docs/", "--max-pages", "50")
 
     assert result.exit_code == 0, result.stderr
-    assert "3 pages are in the corpus, 1 could not be obtained" in result.stdout
+    assert "3 pages are stored, 1 could not be fetched" in result.stdout
     assert "- 1: not found (404 or 410)" in result.stdout
     assert "Every page that was found has been visited." in result.stdout
     assert "/beside" not in linked_site.paths
@@ -265,7 +265,7 @@ def test_reasons_of_several_failures_are_listed_with_what_helps_said_once(
 
     lines = result.stderr.splitlines()
     assert lines[-4:] == [
-        "Error: 2 of 2 pages were not obtained:",
+        "Error: 2 of 2 pages could not be fetched:",
         f"- The page {site}/a is not open to everyone (HTTP 403).",
         f"- The page {site}/b is not open to everyone (HTTP 403).",
         "The site may want a login, or may turn automatic readers away.",
@@ -345,4 +345,4 @@ def test_failures_within_a_folder_are_no_error(tmp_path: Path, corpus_command: R
     result = corpus_command(None, "ingest", str(tmp_path))
 
     assert (result.exit_code, "Error" in result.stderr) == (0, False)
-    assert "Note: 1 of 2 pages was not obtained." in result.stderr
+    assert "Note: 1 of 2 pages could not be fetched." in result.stderr

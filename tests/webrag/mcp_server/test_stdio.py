@@ -87,7 +87,7 @@ async def test_server_answers_searches_and_reports_over_stdio(
         tools = (await client.list_tools()).tools
         answer = await client.call_tool("answer", arguments, progress_callback=note)
         search = await client.call_tool("search", {"query": "How is Kiln installed?"})
-        status = await client.call_tool("status", {})
+        status = await client.call_tool("status", {"source_url": urlsplit(str(site)).netloc})
 
     assert [tool.name for tool in tools] == [
         "answer",

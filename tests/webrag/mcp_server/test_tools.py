@@ -329,6 +329,50 @@ async def test_status_reports_the_corpus(call: Call) -> None:
     assert text_of(await call("status", {})).startswith("[CORPUS STATUS]")
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "asked"),
+    [
+        ("answer", {"url": "a.example/b", "query": "q"}, {"urls": "https://a.example/b"}),
+        ("search", {"query": "q", "source_urls": "localhost:80/x"}, {"source_urls": "http://localhost/x"}),
+        ("search", {"query": "q", "source_urls": ["a.example"]}, {"sites": "a.example"}),
+    ],
+)  # fmt: skip
+async def test_hosts_without_a_scheme_are_taken_in_questions(
+    call: Call, memory: Any, tool: str, arguments: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    await call(tool, arguments)
+
+    assert memory.calls[0][1]["question"] == Question.of("q", **asked)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"url": "docs.example.org/a"}),
+        ("ingest", {"url": "docs.example.org/a"}),
+        ("verify", {"citations": [{"url": "docs.example.org/a", "quote": "q"}]}),
+        ("status", {"source_url": "docs.example.org/a"}),
+    ],
+)
+async def test_hosts_without_a_scheme_are_taken_wherever_a_page_is_named(
+    call: Call, memory: Any, tool: str, arguments: dict[str, Any]
+) -> None:
+    await call(tool, arguments)
+
+    assert "https://docs.example.org/a" in str(memory.calls)
+
+
+async def test_status_of_a_host_lists_its_pages_alone(load: Load, memory: Any) -> None:
+    other = stored(1).model_copy(update={"url": "https://other.example.org/"})
+    memory.stored = (stored(0), other)
+
+    async with Client(build_server(Settings(), load=load)) as client:
+        text = text_of(await client.call_tool("status", {"source_url": "docs.example.org"}))
+
+    assert text.startswith("[CORPUS STATUS]\nPages stored: 1\n")
+    assert (f"{URL}000" in text, "other.example.org" in text) == (True, False)
+
+
 async def test_ingest_passes_the_version_on(call: Call, memory: Any) -> None:
     await call("ingest", {"url": URL, "version": "v3.2"})
     await call("ingest", {"url": URL, "version": "3.2", "max_pages": 5})
@@ -352,7 +396,7 @@ async def test_ingest_reports_pages_and_failures(call: Call) -> None:
     result = await call("ingest", {"url": [URL, "https://gone.example.org/"]})
 
     assert not result.is_error
-    assert "1 of 2 pages are in the corpus." in text_of(result)
+    assert "1 of 2 pages are stored." in text_of(result)
 
 
 async def test_ingest_that_stored_nothing_is_an_error(call: Call) -> None:
@@ -368,7 +412,7 @@ async def test_ingest_reports_an_address_that_is_none_beside_the_others(
     result = await call("ingest", {"url": [URL, "nonsense"]})
 
     assert not result.is_error
-    assert "1 of 2 pages are in the corpus." in text_of(result)
+    assert "1 of 2 pages are stored." in text_of(result)
     assert "- nonsense\n  (failed: " in text_of(result)
     assert memory.calls == [("ingest", {"urls": [URL], "refresh": False})]
 
@@ -402,7 +446,7 @@ async def test_ingest_tells_each_page_as_soon_as_it_is_done(call: Call) -> None:
     urls = [URL, "https://gone.example.org/"]
     await call("ingest", {"url": urls}, progress_callback=note)
 
-    assert seen[-2:] == [f"Indexed: {URL} (1/2)", "Failed: https://gone.example.org/ (2/2)"]
+    assert seen[-2:] == [f"Stored: {URL} (1/2)", "Failed: https://gone.example.org/ (2/2)"]
 
 
 @pytest.fixture
@@ -427,12 +471,12 @@ async def test_ingest_reports_what_is_done_at_the_soft_deadline(
     assert not result.is_error
     assert text_of(result) == (
         "[INGEST REPORT]\n"
-        "1 of 3 pages are in the corpus.\n\n"
-        f"- Page — {URL}\n  (indexed; 4 chunks, 800 tokens)\n"
+        "1 of 3 pages are stored.\n\n"
+        f"- Page — {URL}\n  (stored)\n"
         "- https://gone.example.org/\n  (failed: 404: no such page)\n"
         f"- {URL}slow\n  (not finished)\n\n"
-        "Time ran out before 1 of 3 pages were finished. Repeat the call to continue: what is in "
-        "the corpus is kept."
+        "Time ran out before 1 of 3 pages were finished. Repeat the call to continue: what is "
+        "stored is kept."
     )
 
 
@@ -470,8 +514,8 @@ async def test_log_holds_no_secret_of_the_arguments(
 @pytest.mark.parametrize(
     ("tool", "arguments", "sentence"),
     [
-        ("answer", {"query": "q"}, "url is missing: give one text or a list of texts."),
-        ("answer", {"url": URL}, "query is missing: give it as text."),
+        ("answer", {"query": "q"}, "url is missing: Pages to start from."),
+        ("answer", {"url": URL}, "query is missing: The question in full words."),
         ("answer", QUESTION | {"url": 7}, "url is 7; give one text or a list of texts."),
         (
             "answer",
@@ -634,8 +678,8 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "verify",
             {"citations": []},
-            "citations must be a list of objects with quote, url, char_start, char_end, "
-            "passage_id.",
+            "citations is missing: Quotations to check. For example "
+            '{"citations": [{"url": "https://...", "quote": "..."}]}.',
         ),
         (
             "verify",
@@ -815,8 +859,9 @@ async def test_status_lists_pages_in_portions_and_names_the_next(load: Load, mem
     memory.stored = tuple(map(stored, range(STATUS_PAGES + 1)))
 
     async with Client(build_server(Settings(), load=load)) as client:
-        first = text_of(await client.call_tool("status", {}))
-        last = text_of(await client.call_tool("status", {"page": 2}))
+        every = {"include_urls": True}
+        first = text_of(await client.call_tool("status", every))
+        last = text_of(await client.call_tool("status", {**every, "page": 2}))
 
     assert (f"{URL}000" in first, f"{URL}050" in first) == (True, False)
     assert first.endswith("\nNext: page=2")
@@ -835,11 +880,12 @@ async def test_status_lists_only_pages_with_the_words_that_are_wanted(
 
 
 async def test_status_keeps_to_the_response_budget(load: Load, memory: Any) -> None:
-    memory.stored = tuple(map(stored, range(STATUS_PAGES)))
+    pages = map(stored, range(STATUS_PAGES))
+    memory.stored = tuple(each.model_copy(update={"title": "Page " * 9}) for each in pages)
     settings = Settings(mcp_response_token_budget=1_000)
 
     async with Client(build_server(settings, load=load)) as client:
-        text = text_of(await client.call_tool("status", {}))
+        text = text_of(await client.call_tool("status", {"include_urls": True}))
 
     assert memory.count_tokens(text) <= 1_000
     assert text.endswith("... (cut to fit the response budget; `contains` lists fewer pages)")

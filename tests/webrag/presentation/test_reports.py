@@ -19,10 +19,10 @@ def test_ingest_report_names_each_outcome() -> None:
 
     assert format_ingest([page], {"https://gone.example.org/": "404: no such page"}) == (
         "[INGEST REPORT]\n"
-        "1 of 2 pages are in the corpus.\n"
+        "1 of 2 pages are stored.\n"
         "\n"
         f"- Untitled — {URL}\n"
-        "  (updated: the page had changed; 4 chunks, 800 tokens)\n"
+        "  (updated: the page had changed)\n"
         "- https://gone.example.org/\n"
         "  (failed: 404: no such page)"
     )
@@ -36,7 +36,7 @@ def test_report_of_many_pages_counts_them_and_lists_those_that_failed() -> None:
 
     lines = format_ingest([page] * 1_000, {"https://gone.example.org/": "404"}).splitlines()
 
-    assert lines[3:] == ["- 1,000 indexed", "- https://gone.example.org/", "  (failed: 404)"]
+    assert lines[3:] == ["- 1,000 stored", "- https://gone.example.org/", "  (failed: 404)"]
 
 
 def test_ingest_report_says_that_another_source_was_used() -> None:
@@ -67,11 +67,11 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
     assert format_site(report) == (
         "[INGEST REPORT]\n"
         f"Site: {URL} (continued)\n"
-        "1,203 pages are in the corpus, 2 could not be obtained (61.2 s).\n"
-        "- 1,200 indexed\n"
-        "- 3 already stored\n"
+        "1,203 pages are stored, 2 could not be fetched (61.2 s).\n"
+        "- 1,200 stored\n"
+        "- 3 stored already\n"
         "\n"
-        "Not obtained:\n"
+        "Could not be fetched:\n"
         "- 2: HTTP 500\n"
         f"  {URL}/x: The page answered HTTP 500.\n"
         "\n"
@@ -83,18 +83,3 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         " the reasons above: `webrag ingest URL` stores any of them, and the command with a higher"
         " --max-pages takes more of those that were too many."
     )
-
-
-def test_page_of_one_chunk_is_counted_in_the_singular() -> None:
-    page = AcquiredPage(
-        url=URL,
-        requested_url=URL,
-        page_id=1,
-        title=None,
-        outcome="indexed",
-        depth=0,
-        chunk_count=1,
-        token_count=80,
-    )
-
-    assert "; 1 chunk, 80 tokens)" in format_ingest([page], {})

@@ -9,7 +9,7 @@ from webrag.corpus.models import (
     PageStatus,
     SiteSize,
 )
-from webrag.presentation.reports import format_sites, format_status
+from webrag.presentation.reports import format_status
 
 URL = "https://docs.example.org/install"
 
@@ -43,17 +43,14 @@ def status() -> CorpusStatus:
 def test_status_lists_totals_and_pages(status: CorpusStatus) -> None:
     assert format_status(status) == (
         "[CORPUS STATUS]\n"
-        "Documents indexed: 1\n"
-        "Total chunks: 1,047\n"
-        "Total tokens: 198,432\n"
-        "Links known: 12\n"
+        "Pages stored: 1\n"
         "Collection: webrag\n"
-        "Embedding model: bundled/wordllama-256-logtf (256 dimensions)\n"
+        "Embedding model: bundled/wordllama-256-logtf\n"
         "Database: embedded PostgreSQL 18.4\n"
         "\n"
-        "Indexed URLs:\n"
+        "Pages:\n"
         f"- Install — {URL}\n"
-        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)"
+        "  (fetched 2026-02-22 14:30 UTC)"
     )
 
 
@@ -62,7 +59,9 @@ def test_status_of_an_empty_corpus_says_how_to_fill_it(status: CorpusStatus) -> 
         update={"documents": 0, "chunks": 0, "pages": (), "embedding_model": None}
     )
 
-    assert format_status(empty).endswith("Nothing is indexed yet: `answer` or `ingest` add pages.")
+    assert format_status(empty).endswith(
+        "Nothing is stored yet: `webrag answer` or `webrag ingest` add pages."
+    )
 
 
 @pytest.mark.parametrize(("others", "said"), [(1, "1 other page is."), (4, "4 other pages are.")])
@@ -74,7 +73,7 @@ def test_status_of_an_unknown_page_says_that_others_are_stored(
     )
 
     assert f"\n{URL} is not stored; {said} " in format_status(unknown)
-    assert "Nothing is indexed" not in format_status(unknown)
+    assert "Nothing is stored" not in format_status(unknown)
 
 
 def test_status_names_another_available_model(status: CorpusStatus) -> None:
@@ -110,7 +109,6 @@ def test_status_tells_the_last_request_of_each_page_and_what_never_came(
     full = status.model_copy(
         update={
             "failed": 1,
-            "outcomes": {"failed": 2},
             "pages": (page,),
             "failures": (failure,),
         }
@@ -118,12 +116,12 @@ def test_status_tells_the_last_request_of_each_page_and_what_never_came(
 
     text = format_status(full)
 
-    assert "Pages that could not be obtained: 1\nLast requests: 2 failed\n" in text
+    assert "\nCould not be fetched: 1\n" in text
     assert text.endswith(
-        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)\n"
+        "  (fetched 2026-02-22 14:30 UTC)\n"
         "  (last request 2026-02-23 08:00 UTC: failed: no answer)\n"
         "\n"
-        "Not obtained:\n"
+        "Could not be fetched:\n"
         f"- {URL}/x\n"
         "  (failed 2026-02-23 08:00 UTC: not found)"
     )
@@ -141,13 +139,9 @@ def test_status_names_the_other_collections_with_their_pages(status: CorpusStatu
     assert "Other collections: private, single (1 page), work (1,234 pages)" in text
 
 
-def test_page_of_one_chunk_is_listed_in_the_singular(status: CorpusStatus) -> None:
-    small = status.pages[0].model_copy(update={"chunk_count": 1})
-
-    assert "(1 chunk, 198,432" in format_status(status.model_copy(update={"pages": (small,)}))
-
-
-def test_versions_of_a_site_are_listed_by_library_as_far_as_they_fit() -> None:
+def test_versions_of_a_site_are_listed_by_library_as_far_as_they_fit(
+    status: CorpusStatus,
+) -> None:
     own = {f"library-{n}": ("2.0", "1.0") for n in range(6)}
     many = tuple(f"{n}.0" for n in range(14, 0, -1))
     sites = [
@@ -161,11 +155,40 @@ def test_versions_of_a_site_are_listed_by_library_as_far_as_they_fit() -> None:
         for site, versions in {"a.test": {"a.test": many}, "file:": own}.items()
     ]
 
-    lines = format_sites(sites, are_pages_listed=True).splitlines()
+    lines = format_status(status.model_copy(update={"sites": tuple(sites)})).splitlines()
 
     assert f"  versions: {', '.join(many[:12])} and 2 more" in lines
-    assert lines[-3:] == [
-        "  versions of library-3: 2.0, 1.0",
-        "  versions of library-4: 2.0, 1.0",
-        "  versions of 1 more; --json lists all",
-    ]
+    last = lines.index("  versions of 1 more")
+    assert lines[last - 1] == "  versions of library-4: 2.0, 1.0"
+
+
+def test_model_is_told_of_sites_and_failures_and_not_of_what_it_cannot_change(
+    status: CorpusStatus,
+) -> None:
+    at = datetime(2026, 2, 23, 8, 0, tzinfo=UTC)
+    failures = tuple(
+        FailedPage(url=f"{URL}/{number}", reason="not found", checked_at=at, status=404)
+        for number in range(7)
+    )
+    site = SiteSize(site="docs.example.org", documents=1, tokens=9, fetched_at=at)
+    changed = {"pages": (), "sites": (site,), "failed": 7, "failures": failures, "jobs": 2}
+
+    text = format_status(status.model_copy(update=changed), caller="mcp")
+
+    assert text == (
+        "[CORPUS STATUS]\n"
+        "Pages stored: 1\n"
+        "Could not be fetched: 7\n"
+        "Jobs that wait or run: 2\n"
+        "\n"
+        "Sites:\n"
+        "- docs.example.org: 1 page, fetched since 2026-02-23 08:00 UTC\n"
+        "\n"
+        "`status` of a page, a host or `contains` lists the pages.\n"
+        "\n"
+        "Could not be fetched:\n"
+        + "".join(
+            f"- {URL}/{number}\n  (failed 2026-02-23 08:00 UTC: not found)\n" for number in range(5)
+        )
+        + "... and 2 more pages"
+    )

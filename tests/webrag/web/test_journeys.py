@@ -487,7 +487,7 @@ async def test_pages_never_obtained_are_a_list_that_can_be_searched_and_tried_ag
     await page.goto("/corpus")
     await page.get_by_label("Add a page or a site").fill(address)
     await page.get_by_role("button", name="Add", exact=True).click()
-    await expect(page.get_by_role("heading", name="Not obtained")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Could not be fetched")).to_be_visible()
     await page.goto("/corpus")
 
     await page.get_by_role("link", name=re.compile("never obtained$")).click()
