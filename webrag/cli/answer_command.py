@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
 @json_option
 def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
-    """Fetch URL, index it, and print what answers QUESTION: the best quotation, then passages.
+    """Fetch URL, store it, and print what answers QUESTION: the best quotation, then passages.
 
     URL may be the path of a file or folder; with --deep links from file to file are followed.
     The question may come first, and goes without quotation marks.
@@ -80,7 +80,7 @@ def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     """Print what answers QUESTION in the pages stored so far.
 
     An address before or after the question counts as --url, a host alone as --site. Exit code 1
-    when one of these names nothing that is stored.
+    when there is no stored page to search.
     """
     reading = Reading.taken_from(given)
     named, question = split_words(words)
@@ -92,7 +92,7 @@ def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     given["sites"] = (*hosts, *given["sites"])
     asked = asked_question(question, given, source_urls=pages or None, top_k=reading.top_k)
     result = run(_print_evidence(ctx, asked, reading))
-    if (asked.sites or asked.source_urls) and not result.corpus_stats.total_parent_chunks:
+    if not result.corpus_stats.total_parent_chunks:
         ctx.exit(1)
 
 
@@ -137,7 +137,7 @@ async def _print_evidence(
             text, document = await in_background(
                 _presented, rag, result, reading, command_line(ctx)
             )
-    print_either(ctx, document, text, pager=not reading.no_pager)
+    print_either(ctx, document, text, pager=not reading.no_pager, has_links=not reading.full)
     return result
 
 
@@ -172,7 +172,8 @@ def _presented(
 def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 
-    An address before or after the question counts as --url, a host alone as --site.
+    An address before or after the question counts as --url, a host alone as --site. Exit code 1
+    when there is no page to search.
 
     \b
     webrag ask "How is a task cancelled?"
@@ -206,15 +207,15 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     else:
         details = _details(result, reading, count_tokens, command_line(ctx))
         writer.finish(result, details, pager=not reading.no_pager)
-    is_unknown = bool(asked.sites) and not (result.retrieval and result.retrieval.documents)
-    if is_unknown:
+    is_empty = result.state != "fail" and not (result.retrieval and result.retrieval.documents)
+    if is_empty and asked.sites:
         sites = ", ".join(asked.sites or ())
         click.echo(
             f"Nothing of {sites} is stored: `webrag status` lists what is, `webrag answer HOST"
             " QUESTION --deep` reads a site.",
             err=True,
         )
-    if is_unknown or result.state == "fail":
+    if is_empty or result.state == "fail":
         ctx.exit(1)
 
 
@@ -268,8 +269,9 @@ class _Writer:
         from webrag.presentation.untrusted import clean_block
 
         if not self._has_written:
-            print_text(f"{clean_block(result.answer)}\n\n{details}".rstrip(), pager=pager)
+            text = f"{clean_block(result.answer)}\n\n{details}".rstrip()
+            print_text(text, pager=pager, has_links=True)
             return
         if result.notice:
             click.echo(f"{clean_block(result.notice)}\n")
-        print_text(details)
+        print_text(details, has_links=True)

@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 @click.option("--pages", "pages", is_flag=True, help="List every page, too.")
 @json_option
 def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
-    """Show what the corpus holds in all and of each site, or of a page, a file, a folder or a HOST.
+    """Show what is stored in all and of each site, or of a page, a file, a folder or a HOST.
 
     With --pages or a place, all pages that could not be fetched are listed with the reason, else
     the latest. Exit code 1 when nothing of the place is stored.
@@ -116,15 +116,15 @@ def forget_command(
 
 
 @command("reindex", short_help="Embed the stored text with another model.")
-@click.option("--force", is_flag=True, help="Renew all vectors although the model is the same.")
+@click.option("--force", is_flag=True, help="Do so although the model is the same.")
 @click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
 def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
     """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
 
-    Searches go on with the old vectors until the new ones are complete. Interrupted, it goes on
-    where it stopped when it is run again. With --queue, several workers may embed at once; leave
-    EMBEDDING_PROVIDER unset where they run.
+    Searches go on as before until all is done. Interrupted, it goes on where it stopped when it is
+    run again. With --queue, several workers may embed at once; leave EMBEDDING_PROVIDER unset where
+    they run.
     """
     from webrag.presentation.reports import format_reindexing
 
@@ -134,10 +134,10 @@ def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
         if jobs or is_json:
             print_jobs(ctx, jobs)
         else:
-            click.echo("The collection is made with this model already; nothing was enqueued.")
+            click.echo("The collection is made with this model already; there is nothing to do.")
         return
     report = _worked(
-        ctx, "Embedding chunks", lambda rag, tell: rag.reindex(force=force, on_progress=tell)
+        ctx, "Embedding passages", lambda rag, tell: rag.reindex(force=force, on_progress=tell)
     )
     print_either(ctx, report, format_reindexing(report))
     if report.failed and not is_json:
@@ -252,7 +252,7 @@ _NAMED = 20
 def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
     """Write every page of the collection to FILE, compressed when its name ends with .gz.
 
-    The file has one JSON object per line. It holds texts, links and dates; vectors are made anew
+    The file has one JSON object per line. It holds texts, links and dates; the rest is made anew
     by `webrag corpus import`, with the model of the importing side. Pages that were read with a
     login of yours are left out unless you ask for them.
     """

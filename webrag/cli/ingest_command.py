@@ -83,7 +83,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 )
 @json_option
 def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -> None:
-    """Fetch and index every URL, file, and file of a folder, each completely or not at all.
+    """Fetch and store every URL, file, and file of a folder, each completely or not at all.
 
     Of a folder what .gitignore names, hidden files and kinds that hold no text are left out; the
     next time only files that were changed are read. With --watch that time is whenever one changes.
@@ -151,14 +151,12 @@ def _watch(
 
 def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
     """One line about a file that changed; "" where its text is what it was."""
-    from webrag.presentation.reports import counted
-
     if isinstance(outcome, PageGoneError):
         return f"gone     {url}"
     if isinstance(outcome, WebRAGError):
         return f"failed   {url}: {outcome}"
     word = {"indexed": "added", "updated": "updated"}.get(outcome.outcome)
-    return f"{word:<8} {outcome.url} ({counted(outcome.chunk_count, 'chunk')})" if word else ""
+    return f"{word:<8} {outcome.url}" if word else ""
 
 
 def _enqueue(

@@ -81,7 +81,7 @@ def schedule_command(
     remove: int | None,
     **crawl: Any,
 ) -> None:
-    """Let workers visit a SITE every so often: only what has changed is indexed again.
+    """Let workers visit a SITE every so often: only what has changed is stored again.
 
     Without SITE: list the schedules.
 

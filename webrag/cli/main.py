@@ -5,6 +5,7 @@ import contextlib
 import errno
 import gc
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing_extensions import override
 from webrag.cli.options import RunOptions, run_options
 from webrag.cli.output import as_json, error_value, hints_of
 from webrag.errors import ConfigurationError, FetchError, InputError, WebRAGError
-from webrag.ingestion.addresses import as_address
+from webrag.ingestion.addresses import split_words
 from webrag.ingestion.characters import normalize_characters
 from webrag.redaction import redacted_failure
 
@@ -76,7 +77,6 @@ _TOLD = {
     for word in words.split()
 }
 
-_WITHOUT_COMMAND = "Begin with `ask` for a question, or `answer` for a page and a question."
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
@@ -137,10 +137,13 @@ class _Commands(click.Group):
                 said = f"That is `webrag {_TOLD[args[0]]}`."
             elif near:
                 said = f"Did you mean {near[0]!r}?"
-            elif as_address(args[0]) != args[0] or "://" in args[0] or len(args[0].split()) > 1:
-                said = _WITHOUT_COMMAND
             else:
-                raise
+                asked = args if len(" ".join(args).split()) > 1 else [*args, "your question"]
+                addresses, question = split_words(asked)
+                if not addresses and asked is not args:
+                    raise
+                command = "answer" if addresses else "ask"
+                said = f"To ask it: `webrag {shlex.join([command, *addresses, question])}`."
             raise click.UsageError(f"{error.message} {said}", ctx) from error
 
     @override
@@ -167,7 +170,9 @@ class _Commands(click.Group):
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="webrag", message="%(prog)s %(version)s")
+@click.version_option(
+    None, "-V", "--version", package_name="webrag", message="%(prog)s %(version)s"
+)
 def main() -> None:
     """Ask web pages a question, get verbatim, located, linked evidence.
 

@@ -218,7 +218,7 @@ _SETTINGS_OPTIONS = (
         metavar="HOST[:PORT]",
         help="Also contact this host, although its address is private. Repeatable.",
     ),
-    click.Option(["--collection"], metavar="NAME", help="Corpus to work on."),
+    click.Option(["--collection"], metavar="NAME", help="Collection of pages to work on."),
     click.Option(
         ["--data-dir"],
         type=click.Path(path_type=Path, file_okay=False),

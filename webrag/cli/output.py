@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 _SECTION = re.compile(r"^\[[A-Z][A-Z &-]*\]$", re.MULTILINE)
 
 
-def print_either(ctx: click.Context, value: Any, text: str, *, pager: bool = False) -> None:
+def print_either(
+    ctx: click.Context, value: Any, text: str, *, pager: bool = False, has_links: bool = False
+) -> None:
     """Print a value as JSON where that is asked for, else its text."""
     if run_options(ctx).json:
         print_json(value)
     else:
-        print_text(text, pager=pager)
+        print_text(text, pager=pager, has_links=has_links)
 
 
 def print_jobs(ctx: click.Context, jobs: "Sequence[Job]") -> None:
@@ -35,20 +37,28 @@ def print_jobs(ctx: click.Context, jobs: "Sequence[Job]") -> None:
     print_either(ctx, {"jobs": jobs}, format_jobs(jobs))
 
 
-def print_text(text: str, *, pager: bool = False) -> None:
+def print_text(text: str, *, pager: bool = False, has_links: bool = False) -> None:
     """Print a text, its section headers bold; through a pager when it fills a terminal.
 
     Args:
         text: What to print.
         pager: Whether a pager may be used: that of PAGER, else `less`.
+        has_links: Of a link to words of a page, on a line of its own, print the page alone; a
+            terminal opens it at the words all the same.
     """
     lines = shutil.get_terminal_size().lines
-    if pager and sys.stdout.isatty() and text.count("\n") + 2 > lines:
-        click.echo_via_pager(text)
-        return
-    if may_be_terminal(sys.stdout) and _has_colours():
+    is_paged = pager and sys.stdout.isatty() and text.count("\n") + 2 > lines
+    is_rich = not is_paged and may_be_terminal(sys.stdout) and _has_colours()
+    if is_rich:
         text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
-    click.echo(text)
+    if has_links:
+        text = _WORDS_LINK.sub(_HYPERLINK if is_rich else r"\1\3", text)
+    (click.echo_via_pager if is_paged else click.echo)(text)
+
+
+_WORDS_LINK = re.compile(r"^( {3,4})((\S+?)#:~:text=\S+)$", re.MULTILINE)
+# OSC 8, which terminals that do not know it pass over.
+_HYPERLINK = "\\1\x1b]8;;\\2\x1b\\\\\\3\x1b]8;;\x1b\\\\"
 
 
 def may_be_terminal(stream: IO[str]) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @command("read", short_help="Read a stored page; fetches nothing.")
-@click.argument("url", required=False)
+@click.argument("words", nargs=-1, metavar="[URL]")
 @click.option(
     "--passage", "passage_id", type=click.UUID, metavar="ID", help="Begin with this passage."
 )
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen.")
 @json_option
 def read_command(
-    ctx: click.Context, /, url: str | None, max_tokens: int, no_pager: bool, **place: Any
+    ctx: click.Context, /, words: tuple[str, ...], max_tokens: int, no_pager: bool, **place: Any
 ) -> None:
     """Print the stored page URL as markdown, from its beginning or from a place.
 
@@ -48,9 +48,12 @@ def read_command(
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.presentation.reports import format_excerpt
 
-    if url is None and place["passage_id"] is None:
-        raise InputError("Give the URL of a stored page, or --passage with the id of a passage.")
-    url = url and stored_address(url)
+    if len(words) > 1 or not (words or place["passage_id"]):
+        raise InputError(
+            "Give the URL of one stored page, with --heading or --quote and words of it for a place"
+            " in it, or --passage with the id of a passage."
+        )
+    url = stored_address(words[0]) if words else None
 
     async def read(rag: "WebRAG") -> "tuple[str, PageExcerpt]":
         excerpt = await rag.read(url, max_tokens=max_tokens, **place)

@@ -456,9 +456,9 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
     """Split what was typed into addresses and hosts, at its beginning or end, and a question.
 
     A host alone, such as `python.org`, counts beside a question in quotation marks only: without
-    them it may be what is asked about.
+    them it may be what is asked about. Both may stand within the same quotation marks.
     """
-    left = list(words)
+    left = words[0].split() if len(words) == 1 else list(words)
     is_quoted = any(len(word.split()) > 1 for word in left)
 
     def names(word: str) -> bool:
@@ -476,7 +476,7 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
         else as_address(word, takes_paths=takes_paths)
         for word in (*before, *after)
     )
-    return tuple(named), " ".join(left)
+    return tuple(named), " ".join(left if before or after else words)
 
 
 def _is_address(word: str, *, takes_host: bool, takes_paths: bool) -> bool:

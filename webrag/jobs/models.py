@@ -82,8 +82,8 @@ class JobRequest(FrozenModel):
         """What it is about, in a few words."""
         if self.embedding is not None:
             part = self.embedding.part
-            which = "all chunks" if part is None else f"chunks {part[0]} to {part[1]}"
-            return f"vectors of {self.embedding.model} for {which}"
+            which = "all passages" if part is None else f"passages {part[0]} to {part[1]}"
+            return f"{which} with {self.embedding.model}"
         if not self.citations:
             return self.url
         pages = list(dict.fromkeys(each.url or str(each.passage_id) for each in self.citations))

@@ -271,7 +271,7 @@ class Handlers:
 
     async def _memory(self, progress: ProgressReporter) -> "WebRAG":
         if not self.runtime.is_ready:
-            await progress("start", "Starting WebRAG (loading the index and the database)...")
+            await progress("start", "Starting WebRAG...")
         return await self.runtime.memory()
 
 
@@ -287,7 +287,7 @@ def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
 
 async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> None:
     """Refuse unless the user agrees; a client that can ask them is not taken at its word."""
-    agreed = await ask(f"Delete {count} indexed pages?")
+    agreed = await ask(f"Delete {count} stored pages?")
     if agreed is False:
         raise InputError(f"The user did not agree to delete {count} pages; nothing was deleted.")
     if agreed is None and not confirmed:

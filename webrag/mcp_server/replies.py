@@ -188,9 +188,9 @@ def failure_text(error: BaseException) -> str:
 def timeout_text(seconds: float) -> str:
     """What to do about a call that took too long."""
     return (
-        f"[ERROR]\nWebRAG timed out after {seconds:g}s.\n\nWhat was indexed until then is kept. "
-        "Suggestion: repeat the call, retry with expansion_budget=0 to skip expansion, or try a "
-        "more specific URL."
+        f"[ERROR]\nWebRAG timed out after {seconds:g}s.\n\nWhat was stored until then is kept. "
+        "Suggestion: repeat the call, retry with expansion_budget=0 to follow no links, or name a "
+        "more specific page."
     )
 
 

@@ -173,7 +173,7 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     if rule.name == "depth_cap" and state.max_iterations == 0:
         if state.iteration:
             return "The named page lists links: the best of them were read; no more was asked for."
-        return "Expansion was not asked for."
+        return "Following links was not asked for."
     if action == "stop":
         if rule.name == "default" and not state.open_actions and state.links_ended:
             reason = "Nothing is left to try"
@@ -229,7 +229,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "depth_cap",
         _STOP,
         lambda _, state: state.iteration >= state.max_iterations,
-        "Reached {state.iteration} of {state.max_iterations} expansion rounds",
+        "Reached {state.iteration} of {state.max_iterations} rounds of following links",
         "low",
     ),
     Rule(

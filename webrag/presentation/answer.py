@@ -13,7 +13,7 @@ from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
-from webrag.presentation.results import CommandLine
+from webrag.presentation.results import CommandLine, page_name
 from webrag.presentation.untrusted import clean_block, one_line
 
 _ENDINGS: dict[FinalReason, str] = {
@@ -74,11 +74,8 @@ def _searched(result: ManagerResult) -> list[str]:
 
 
 def _place(citation: AnswerCitation) -> list[str]:
-    title = one_line(citation.title or "", max_chars=120) or "Untitled"
-    heading = one_line(citation.section_heading or "", max_chars=120)
-    named = f"{title} § {heading}" if heading and heading != title else title
-    place = f" ({one_line(citation.place)})" if citation.place else ""
-    return [f"[{citation.number}] {named}{place}{_moment(citation)}", f"    {citation.link}"]
+    name = page_name(citation.title, citation.section_heading, citation.place, citation.as_of)
+    return [f"[{citation.number}] {name}", f"    {citation.link}"]
 
 
 def _moment(citation: AnswerCitation) -> str:

@@ -26,7 +26,7 @@ class EnqueuedJobs(FrozenModel):
 def format_jobs(jobs: Sequence[Job]) -> str:
     """One line for each job."""
     if not jobs:
-        return "No job has been enqueued: `webrag ingest URL --queue` does that."
+        return "There are no jobs: `webrag ingest URL --queue` makes one."
     return "\n".join(["[JOBS]", *map(_line, jobs)])
 
 
@@ -91,7 +91,7 @@ def _state(job: Job) -> str:
     if job.report.site is not None and job.ended_at:
         said.append(f"{counted(job.report.site.obtained + job.report.site.before, 'page')} visited")
     if job.report.chunks and not job.ended_at:
-        said.append("{:,} of {:,} chunks embedded".format(*job.report.chunks))
+        said.append("{:,} of {:,} passages embedded".format(*job.report.chunks))
     if job.report.checks and job.ended_at:
         said.append(_found(job.report.checks))
     if job.retry_at:
@@ -113,7 +113,7 @@ def _found(checks: Sequence[CitationCheck]) -> str:
 def _schedule(schedule: Schedule) -> str:
     said = [f"every {format_span(schedule.every)}"]
     if schedule.overdue > timedelta(minutes=5):
-        said.append(f"overdue for {_about(schedule.overdue)}: no worker has enqueued it")
+        said.append(f"overdue for {_about(schedule.overdue)}: no worker has begun it")
     elif schedule.overdue:
         said.append("due now")
     else:

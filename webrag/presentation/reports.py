@@ -131,9 +131,8 @@ def format_reindexing(report: "ReindexReport") -> str:
     if report.was_current:
         return f"The collection is made with {report.model} already; nothing was done."
     return (
-        f"Searches use vectors of {report.model} ({report.dimensions} dimensions) in place of"
-        f" {report.previous_model}: {counted(report.chunks, 'chunk')}, {report.embedded:,} of them"
-        " embedded now."
+        f"Searches use {report.model} in place of {report.previous_model}:"
+        f" {counted(report.chunks, 'passage')}, {report.embedded:,} of them embedded now."
     )
 
 
@@ -483,8 +482,10 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
     """One line, and below it what the page has in place of a quotation that is not verbatim."""
     given = _quoted(check.citation.quote, min(shown_chars, _TITLE_CHARS))
     line = f"[{number}] {_found(_STORED, check.stored)}"
-    if check.live.state != "unchecked" or check.live.reason is not None:
-        line += f"; live: {_found(_LIVE | _unchanged(check), check.live)}"
+    if check.page_unchanged:
+        line += "; live: the page is unchanged"
+    elif check.live.state != "unchecked" or check.live.reason is not None:
+        line += f"; live: {_found(_LIVE, check.live)}"
     lines = [f"{line} \u2014 {given}, {_url(check.url)}"]
     if check.last_seen_at is not None and check.missing_since is not None:
         lines.append(
@@ -498,13 +499,6 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
             shown = framed(_cut(finding.text or "", shown_chars), nonce)
             lines.append(f"{name} text:\n{shown}")
     return "\n".join(lines)
-
-
-def _unchanged(check: CitationCheck) -> dict[str, str]:
-    """A page that is as it was stored cannot have lost the quotation."""
-    if check.live.state not in ("changed", "absent") or not check.page_unchanged:
-        return {}
-    return {check.live.state: "the page is unchanged, the quotation is not on it"}
 
 
 def _found(words: Mapping[str, str], finding: Finding) -> str:

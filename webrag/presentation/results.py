@@ -347,19 +347,24 @@ def _stands_in(block: EvidenceBlock) -> list[str]:
 
 
 def _name(block: EvidenceBlock) -> str:
-    heading = one_line(block.heading or "", max_chars=_NAME_CHARS)
-    title = one_line(block.title or "", max_chars=_NAME_CHARS) or "Untitled"
-    place = block.citation.place if block.citation else None
-    title = f"{title} ({one_line(place)})" if place else title
-    name = f"{title} § {heading}" if heading and heading != title else title
-    moment = block.citation.as_of if block.citation else None
-    return f"{name}, as of {shown_moment(moment)}" if moment else name
+    found = block.citation
+    place, as_of = (found.place, found.as_of) if found else (None, None)
+    return page_name(block.title, block.heading, place, as_of)
+
+
+def page_name(
+    title: str | None, heading: str | None, place: str | None, as_of: datetime | None
+) -> str:
+    """Where a quotation stands, on one line of a terminal: page, section, file and moment."""
+    below = one_line(heading or "", max_chars=_NAME_CHARS // 2)
+    name = one_line(title or "", max_chars=_NAME_CHARS - len(below)) or "Untitled"
+    name = f"{name} § {below}" if below and heading != title else name
+    name = f"{name} ({one_line(place)})" if place else name
+    return f"{name}, as of {shown_moment(as_of)}" if as_of else name
 
 
 def _link(block: EvidenceBlock) -> str:
-    # A fragment of a whole paragraph fills lines, and the first words of it lead there as well.
-    link = block.citation.link if block.citation else block.url
-    return link if len(link) <= 2 * _WIDTH else block.url
+    return block.citation.link if block.citation else block.url
 
 
 def _rest(

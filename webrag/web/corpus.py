@@ -48,7 +48,7 @@ class CorpusHandlers:
         self._site = site
 
     async def show(self, request: Request) -> Response:
-        """Sites first; pages of a site or that were looked for, or those never obtained."""
+        """Sites first; pages of a site or that were looked for, or those that were not fetched."""
         site = self._site
         words = request.query_params.get("find", "").strip()
         host = request.query_params.get("site", "").strip()
@@ -56,15 +56,14 @@ class CorpusHandlers:
         shows = request.query_params.get("show", "pages" if words or host else "sites")
         async with site.enter(request, "status") as rag:
             status: CorpusStatus = await rag.status(include_urls=False)
-            sites = await rag.sites()
             start = (portion - 1) * _PAGES_SHOWN
             found = await rag.list_pages(words, site=host or None, limit=_PAGES_SHOWN, offset=start)
-            failures = await rag.failures(limit=_MOST_FAILURES) if shows == "failed" else ()
+        failures = status.failures[:_MOST_FAILURES] if shows == "failed" else ()
         return site.page(
             request,
             "corpus.html",
             status=status,
-            sites=sites,
+            sites=status.sites,
             words=words,
             host=host,
             found=found.total,
@@ -137,7 +136,7 @@ class CorpusHandlers:
         """Give every page as one file."""
         if not may_run(request):
             raise AccessDeniedError(
-                "Another site asked for the export; open the page of the corpus and export there."
+                "Another site asked for the export; open the list of stored pages and export there."
             )
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-export-"))
         path = folder / "webrag-corpus.jsonl.gz"

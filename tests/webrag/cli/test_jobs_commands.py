@@ -76,11 +76,11 @@ def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     embedded = corpus_command(site, "jobs", "show", "2")
 
     assert "with this model already; nothing was enqueued." in same.stdout
-    assert "- 2: vectors of " in queued.stdout
+    assert "- 2: all passages with " in queued.stdout
     assert again.stdout == queued.stdout
     assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
     assert "State: done" in embedded.stdout
-    assert "Searches use vectors of " in embedded.stdout
+    assert "Searches use " in embedded.stdout
     assert ": 1 chunk, 1 of them embedded now." in embedded.stdout
 
 

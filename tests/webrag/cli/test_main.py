@@ -68,11 +68,20 @@ def test_word_of_another_program_is_told_its_command_which_exists(typed: str, we
     assert all(option in shown for option in options)
 
 
-@pytest.mark.parametrize("typed", ["https://docs.example.com/", "docs.example.com", "How is it?"])
-def test_question_or_address_without_a_command_is_told_where_it_goes(
-    typed: str, webrag: Run
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [
+        (["https://docs.example.com/"], "answer https://docs.example.com/ 'your question'"),
+        (["docs.example.com"], "answer docs.example.com 'your question'"),
+        (["How is it?"], "ask 'How is it?'"),
+        (["how", "is", "it"], "ask 'how is it'"),
+        (["localhost:80/a", "how", "is", "it"], "answer http://localhost:80/a 'how is it'"),
+    ],
+)
+def test_question_or_address_without_a_command_is_told_the_command(
+    typed: list[str], command: str, webrag: Run
 ) -> None:
-    assert "Begin with `ask` for a question" in webrag(typed).stderr
+    assert f"To ask it: `webrag {command}`." in webrag(*typed).stderr
 
 
 @pytest.mark.parametrize("typed", ["--version", "version"])
@@ -206,7 +215,7 @@ def test_verbose_shows_where_an_error_happened(
 def test_command_that_does_not_exist_is_told_its_nearest_neighbour(
     typed: str, said: str, webrag: Run
 ) -> None:
-    result = webrag(typed, "words")
+    result = webrag(typed)
 
     assert result.exit_code == 2
     assert result.stderr.endswith(f"No such command '{typed}'.{said}\n")

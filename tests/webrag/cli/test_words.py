@@ -55,6 +55,7 @@ def test_file_of_the_name_of_a_host_is_the_file(
         ("How", "is", "it", "cleaned?", URL),
         ("docs.example.com/guide/", "How is it cleaned?"),
         ("How", "is", "it", "cleaned?", "docs.example.com/guide/"),
+        ("docs.example.com/guide/ How is it cleaned?",),
     ],
 )
 @pytest.mark.parametrize("split", [split_words, split_named])
@@ -100,6 +101,19 @@ def test_answer_without_an_address_names_the_commands_that_need_none(webrag: Run
 
     assert result.exit_code == 2
     assert "`webrag ask` and `webrag search`" in result.stderr
+
+
+def test_address_without_a_question_is_told_so(webrag: Run) -> None:
+    result = webrag("answer", "docs.example.com/guide/")
+
+    assert (result.exit_code, "there is no question" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_question_to_an_empty_corpus_ends_with_code_1(command: str, corpus_command: Run) -> None:
+    result = corpus_command(None, command, "How is it cleaned?", "-q")
+
+    assert (result.exit_code, "Nothing" in result.stdout) == (1, True)
 
 
 def test_quotation_may_come_before_its_address(

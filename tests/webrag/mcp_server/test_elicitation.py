@@ -40,7 +40,7 @@ async def test_user_who_agrees_has_many_pages_deleted(load: Load) -> None:
     )
 
     assert "21 pages deleted." in said
-    assert asked == ["Delete 21 indexed pages?"]
+    assert asked == ["Delete 21 stored pages?"]
 
 
 @pytest.mark.parametrize("confirm", [False, True])

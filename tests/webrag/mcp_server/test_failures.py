@@ -65,8 +65,8 @@ def test_timeout_names_the_limit_and_a_way_out() -> None:
     assert timeout_text(120.0) == (
         "[ERROR]\n"
         "WebRAG timed out after 120s.\n\n"
-        "What was indexed until then is kept. Suggestion: repeat the call, retry with "
-        "expansion_budget=0 to skip expansion, or try a more specific URL."
+        "What was stored until then is kept. Suggestion: repeat the call, retry with "
+        "expansion_budget=0 to follow no links, or name a more specific page."
     )
 
 

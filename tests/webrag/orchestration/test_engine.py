@@ -36,7 +36,7 @@ async def test_fast_answer_reads_the_named_page_only(lab: Lab, manual: Any) -> N
 
     assert "7411" in texts(result)
     assert manual.paths == ["/"]
-    assert result.final_decision.reason == "Expansion was not asked for."
+    assert result.final_decision.reason == "Following links was not asked for."
 
 
 async def test_citations_are_verbatim(lab: Lab, manual: Any) -> None:

@@ -282,7 +282,7 @@ def test_rules_are_tried_in_the_documented_order() -> None:
 def test_reason_says_when_no_expansion_was_asked_for() -> None:
     decision = decide(signals(), state(max_iterations=0))
 
-    assert decision.reason == "Expansion was not asked for."
+    assert decision.reason == "Following links was not asked for."
 
 
 def test_reason_names_numbers_and_action() -> None:
@@ -315,16 +315,19 @@ def test_reason_says_why_no_link_is_followed_where_another_way_is_open_and_not_w
     [
         (
             {"iteration": 5, "open_actions": frozenset({"expand_breadth"})},
-            "Reached 5 of 5 expansion rounds; asking again goes on from what is stored.",
+            "Reached 5 of 5 rounds of following links; asking again goes on from what is stored.",
         ),
-        ({"iteration": 5, "open_actions": frozenset()}, "Reached 5 of 5 expansion rounds."),
+        (
+            {"iteration": 5, "open_actions": frozenset()},
+            "Reached 5 of 5 rounds of following links.",
+        ),
         (
             {"open_actions": frozenset(), "links_ended": "no page is left", "is_spent": True},
             "Nothing is left to try: no page is left; asking again goes on from what is stored.",
         ),
         (
             {"iteration": 5, "open_actions": frozenset(), "open_parts": ("who pays",)},
-            "Reached 5 of 5 expansion rounds; still open: 'who pays'.",
+            "Reached 5 of 5 rounds of following links; still open: 'who pays'.",
         ),
     ],
 )

@@ -70,4 +70,4 @@ def test_quotation_that_an_unchanged_page_lacks_was_never_there(
 
     text = format_verification([checked], nonce="0badc0de")
 
-    assert ("the page is unchanged, the quotation is not on it" in text) is is_told
+    assert ("; live: the page is unchanged" in text) is is_told

@@ -350,7 +350,7 @@ async def test_crawl_survives_its_tab_stops_and_goes_on(
     progress = page.get_by_role("region", name="Progress")
     await expect(progress).to_contain_text("waiting")
     await expect(progress.get_by_role("listitem").first).to_have_text(
-        re.compile(r"/tools/\d+: indexed$")
+        re.compile(r"/tools/\d+: stored$")
     )
     await seen("crawl")
     await page.get_by_role("button", name="Stop").click()
@@ -490,9 +490,9 @@ async def test_pages_never_obtained_are_a_list_that_can_be_searched_and_tried_ag
     await expect(page.get_by_role("heading", name="Could not be fetched")).to_be_visible()
     await page.goto("/corpus")
 
-    await page.get_by_role("link", name=re.compile("never obtained$")).click()
+    await page.get_by_role("link", name=re.compile("not fetched$")).click()
 
-    failed = page.get_by_role("region", name="Never obtained")
+    failed = page.get_by_role("region", name="Could not be fetched")
     await failed.get_by_role("searchbox").fill("vanished")
     await failed.get_by_role("button", name="Find").click()
     await expect(failed.get_by_role("term")).to_have_text([address])
