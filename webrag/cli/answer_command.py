@@ -220,7 +220,6 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
 
 
 def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
-    """The result with its first citations only; with all of them for None."""
     return result.model_copy(update={"citations": result.citations[:top_k]})
 
 
@@ -230,7 +229,6 @@ def _details(
     count_tokens: "Callable[[str], int]",
     line: "CommandLine",
 ) -> str:
-    """Citations and confidence, as many as there is room for."""
     from webrag.presentation.answer import format_brief_details, format_details
 
     show = format_details if reading.full else partial(format_brief_details, command=line)

@@ -89,7 +89,7 @@ def forget_command(
     """Delete pages, by URL or by --site and --older-than, with everything made from them.
 
     A HOST alone, as `webrag status` prints it, counts as --site; a folder stands for all files
-    below it. Asks first; without a terminal it needs --yes. Exit code 1 when a URL is not stored.
+    below it. Asks first; without a terminal it needs --yes. Exit code 1 when one is not stored.
     """
     if not yes and not sys.stdin.isatty():
         raise InputError("Forgetting pages needs --yes when nobody can be asked.")
@@ -102,8 +102,11 @@ def forget_command(
         "Forgetting pages",
         lambda rag, tell: rag.forget(named or None, **conditions, on_progress=tell),
     )
-    verb = "is" if len(report.unknown) == 1 else "are"
-    error = f"{', '.join(report.unknown)} {verb} not stored." if report.unknown else None
+    unknown = report.unknown
+    if site is not None and older_than is None and not report.removed:
+        unknown = (site,)
+    verb = "is" if len(unknown) == 1 else "are"
+    error = f"{', '.join(unknown)} {verb} not stored." if unknown else None
     lines = [*(f"- {url}" for url in report.removed), f"{_pages(len(report.removed))} removed."]
     failed = {"error": error_value("InputError", error)} if error else {}
     is_json = run_options(ctx).json
@@ -191,8 +194,6 @@ def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
 
 
 def _worked(ctx: click.Context, what: str, work: "Callable[[WebRAG, Tell], Awaitable[_T]]") -> _T:
-    """What comes of work on the corpus, whose progress is shown."""
-
     async def worked() -> _T:
         from webrag.app import WebRAG
 

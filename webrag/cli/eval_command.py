@@ -164,7 +164,6 @@ def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: boo
 
 
 def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Way], _Judge]":
-    """How each question is asked, and what judges the records."""
     from webrag.evaluation.report import report_agents, report_answers, report_evidence
     from webrag.evaluation.runner import ask_answer, ask_evidence
 
@@ -327,7 +326,6 @@ def _sites(
 
 
 def _compare(questions: Path, first: Path, second: Path) -> None:
-    """Print how two runs differ."""
     from webrag.evaluation.comparison import compare_scores, moved_questions
     from webrag.evaluation.metrics import score_question
     from webrag.evaluation.questions import load_questions, read_run

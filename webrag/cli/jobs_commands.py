@@ -50,8 +50,6 @@ def list_command(
 
 
 def _job_command(name: str, help: str, method: str = "") -> None:
-    """Add a command that calls a method of the queue for a job, and says all about that."""
-
     @jobs_command.command(name, help=help)
     @click.argument("job", type=int)
     @json_option

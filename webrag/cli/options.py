@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import click
 from typing_extensions import override
@@ -132,7 +132,6 @@ def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], c
 
 
 def _question_option(name: str) -> click.Option:
-    """Make the option for a field of a question from its type and its description."""
     from webrag.question import MINIMA, Question
 
     info = Question.model_fields[name]
@@ -162,16 +161,8 @@ def _question_option(name: str) -> click.Option:
     return click.Option([*flags, name], help=help_text, **more)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How much of a result is printed.
-
-    Attributes:
-        full: All there is, in sections.
-        top_k: Results at most.
-        max_tokens: Of everything.
-        no_pager: Never page what is longer than a screen.
-    """
+class Reading(NamedTuple):
+    """How much of a result is printed: in sections, so many results and tokens, not paged."""
 
     full: bool
     top_k: int | None
@@ -181,7 +172,7 @@ class Reading:
     @classmethod
     def taken_from(cls, options: dict[str, Any]) -> "Reading":
         """Take its values out of the options of a command that asks a question."""
-        return cls(*map(options.pop, ("full", "top_k", "max_tokens", "no_pager")))
+        return cls(*map(options.pop, cls._fields))
 
 
 def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Question":

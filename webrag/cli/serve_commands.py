@@ -72,7 +72,6 @@ def mcp_command(
 
 
 def _configure(name: str, command: list[str], *, writes: bool, asks: bool) -> None:
-    """Print what a client needs, or write it into its file."""
     from webrag.mcp_server.clients import CLIENTS, block, install
 
     if name not in CLIENTS:
@@ -93,7 +92,6 @@ def _configure(name: str, command: list[str], *, writes: bool, asks: bool) -> No
 
 
 def _check(command: list[str]) -> None:
-    """Start the server as a client would, and say how that went."""
     from webrag.mcp_server.clients import check
 
     click.echo(f"Starting {shlex.join(command)} ...", err=True)

@@ -407,7 +407,6 @@ def serve_http(
 
 
 def _page_address(host: str, port: int) -> str:
-    """Where a browser on this machine finds the page."""
     host = "127.0.0.1" if host in ("0.0.0.0", "") else "::1" if host == "::" else host  # noqa: S104
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

@@ -111,7 +111,6 @@ class MessageCheck:
 
 
 async def _body(receive: Receive) -> tuple[bytes, Message | None]:
-    """The body, and what came instead of its end."""
     body = bytearray()
     while True:
         message = await receive()

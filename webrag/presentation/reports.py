@@ -24,7 +24,6 @@ from webrag.retrieval.citation_checks import CitationCheck, Finding
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
-    from webrag.corpus.models import PageText
     from webrag.retrieval.reading import PageExcerpt
 
 
@@ -480,13 +479,13 @@ def format_verification(
 
 def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: int) -> str:
     """One line, and below it what the page has in place of a quotation that is not verbatim."""
-    given = _quoted(check.citation.quote, min(shown_chars, _TITLE_CHARS))
+    given = one_line(check.citation.quote, max_chars=max(1, min(shown_chars, _TITLE_CHARS)))
     line = f"[{number}] {_found(_STORED, check.stored)}"
     if check.page_unchanged:
         line += "; live: the page is unchanged"
     elif check.live.state != "unchecked" or check.live.reason is not None:
         line += f"; live: {_found(_LIVE, check.live)}"
-    lines = [f"{line} \u2014 {given}, {_url(check.url)}"]
+    lines = [f'{line} \u2014 "{given}", {_url(check.url)}']
     if check.last_seen_at is not None and check.missing_since is not None:
         lines.append(
             f"It disappeared between {shown_moment(check.last_seen_at)}, when a text with"
@@ -496,8 +495,9 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
     for name, finding in (("Stored", check.stored), ("Live", check.live)):
         if finding.text not in known and finding.state not in _VERBATIM:
             known.add(finding.text)
-            shown = framed(_cut(finding.text or "", shown_chars), nonce)
-            lines.append(f"{name} text:\n{shown}")
+            text = finding.text or ""
+            text = text if len(text) <= shown_chars else f"{text[:shown_chars]}…"
+            lines.append(f"{name} text:\n{framed(text, nonce)}")
     return "\n".join(lines)
 
 
@@ -506,14 +506,6 @@ def _found(words: Mapping[str, str], finding: Finding) -> str:
     place = "" if finding.text is None else f" (chars {finding.char_start}-{finding.char_end})"
     reason = "" if finding.reason is None else f" ({one_line(finding.reason, max_chars=300)})"
     return f"{words[finding.state]}{place}{when}{reason}"
-
-
-def _quoted(text: str, shown_chars: int) -> str:
-    return f'"{one_line(text, max_chars=max(1, shown_chars))}"'
-
-
-def _cut(text: str, shown_chars: int) -> str:
-    return text if len(text) <= shown_chars else text[:shown_chars] + "…"
 
 
 def _url(url: str) -> str:
@@ -572,7 +564,11 @@ def format_excerpt(
 
 def _excerpt(excerpt: "PageExcerpt", nonce: str | None, lines: int) -> str:
     page, total = excerpt.page, excerpt.page_chars
-    head = [_title(page.title), f"URL: {_url(page.url)}", _state(page)]
+    title = one_line(page.title or "", max_chars=_TITLE_CHARS) or "Untitled"
+    how = " with your login" if page.with_login else ""
+    gone = "" if page.gone_at is None else f", gone since {shown_moment(page.gone_at)}"
+    head = [f"Title: {title}", f"URL: {_url(page.url)}"]
+    head.append(f"Fetched: {shown_moment(page.fetched_at)}{how}{gone}")
     more = "" if excerpt.next_offset is None else f"; read on with offset={excerpt.next_offset}"
     head.append(f"Shown: chars {excerpt.char_start}-{excerpt.char_end} of {total}{more}")
     if excerpt.note:
@@ -585,30 +581,25 @@ def _excerpt(excerpt: "PageExcerpt", nonce: str | None, lines: int) -> str:
 
 
 _MOST_OUTLINED = 30
+_LEAST_OUTLINED = 5
 _OUTLINE_SHARE = 0.25
 _LEAST_SHOWN_CHARS = 200
 _OUTLINED_CHARS = 80
 
 
 def _outline(excerpt: "PageExcerpt", most: int) -> str:
-    """Offsets and headings, the shallowest first; only where a page begins that goes on."""
+    """Offsets and headings, the upper levels; only where a page begins that goes on."""
     if not most or excerpt.char_start or excerpt.next_offset is None:
         return ""
-    shallowest = sorted(excerpt.headings, key=lambda each: each.level)[:most]
+    by_level = sorted(excerpt.headings, key=lambda each: each.level)
+    kept = by_level[:most]
+    if len(by_level) > most:
+        whole = [each for each in kept if each.level < by_level[most].level]
+        kept = whole if len(whole) >= _LEAST_OUTLINED else kept
     lines = [
-        f"{'  ' * (each.level - shallowest[0].level)}"
+        f"{'  ' * (each.level - kept[0].level)}"
         f"{one_line(each.text, max_chars=_OUTLINED_CHARS)} ({each.char_start})"
-        for each in sorted(shallowest, key=lambda each: each.char_start)
+        for each in sorted(kept, key=lambda each: each.char_start)
     ]
     more = len(excerpt.headings) - len(lines)
     return "\n".join([*lines, *([f"({more:,} more headings)"] if more else [])])
-
-
-def _title(title: str | None) -> str:
-    return f"Title: {one_line(title or '', max_chars=_TITLE_CHARS) or 'Untitled'}"
-
-
-def _state(stored: "PageText") -> str:
-    gone = "" if stored.gone_at is None else f", gone since {shown_moment(stored.gone_at)}"
-    how = " with your login" if stored.with_login else ""
-    return f"Fetched: {shown_moment(stored.fetched_at)}{how}{gone}"

@@ -294,7 +294,7 @@ class Verifier:
 
 async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
     if fetched is None:
-        return _check(claim, Finding(state="unchecked", reason="The live page was not asked for."))
+        return _check(claim, Finding(state="unchecked"))
     outcome = fetched.get(claim.url)
     if outcome is None:
         return _check(claim, Finding(state="unchecked", reason="Time ran out; verify it again."))

@@ -295,7 +295,6 @@ def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
 
 
 def _by_page(citations: "Sequence[AnswerCitation]") -> "list[list[AnswerCitation]]":
-    """The citations of each page, in the order in which the pages are cited first."""
     pages: dict[UUID, list[AnswerCitation]] = {}
     for each in citations:
         pages.setdefault(each.document_id, []).append(each)

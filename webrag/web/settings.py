@@ -175,7 +175,6 @@ def _fixed(settings: Settings) -> list[str]:
 
 
 def _kept_key(settings: Settings, server: str) -> str | None:
-    """The key in use, for the server that it is for."""
     key = settings.orchestration_llm_api_key
     is_same = server.rstrip("/") == settings.orchestration_llm_base_url
     return key.get_secret_value() if key is not None and is_same else None

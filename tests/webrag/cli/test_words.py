@@ -137,10 +137,12 @@ def test_host_as_status_prints_it_is_taken_by_status_and_forget(
     shown = corpus_command(None, "status", host)
     forgotten = corpus_command(None, "forget", host, "--yes")
     after = corpus_command(None, "status", host)
+    again = corpus_command(None, "forget", host, "--yes")
 
     assert (shown.exit_code, f"— {site}/\n" in shown.stdout) == (0, True)
     assert "1 page removed." in forgotten.stdout
     assert after.exit_code == 1
+    assert (again.exit_code, f"{host} is not stored." in again.stderr) == (1, True)
 
 
 def test_status_of_a_host_counts_that_host_alone(

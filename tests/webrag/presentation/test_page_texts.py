@@ -86,6 +86,15 @@ def test_reading_on_gets_on_however_small_the_budget_and_large_the_outline(
     assert int(offset) >= 200
 
 
+def test_outline_of_many_headings_below_one_shows_the_first(count_tokens: Counter) -> None:
+    markdown = "# Manual\n\n" + "".join(f"## Part {n}\n\n{'Words. ' * 40}\n\n" for n in range(70))
+
+    text = printed(markdown, 2_000, count_tokens)
+
+    assert "\n  Part 28 (" in text
+    assert "(41 more headings)" in text
+
+
 def test_outline_of_many_headings_shows_the_upper_ones(count_tokens: Counter) -> None:
     section = "## Deep\n\nWords.\n\n" * 20
     markdown = "".join(f"# Part {number}\n\n{section}" for number in range(10))

@@ -189,7 +189,6 @@ def _needed(body: bytes) -> frozenset[str]:
 
 
 async def _peek(receive: Receive, at_most: int) -> tuple[bytes, Receive]:
-    """The beginning of a body, and what gives the whole body once more."""
     seen: list[Message] = []
     size, more = 0, True
     while more and size <= at_most:

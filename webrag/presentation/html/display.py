@@ -107,7 +107,6 @@ def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: b
 
 
 def _offsets(block: EvidenceBlock) -> str:
-    """Where the passage stands, and the quotation that the link beside it opens."""
     passage = f"characters {block.char_start} to {block.char_end}"
     quote = block.citation
     return f"{passage}, quotation {quote.char_start} to {quote.char_end}" if quote else passage
