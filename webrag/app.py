@@ -37,7 +37,6 @@ from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
     CorpusStatus,
-    FailedPage,
     LinkCandidate,
     PageImage,
     PageListing,
@@ -987,15 +986,6 @@ class WebRAG:
         corpus = self._open_parts.corpus
         of_site = None if site is None else storable(site)
         return await corpus.list_pages(storable(contains), site=of_site, limit=limit, offset=offset)
-
-    async def failures(self, *, limit: int = 50) -> tuple[FailedPage, ...]:
-        """The pages that were asked for and never obtained, latest attempt first, some of them.
-
-        Raises:
-            InputError: `limit` cannot be used.
-        """
-        checked_count("limit", limit, minimum=1)
-        return await self._open_parts.corpus.failures(limit)
 
     async def sites(self) -> list[SiteSize]:
         """The hosts whose pages are stored, those with most pages first."""

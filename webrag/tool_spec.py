@@ -3,7 +3,7 @@
 import functools
 import inspect
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.core.tools import FunctionTool
@@ -13,12 +13,14 @@ from typing_extensions import override
 from webrag.concurrency import in_background
 from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError
+from webrag.ingestion.addresses import as_address, sites_and_addresses
 from webrag.presentation.reports import (
     format_excerpt,
     format_ingest,
     format_site,
     format_status,
     format_verification,
+    status_of,
 )
 from webrag.question import QueryType
 from webrag.retrieval.citation_checks import Citation
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
 
 _READ_TOKENS: Final = 4_000
+_LISTED_PAGES: Final = 50
 _MOST_CRAWLED: Final = 500
 
 
@@ -47,6 +50,10 @@ def _refusing_wrong_names(
         return await tool(*args, **kwargs)
 
     return checked
+
+
+def _addresses(urls: str | Sequence[str]) -> list[str]:
+    return [as_address(each) for each in ([urls] if isinstance(urls, str) else urls)]
 
 
 class WebRAGToolSpec(BaseToolSpec):
@@ -125,7 +132,7 @@ class WebRAGToolSpec(BaseToolSpec):
             constraints: Wishes, such as "must include code examples".
         """
         result = await self._rag.answer(
-            url,
+            _addresses(url),
             query,
             wordings=wordings,
             research_mode=research_mode,
@@ -162,7 +169,7 @@ class WebRAGToolSpec(BaseToolSpec):
         result = await self._rag.search(
             query,
             wordings=wordings,
-            source_urls=source_urls,
+            source_urls=_addresses(source_urls or ()) or None,
             sites=sites,
             years=years,
             has=has or (),
@@ -178,7 +185,7 @@ class WebRAGToolSpec(BaseToolSpec):
         Args:
             url: Page, or a list of pages.
         """
-        report = await self._rag.ingest(url)
+        report = await self._rag.ingest(_addresses(url))
         return format_ingest(report.pages, report.failed, degraded=report.degraded)
 
     @_refusing_wrong_names
@@ -197,17 +204,20 @@ class WebRAGToolSpec(BaseToolSpec):
         if not 1 <= max_pages <= _MOST_CRAWLED:
             raise InputError(f"max_pages is {max_pages}; allowed are 1 to {_MOST_CRAWLED}.")
         options = CrawlOptions(max_pages=max_pages, include=tuple(include or ()))
-        return format_site(await self._rag.ingest_site(url, options), caller="mcp")
+        return format_site(await self._rag.ingest_site(as_address(url), options), caller="mcp")
 
     @_refusing_wrong_names
     async def status(self, source_url: str | None = None) -> str:
         """Tell how many pages of which sites are stored, and what could not be fetched.
 
         Args:
-            source_url: Only this page, with its age.
+            source_url: Only this page, or the pages of this host, with their age.
         """
-        stored = await self._rag.status(source_url, include_urls=source_url is not None)
-        return format_status(stored, caller="mcp")
+        hosts, pages = sites_and_addresses([source_url] if source_url else [])
+        stored = await self._rag.status(next(iter(pages), None), include_urls=bool(source_url))
+        for host in hosts:
+            stored = status_of(stored, host)
+        return await in_background(format_status, stored, max_pages=_LISTED_PAGES, caller="mcp")
 
     @_refusing_wrong_names
     async def read(
@@ -228,7 +238,7 @@ class WebRAGToolSpec(BaseToolSpec):
             max_tokens: Length of the text at most.
         """
         excerpt = await self._rag.read(
-            url, heading=heading, quote=quote, offset=offset, max_tokens=max_tokens
+            as_address(url), heading=heading, quote=quote, offset=offset, max_tokens=max_tokens
         )
         text, _ = await in_background(
             format_excerpt,
@@ -248,5 +258,5 @@ class WebRAGToolSpec(BaseToolSpec):
             quote: The text, as it was quoted.
             live: Fetch the page again.
         """
-        checks = await self._rag.verify(Citation(url=url, quote=quote), live=live)
+        checks = await self._rag.verify(Citation(url=as_address(url), quote=quote), live=live)
         return format_verification(checks, nonce=secrets.token_hex(8))

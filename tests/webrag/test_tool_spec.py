@@ -55,8 +55,9 @@ async def test_a_crawled_site_is_listed_and_can_be_read(
     site = static_site({"/docs/": linked, "/docs/b.html": other})
 
     await tools["ingest_site"].acall(url=f"{site}/docs/", max_pages=5)
-    listed = (await tools["status"].acall()).content
-    text = (await tools["read"].acall(url=f"{site}/docs/b.html")).content
+    host = site.removeprefix("http://")
+    listed = (await tools["status"].acall(source_url=host)).content
+    text = (await tools["read"].acall(url=f"{host}/docs/b.html")).content
 
     assert f"{site}/docs/b.html" in listed
     assert "The harbour has a cafe" in text

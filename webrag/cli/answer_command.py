@@ -19,7 +19,7 @@ from webrag.cli.running import run, run_opened
 from webrag.cli.words import sites_and_pages, split_named
 from webrag.concurrency import in_background
 from webrag.errors import InputError
-from webrag.ingestion.addresses import split_words
+from webrag.ingestion.addresses import host_of, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,35 +131,45 @@ async def _print_evidence(
 
     options = run_options(ctx)
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
-        await progress("start", "Opening the corpus")
+        await progress("start", "Opening what is stored")
         async with WebRAG(ctx.obj) as rag:
             result = narrow(await rag.evidence_for(question, on_progress=progress))
             text, document = await in_background(
-                _presented, rag, result, reading, command_line(ctx)
+                _presented, rag, result, question, reading, command_line(ctx)
             )
     print_either(ctx, document, text, pager=not reading.no_pager, has_links=not reading.full)
     return result
 
 
 def _presented(
-    rag: "WebRAG", result: "OrchestrationResult", reading: Reading, line: "CommandLine"
+    rag: "WebRAG",
+    result: "OrchestrationResult",
+    question: "Question",
+    reading: Reading,
+    line: "CommandLine",
 ) -> "tuple[str, ResultDocument]":
     """A result for a terminal and for a program, of at most so many tokens where that is asked."""
     from webrag.presentation.results import format_result, result_document
 
-    max_tokens = reading.max_tokens
+    max_tokens, place = reading.max_tokens, _place(question)
     passages = rag.best_passages(result, at_most=reading.top_k)
     if reading.full:
         text = rag.brief(result, max_tokens=max_tokens)
     else:
         shown = list(passages)
-        text = format_result(result, shown, line)
+        text = format_result(result, shown, line, place)
         while max_tokens is not None and len(shown) > 1 and rag.count_tokens(text) > max_tokens:
-            text = format_result(result, shown := shown[:-1], line)
+            text = format_result(result, shown := shown[:-1], line, place)
     document = result_document(result, passages)
     if max_tokens is not None:
         document = document.within(max_tokens, rag.count_tokens)
     return text, document
+
+
+def _place(question: "Question") -> str:
+    """The page or site that is asked about, for the command that reads more of it."""
+    named = (*question.urls, *(question.source_urls or ()), *(question.sites or ()))
+    return next((each for each in named if each.startswith("http") or host_of(each)), "URL")
 
 
 @question_command(
@@ -205,16 +215,11 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
 
         print_json(answer_document(_shortened(result, reading.top_k)))
     else:
-        details = _details(result, reading, count_tokens, command_line(ctx))
+        details = _details(result, asked, reading, count_tokens, command_line(ctx))
         writer.finish(result, details, pager=not reading.no_pager)
     is_empty = result.state != "fail" and not (result.retrieval and result.retrieval.documents)
     if is_empty and asked.sites:
-        sites = ", ".join(asked.sites or ())
-        click.echo(
-            f"Nothing of {sites} is stored: `webrag status` lists what is, `webrag answer HOST"
-            " QUESTION --deep` reads a site.",
-            err=True,
-        )
+        click.echo(f"Nothing of {', '.join(asked.sites)} is stored.", err=True)
     if is_empty or result.state == "fail":
         ctx.exit(1)
 
@@ -225,13 +230,15 @@ def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
 
 def _details(
     result: "ManagerResult",
+    question: "Question",
     reading: Reading,
     count_tokens: "Callable[[str], int]",
     line: "CommandLine",
 ) -> str:
     from webrag.presentation.answer import format_brief_details, format_details
 
-    show = format_details if reading.full else partial(format_brief_details, command=line)
+    brief = partial(format_brief_details, command=line, place=_place(question))
+    show = format_details if reading.full else brief
     left = len(result.citations) if reading.top_k is None else reading.top_k
     text = show(_shortened(result, left))
     while reading.max_tokens is not None and left > 1:

@@ -16,7 +16,7 @@ from webrag.cli.output import (
 )
 from webrag.cli.progress import crawl_progress, page_progress
 from webrag.cli.running import run_opened
-from webrag.cli.words import typed_addresses
+from webrag.cli.words import addresses
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.characters import normalize_characters
 
@@ -69,7 +69,7 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @command("ingest", short_help="Fetch and store pages, a site, files, folders.")
-@click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True, callback=typed_addresses)
+@click.argument("urls", metavar="URL|PATH...", nargs=-1, required=True, callback=addresses)
 @crawl_options
 @click.option("--refresh", is_flag=True, help="Ask the site again even about fresh pages.")
 @click.option(

@@ -9,7 +9,7 @@ from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
 from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run, run_opened
-from webrag.cli.words import typed_addresses
+from webrag.cli.words import addresses
 from webrag.errors import InputError
 from webrag.ingestion.characters import normalize_characters
 
@@ -66,7 +66,7 @@ _job_command("retry", "Enqueue a failed or cancelled job again. It goes on where
 
 
 @jobs_command.command("schedule", short_help="Visit a site again and again.")
-@click.argument("site", required=False, callback=typed_addresses)
+@click.argument("site", required=False, callback=addresses)
 @click.option("--every", metavar="AGE", callback=parse_age, help="Time between two visits: 7d.")
 @click.option("--remove", type=int, metavar="NUMBER", help="Visit this schedule's site no more.")
 @crawl_options

@@ -15,7 +15,7 @@ import click
 from typing_extensions import override
 
 from webrag.argument_checks import LEAST_MAX_TOKENS
-from webrag.cli.words import typed_addresses
+from webrag.cli.words import addresses
 from webrag.redaction import redacted_failure
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _question_option(name: str) -> click.Option:
     else:
         more |= {"metavar": _METAVARS.get(name, "TEXT")}
         if name in ("urls", "source_urls"):
-            more |= {"callback": typed_addresses}
+            more |= {"callback": addresses}
     flags = _FLAGS.get(name, (f"--{name.replace('_', '-')}",))
     return click.Option([*flags, name], help=help_text, **more)
 

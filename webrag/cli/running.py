@@ -67,7 +67,7 @@ def run_opened(
     async def opened() -> T:
         from webrag.app import WebRAG
 
-        with start_progress("Opening the corpus", quiet=quiet) as is_open:
+        with start_progress("Opening what is stored", quiet=quiet) as is_open:
             async with WebRAG(settings) as rag:
                 is_open()
                 return await work(rag)

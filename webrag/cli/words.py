@@ -45,7 +45,7 @@ def stored_address(word: str) -> str:
     return named_address(as_address(word))
 
 
-def typed_addresses(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
+def addresses(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
     """Give the addresses that an argument or option names; hosts without a scheme get one."""
     if isinstance(value, tuple):
         return tuple(map(as_address, value))

@@ -241,11 +241,6 @@ class Corpus:
 
         return await self._database.run(work, snapshot=True)
 
-    async def failures(self, limit: int) -> tuple[FailedPage, ...]:
-        """Give so many of the URLs nothing is stored for at most, latest attempt first."""
-        values = {"url": None, "limit": limit}
-        return tuple(await self._database.fetch_as(FailedPage, queries.FAILURES, values))
-
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
         """Tell what the collection holds.
 
@@ -263,9 +258,7 @@ class Corpus:
                 ((documents,),) = await connection.fetch(every)
                 counts["other_documents"] = documents - counts["documents"]
             counts["outcomes"] = dict(await connection.fetch(queries.OUTCOMES, {"url": asked}))
-            failures = await connection.fetch_as(
-                FailedPage, queries.FAILURES, {"url": asked, "limit": None}
-            )
+            failures = await connection.fetch_as(FailedPage, queries.FAILURES, {"url": asked})
             counts |= {"failed": len(failures), "failures": failures}
             if url is None:
                 counts |= (await connection.fetch_as(dict, queries.WORK))[0]

@@ -95,7 +95,7 @@ select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
 from {page_outcomes} o
 where (%(url)s::text is null or o.url = %(url)s)
   and not exists (select from {documents} d where d.url = o.url)
-order by o.at desc, o.url limit %(limit)s
+order by o.at desc, o.url
 """
 """The URLs nothing is stored for, latest attempt first, of everything or of one URL."""
 

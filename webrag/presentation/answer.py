@@ -13,7 +13,7 @@ from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
-from webrag.presentation.results import CommandLine, page_name
+from webrag.presentation.results import CommandLine, look_on_the_web, page_name
 from webrag.presentation.untrusted import clean_block, one_line
 
 _ENDINGS: dict[FinalReason, str] = {
@@ -49,6 +49,7 @@ def format_details(result: ManagerResult) -> str:
 def format_brief_details(
     result: ManagerResult,
     command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
+    place: str = "URL",
 ) -> str:
     """Where each citation leads, and the confidence in words; `format_details` has the rest."""
     lines = [line for each in result.citations for line in _place(each)]
@@ -61,8 +62,7 @@ def format_brief_details(
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
     if result.final_reason == "confidence_too_low_clarify" and result.as_of is None:
-        asked = one_line(result.query, max_chars=300)
-        lines.append(f"To look on the web: {command.of('answer', 'URL', asked, '--deep')}")
+        lines.append(look_on_the_web(result.query, command, place))
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)

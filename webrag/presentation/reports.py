@@ -307,11 +307,8 @@ def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
     if (more := len(status.sites) - _MOST_SITES) > 0:
         lines.append(f"... and {counted(more, 'more site')}")
     if status.sites and status.only_url is None and not status.pages:
-        named = {
-            "cli": "`webrag status --pages`",
-            "mcp": "`status` of a page, a host or `contains`",
-        }
-        lines += ["", f"{named[caller]} lists the pages."]
+        named = {"cli": "`webrag status --pages` lists the", "mcp": "`status` of a host lists its"}
+        lines += ["", f"{named[caller]} pages."]
     return lines
 
 

@@ -267,6 +267,7 @@ def format_result(
     result: OrchestrationResult,
     passages: Sequence[EvidenceBlock],
     command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
+    place: str = "URL",
 ) -> str:
     """The confidence in words, the best quotation, further passages, and where the rest is.
 
@@ -274,10 +275,11 @@ def format_result(
         result: What was found.
         passages: From `best_passages`.
         command: How to print commands.
+        place: The page or site that was asked about.
     """
     if not passages:
         nothing = [*as_of_note(result.as_of), "Nothing was found.", *_notes(result)]
-        return "\n".join([*nothing, *_what_would_find_it(result, command)])
+        return "\n".join([*nothing, *_what_would_find_it(result, command, place)])
     most = _SHOWN[result.confidence_band]
     best, *others = _one_by_one(passages)[:most]
     lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
@@ -289,17 +291,21 @@ def format_result(
         lines += ["", f"{number}. {_name(block)}", f"   {_link(block)}"]
         lines += [f"   {line}" for line in (*_quoted(block, _OTHER_LINES), *_stands_in(block))]
     lines += [*_rest(result, passages, command), *_notes(result)]
-    return "\n".join([*lines, *_what_would_find_it(result, command)])
+    return "\n".join([*lines, *_what_would_find_it(result, command, place)])
 
 
-def _what_would_find_it(result: OrchestrationResult, command: CommandLine) -> list[str]:
+def _what_would_find_it(result: OrchestrationResult, command: CommandLine, place: str) -> list[str]:
     """The command to run next, where nothing that was found seems to answer."""
     if result.confidence_band != "none" or result.as_of is not None:
         return []
-    page = next(iter(result.seed_urls), "URL")
-    asked = one_line(result.query, max_chars=_NOTE_CHARS)
-    why = "To follow the links of this page" if result.seed_urls else "To look on the web"
-    return [f"{why}: {command.of('answer', page, asked, '--deep')}"]
+    return [look_on_the_web(result.query, command, next(iter(result.seed_urls), place))]
+
+
+def look_on_the_web(question: str, command: CommandLine, place: str) -> str:
+    """The line with the command that reads more pages for a question."""
+    why = "To look on the web" if place == "URL" else "To follow links from there"
+    asked = one_line(question, max_chars=_NOTE_CHARS)
+    return f"{why}: {command.of('answer', place, asked, '--deep')}"
 
 
 def _one_by_one(passages: Sequence[EvidenceBlock]) -> list[EvidenceBlock]:

@@ -52,7 +52,7 @@ def asked_question(values: Any) -> Question:
     sites, pages = sites_and_addresses(named, takes_paths=False)
     return Question.of(
         rest if named else text,
-        urls=typed_addresses([*pages, *values.getlist("url")]),
+        urls=addresses([*pages, *values.getlist("url")]),
         sites=_words([*sites, *values.getlist("site")]) or None,
         years=sorted({number(each, "The year", 9999) for each in _words(values.getlist("year"))})
         or None,
@@ -65,7 +65,7 @@ def asked_question(values: Any) -> Question:
     )
 
 
-def typed_addresses(texts: Iterable[Any]) -> list[str]:
+def addresses(texts: Iterable[Any]) -> list[str]:
     """The addresses in fields of a form; a host without a scheme gets one, and so does a path."""
     return [
         named_address(word) if word.startswith(("/", "~/")) else as_address(word, takes_paths=False)

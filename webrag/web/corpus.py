@@ -20,7 +20,7 @@ from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.ingestion.addresses import is_file
 from webrag.presentation.reports import OUTCOMES, counted, crawl_line, ending
-from webrag.web.asking import typed_addresses
+from webrag.web.asking import addresses
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import COLLECTION_COOKIE, Site, may_run, number
@@ -83,7 +83,7 @@ class CorpusHandlers:
     async def add(self, request: Request) -> Response:
         """Begin to fetch pages, or a whole site; the same again goes on where it was."""
         form = await self._site.checked_form(request)
-        urls = tuple(typed_addresses([form.get("url", "")]))
+        urls = tuple(addresses([form.get("url", "")]))
         if not urls:
             raise InputError("No address was given: name a page or a site.")
         refresh = bool(form.get("refresh"))

@@ -64,7 +64,7 @@ def test_answer_prints_the_best_quotation_and_tells_progress_on_standard_error(
     assert "heats water for tea and coffee" in result.stdout
     assert "[PRESENTATION GUIDE]" not in result.stdout
     assert "\x1b" not in result.output
-    assert result.stderr.startswith("Opening the corpus\n")
+    assert result.stderr.startswith("Opening what is stored\n")
 
 
 def test_quiet_answer_says_nothing_on_standard_error(manual: Any, corpus_command: Run) -> None:

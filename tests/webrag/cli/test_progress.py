@@ -123,9 +123,9 @@ def test_start_is_shown_on_a_terminal_alone_until_it_is_over(
     monkeypatch.setenv("FORCE_COLOR", color)
     monkeypatch.setenv("TERM", "xterm")
 
-    with start_progress("Opening the corpus", quiet=False) as is_over:
+    with start_progress("Opening what is stored", quiet=False) as is_over:
         is_over()
         shown = capsys.readouterr().err
 
-    assert ("Opening the corpus" in shown) == is_shown
+    assert ("Opening what is stored" in shown) == is_shown
     assert capsys.readouterr().err == ""

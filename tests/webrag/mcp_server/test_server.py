@@ -164,5 +164,5 @@ async def test_pages_that_clients_name_are_read_with_the_logins_that_are_lent(
     fake.stop()
 
     assert len(fake.asked("scrape")) == (read_by == "firecrawl")
-    assert (f"{url}\n  (indexed" in str(result.content[0].text)) == (read_by == "firecrawl")
+    assert (f"{url}\n  (stored)" in str(result.content[0].text)) == (read_by == "firecrawl")
     assert url in str(result.content)

@@ -117,7 +117,7 @@ def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
 
     assert shown(result) == (
         "Nothing was found.\nNote: Nothing is stored.\n"
-        "To follow the links of this page: webrag answer https://docs.example.org/guide/install"
+        "To follow links from there: webrag answer https://docs.example.org/guide/install"
         " 'How do I set the timeout of a firing?' --deep"
     )
 

@@ -184,7 +184,7 @@ def test_model_is_told_of_sites_and_failures_and_not_of_what_it_cannot_change(
         "Sites:\n"
         "- docs.example.org: 1 page, fetched since 2026-02-23 08:00 UTC\n"
         "\n"
-        "`status` of a page, a host or `contains` lists the pages.\n"
+        "`status` of a host lists its pages.\n"
         "\n"
         "Could not be fetched:\n"
         + "".join(
