@@ -61,6 +61,7 @@ BEFORE = {
     "webrag eval questions.jsonl --stored": "webrag ingest https://docs.example.org/",
     "webrag forget https": "webrag ingest https://docs.example.org/old-page",
     "webrag forget ./docs": "webrag ingest ./docs",
+    'webrag ask "How do I open a database read only?"': "webrag ingest https://docs.python.org/",
     "webrag search docs.python.org": "webrag ingest https://docs.python.org/",
     'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
     "webrag corpus import": "webrag corpus drop shared --yes",
@@ -101,6 +102,7 @@ class AnyPage(BaseHTTPRequestHandler):
         text += (
             "<pre><code>retry(upload, times=3)</code></pre><h2>How to work with SQLite URIs</h2>"
         )
+        self.wfile.write(b'<meta property="article:published_time" content="2025-06-01">')
         self.wfile.write(f"<title>{self.path}</title><main><h1>Manual</h1>{text}</main>".encode())
 
     def do_POST(self) -> None:

@@ -46,7 +46,7 @@ OUTCOMES = {
     "indexed": "stored",
     "updated": "updated: the page had changed",
     "unchanged": "unchanged since it was last fetched",
-    "stored": "stored already",
+    "stored": "already stored",
 }
 
 _LISTED_PAGES = 50

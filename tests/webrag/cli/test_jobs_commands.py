@@ -75,13 +75,13 @@ def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
     checked = corpus_command(site, "jobs", "show", "1")
     embedded = corpus_command(site, "jobs", "show", "2")
 
-    assert "with this model already; nothing was enqueued." in same.stdout
+    assert "with this model already; there is nothing to do." in same.stdout
     assert "- 2: all passages with " in queued.stdout
     assert again.stdout == queued.stdout
     assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
     assert "State: done" in embedded.stdout
     assert "Searches use " in embedded.stdout
-    assert ": 1 chunk, 1 of them embedded now." in embedded.stdout
+    assert ": 1 passage, 1 of them embedded now." in embedded.stdout
 
 
 def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:

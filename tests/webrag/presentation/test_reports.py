@@ -69,7 +69,7 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         f"Site: {URL} (continued)\n"
         "1,203 pages are stored, 2 could not be fetched (61.2 s).\n"
         "- 1,200 stored\n"
-        "- 3 stored already\n"
+        "- 3 already stored\n"
         "\n"
         "Could not be fetched:\n"
         "- 2: HTTP 500\n"
