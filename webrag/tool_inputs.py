@@ -341,7 +341,7 @@ class StatusInput(ToolInput):
     unlisted = frozenset({"include_urls"})
 
     source_url: Text | None = Field(default=None, description="A page, or a host for its pages.")
-    include_urls: Flag = Field(default=False, description="List all pages.")
+    include_urls: Flag = Field(default=True, description="List the pages.")
     contains: Text | None = Field(default=None, description="Pages with this in URL or title.")
     page: _FromOne = Field(default=1, description="Portion of the list.")
 

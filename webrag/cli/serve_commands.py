@@ -97,7 +97,7 @@ def _check(command: list[str]) -> None:
     click.echo(f"Starting {shlex.join(command)} ...", err=True)
     seconds, tools, status = run(check(command))
     click.echo(f"It answers after {seconds:.1f} s, with {', '.join(tools)}.")
-    stored = next((line for line in status.splitlines() if line.startswith("Pages stored")), "")
+    stored = next((line for line in status.splitlines() if line.startswith("Documents")), "")
     click.echo(stored or status)
 
 

@@ -45,7 +45,7 @@ DESCRIPTIONS = {
         "call `answer` with a likely URL."
     ),
     "read": "Read on in a stored page from an offset, heading, passage id or quotation.",
-    "status": "Tell how much is stored, of which sites, and what failed; list the pages of a host.",
+    "status": "List what is stored: sites, pages with their age, and what failed.",
     "ingest": (
         "Fetch and store pages, or a whole manual with max_pages, for `search`. If time runs out, "
         "repeat the call."

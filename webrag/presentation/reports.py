@@ -265,7 +265,12 @@ def format_status(
         page: Which portion of so many pages, from 1.
         caller: Who is told how to go on; a model does without what only who runs it can change.
     """
-    lines = ["[CORPUS STATUS]", f"Pages stored: {status.documents:,}"]
+    lines = [
+        "[CORPUS STATUS]",
+        f"Documents indexed: {status.documents:,}",
+        f"Total chunks: {status.chunks:,}",
+        f"Total tokens: {status.tokens:,}",
+    ]
     if status.gone:
         lines.append(f"Gone from their sites, not searched: {status.gone:,}")
     if status.failed:
@@ -359,7 +364,7 @@ def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
     is_listed = status.only_url is not None or status.pages
     failures = status.failures[window] if is_listed else status.failures[:_LATEST_FAILURES]
     listed = [
-        *_section("Pages:", pages, len(status.pages) - first),
+        *_section("Indexed URLs:", pages, len(status.pages) - first),
         *_section(
             "Could not be fetched:",
             [_failure_line(page) for page in failures],
@@ -397,7 +402,8 @@ def _page_line(page: PageStatus) -> str:
     gone = f", gone since {shown_moment(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  (fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
+        f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
+        f"fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
 
 

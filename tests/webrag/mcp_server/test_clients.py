@@ -119,7 +119,7 @@ async def test_check_starts_the_server_as_a_client_does(database: Database) -> N
     _, tools, status = await check([sys.executable, "-m", "webrag", "mcp", *place])
 
     assert tools == ["answer", "search", "read", "status", "ingest", "verify"]
-    assert "Pages stored: 0" in status
+    assert "Documents indexed: 0" in status
 
 
 @pytest.mark.parametrize(

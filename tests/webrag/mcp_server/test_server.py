@@ -140,7 +140,7 @@ async def test_bad_input_is_an_error_result_and_stores_nothing(
 
     assert result.is_error
     assert words in str(result.content)
-    assert "Pages stored: 0" in str(after.content)
+    assert "Documents indexed: 0" in str(after.content)
 
 
 @pytest.mark.parametrize(("allowed", "read_by"), [((), "firecrawl"), (("127.0.0.1",), "builtin")])

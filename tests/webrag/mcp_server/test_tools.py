@@ -369,7 +369,7 @@ async def test_status_of_a_host_lists_its_pages_alone(load: Load, memory: Any) -
     async with Client(build_server(Settings(), load=load)) as client:
         text = text_of(await client.call_tool("status", {"source_url": "docs.example.org"}))
 
-    assert text.startswith("[CORPUS STATUS]\nPages stored: 1\n")
+    assert text.startswith("[CORPUS STATUS]\nDocuments indexed: 1\n")
     assert (f"{URL}000" in text, "other.example.org" in text) == (True, False)
 
 
@@ -859,9 +859,8 @@ async def test_status_lists_pages_in_portions_and_names_the_next(load: Load, mem
     memory.stored = tuple(map(stored, range(STATUS_PAGES + 1)))
 
     async with Client(build_server(Settings(), load=load)) as client:
-        every = {"include_urls": True}
-        first = text_of(await client.call_tool("status", every))
-        last = text_of(await client.call_tool("status", {**every, "page": 2}))
+        first = text_of(await client.call_tool("status", {}))
+        last = text_of(await client.call_tool("status", {"page": 2}))
 
     assert (f"{URL}000" in first, f"{URL}050" in first) == (True, False)
     assert first.endswith("\nNext: page=2")
@@ -885,7 +884,7 @@ async def test_status_keeps_to_the_response_budget(load: Load, memory: Any) -> N
     settings = Settings(mcp_response_token_budget=1_000)
 
     async with Client(build_server(settings, load=load)) as client:
-        text = text_of(await client.call_tool("status", {"include_urls": True}))
+        text = text_of(await client.call_tool("status", {}))
 
     assert memory.count_tokens(text) <= 1_000
     assert text.endswith("... (cut to fit the response budget; `contains` lists fewer pages)")

@@ -3,6 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.webrag.brief_text import unmarked
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import (
     AnswerUnit,
@@ -242,7 +243,7 @@ def test_brief_too_small_for_anything_names_the_setting(
     ("chunks_searched", "told"),
     [
         (0, "Confidence: none (no stored page was searched). Say so, not that the pages lack"),
-        (47, "Confidence: none (0.00): the pages seem not to hold the answer. Say so and add"),
+        (47, "Confidence: none (0.00): the pages seem not to hold the answer. Say so, add"),
     ],
 )
 def test_nothing_to_search_is_told_from_an_answer_that_is_not_there(
@@ -263,7 +264,7 @@ def test_nothing_to_search_is_told_from_an_answer_that_is_not_there(
         ("high", "very likely answer. Give each claim its source's address"),
         ("medium", "probably answer. Give each claim its source's address"),
         ("low", "may not answer. Say what they do answer"),
-        ("none", "seem not to hold the answer. Only what comes closest is printed. Say so"),
+        ("none", "seem not to hold the answer. The closest is below. Say so"),
     ],
 )
 def test_guide_says_how_sure_it_is_and_advises_by_the_band_in_two_lines(
@@ -311,11 +312,15 @@ def test_passage_that_is_part_of_a_section_ends_with_its_id_and_what_is_left(
     page = "A firing takes two hours. " + "Nothing else is said here. " * 40
     chunk = make_chunk(page, page, focus="A firing takes two hours.")
     units = (make_unit(chunk, "A firing takes two hours."),)
-    result = make_result(chunk, units=units, confidence_band="none")
+    result = make_result(chunk, units=units, confidence_band="low")
 
     text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
 
-    assert f"\n{len(page) - 25:,} more characters: passage {chunk.chunk.chunk_id}\n" in text
+    said = re.search(rf"\n([\d,]+) more characters: passage {chunk.chunk.chunk_id}\n", text)
+    assert said
+    left = int(said[1].replace(",", ""))
+    assert 0 < left < len(page)
+    assert f"\n{page[:-left].strip()}\n" in unmarked(text)
 
 
 def test_what_the_reader_has_is_named_and_what_is_new_is_printed(

@@ -96,7 +96,7 @@ LINK = NextLink(
     ("links", "call"),
     [
         ((LINK,), "`answer` url=https://docs.example.org/kilns reads"),
-        ((), "The pages found link to none that is not stored; `answer` with the URL of a page"),
+        ((), "`answer` with the URL of a likely page"),
         (
             (replace(LINK, score=0.01),),
             "`ingest` url=https://docs.example.org/guide/install max_pages=200 stores more of its",

@@ -105,7 +105,7 @@ def test_stats_print_no_zeros(make_result: MakeResult, name: str) -> None:
         ),
         (
             {"absent_words": ("GPU", "Wire\nshark")},
-            "Confidence: medium (0.72): the quotations probably answer. None of the 3 stored pages "
+            "Confidence: medium (0.72): the quotations probably answer. None of the 3 pages "
             "searched has: GPU, Wire shark.",
         ),
     ],

@@ -364,7 +364,7 @@ def _block(
         char_end=span[1],
         relevance=ranked.reranked_score,
         confidence=ranked.confidence,
-        rest=len(chunk.text) - (span[1] - span[0]),
+        rest=0 if finds_nothing(result) else len(chunk.text) - (span[1] - span[0]),
         is_adjacent=ranked.is_locality_expanded,
         sub_query=ranked.source_sub_query if is_of_part else None,
         chunk_id=chunk.chunk_id,
