@@ -185,7 +185,7 @@ async def test_search_of_an_empty_collection_says_so_and_what_to_do(rag: WebRAG)
         f"Nothing is stored in the collection {rag.settings.collection!r} yet: fetch a page first.",
     )
     assert f"There was no page to search. {result.warnings[0]}" in brief
-    assert "`webrag answer URL QUESTION` with a page likely to hold the answer" in brief
+    assert "`webrag answer URL QUESTION` with a likely page" in brief
 
 
 async def test_search_that_a_first_page_came_too_late_for_names_no_filters(
