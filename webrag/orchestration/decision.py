@@ -22,7 +22,6 @@ def compute_signals(
     chunks: Sequence[RankedChunk],
     *,
     redundant: int,
-    truncated: bool,
     profile: ScoreProfile,
     config: OrchestrationConfig,
 ) -> EvaluationSignals:
@@ -33,11 +32,14 @@ def compute_signals(
     Args:
         chunks: Without near-duplicates, all scored by the scorer of `profile`.
         redundant: Near-duplicates that were left out of `chunks`.
-        truncated: The retrieval was cut by the child limit or the token budget.
         profile: Thresholds of the scorer.
         config: Budget and sample sizes.
     """
-    judged = [item for item in chunks if _is_judged(item)]
+    judged = [
+        item
+        for item in chunks
+        if not item.is_locality_expanded and item.chunk.raw_similarity is not None
+    ]
     scores = sorted((item.reranked_score for item in judged), reverse=True)
     top = scores[0] if scores else 0.0
     at_k = scores[min(config.score_cliff_rank_k, len(scores)) - 1] if scores else 0.0
@@ -64,18 +66,7 @@ def compute_signals(
         is_saturated=fill > config.token_budget_saturation_ratio,
         is_mediocre_plateau=plateau and mean < profile.mediocre_score_floor,
         has_high_redundancy=repeated >= config.high_redundancy_ratio,
-        is_truncated=truncated,
     )
-
-
-def recall_gain(now: EvaluationSignals, before: EvaluationSignals) -> float:
-    """Relative growth of the number of chunks near the top; negative when it shrank."""
-    base = before.chunks_above_threshold
-    return (now.chunks_above_threshold - base) / max(base, 1)
-
-
-def _is_judged(item: RankedChunk) -> bool:
-    return not item.is_locality_expanded and item.chunk.raw_similarity is not None
 
 
 def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
@@ -114,6 +105,8 @@ class LoopState:
         links_ended: Why no link can be followed any more, a clause for users; empty while one can.
         is_spent: Whether that is because the pages or bytes of the run are used up.
         open_parts: Parts of a question of several parts that are not answered, the worst first.
+        chance_of_all: That every part is answered, [0, 1]; at most `confidence`, which is that of
+            the worst.
     """
 
     iteration: int
@@ -127,6 +120,7 @@ class LoopState:
     links_ended: str = ""
     is_spent: bool = False
     open_parts: tuple[str, ...] = ()
+    chance_of_all: float = 1.0
 
 
 Condition = Callable[[EvaluationSignals, LoopState], bool]
@@ -197,6 +191,12 @@ def _is_saturated(signals: EvaluationSignals, state: LoopState) -> bool:
     )
 
 
+def _is_answered(_: EvaluationSignals, state: LoopState) -> bool:
+    # Parts that seem answered each for itself are not yet likely to be so all at once.
+    is_likely = state.chance_of_all >= HIGH or bool(state.links_ended)
+    return state.confidence >= HIGH and is_likely
+
+
 def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bool:
     if state.iteration == 0 or state.previous is None:
         return False
@@ -204,13 +204,16 @@ def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bo
     # one that added nothing itself.
     if state.open_actions - (state.tried - {"expand_breadth"}):
         return False
-    return recall_gain(signals, state.previous) < state.config.diminishing_return_delta
+    base = state.previous.chunks_above_threshold
+    gain = (signals.chunks_above_threshold - base) / max(base, 1)
+    return gain < state.config.diminishing_return_delta
 
 
 def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
     # Passages may be good alike, those of the first pages above all, and none of them answer.
+    # Where the confidence is high, an earlier rule says whether that is enough.
     good = signals.is_plateau and signals.score_mean >= state.profile.mediocre_score_floor
-    return good and state.iteration > 0 and state.confidence >= MEDIUM
+    return good and state.iteration > 0 and MEDIUM <= state.confidence < HIGH
 
 
 def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
@@ -221,7 +224,7 @@ def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
 def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:
     if signals.avg_confidence is not None:
         return signals.avg_confidence < state.profile.confidence_floor
-    return state.confidence < HIGH
+    return min(state.confidence, state.chance_of_all) < HIGH
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -242,7 +245,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "answered",
         _STOP,
-        lambda _, state: state.confidence >= HIGH,
+        _is_answered,
         "The pages read so far seem to answer the question (confidence {state.confidence:.2f})",
         "high",
     ),

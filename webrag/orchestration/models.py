@@ -136,7 +136,6 @@ class EvaluationSignals(FrozenModel):
     is_saturated: bool
     is_mediocre_plateau: bool
     has_high_redundancy: bool
-    is_truncated: bool = False
 
 
 class ExpansionDecision(FrozenModel):

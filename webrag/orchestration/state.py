@@ -180,6 +180,8 @@ class RunState:
         failure_kinds: Addresses that failed to what kind of failure that was.
         fetched: URL of each page obtained in this run to the page source it came from.
         units: What answers most likely, best first.
+        surest: The confidence that links were last left alone against, before it grew no more.
+        in_vain: Chance by their links' scores that none of the pages answers that were read since.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
@@ -207,6 +209,8 @@ class RunState:
     signals: EvaluationSignals | None = None
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
+    surest: float = -1.0
+    in_vain: float = 1.0
     part_confidence: dict[str, float] = field(default_factory=dict)
     units: tuple[AnswerUnit, ...] = ()
     frontier: Frontier | None = None

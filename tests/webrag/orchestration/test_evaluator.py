@@ -94,6 +94,20 @@ CASES = [
         id="answered in a later round",
     ),
     pytest.param(
+        {"is_cliff": True, "is_plateau": True, **GOOD},
+        {"confidence": 0.8, "chance_of_all": 0.79, "iteration": 1},
+        "cliff",
+        "expand_breadth",
+        id="each part seems answered, hardly all of them, and links are left",
+    ),
+    pytest.param(
+        {"is_cliff": True},
+        {"confidence": 0.8, "chance_of_all": 0.79, "links_ended": "no link is left to follow"},
+        "answered",
+        "stop",
+        id="each part seems answered, hardly all of them, and no link is left",
+    ),
+    pytest.param(
         {"is_plateau": True, **GOOD},
         {"iteration": 1, "confidence": 0.7},
         "good_plateau",
@@ -180,6 +194,13 @@ CASES = [
         "stop",
         id="estimate is high",
     ),
+    pytest.param(
+        {"avg_confidence": None},
+        {"confidence": 0.8, "chance_of_all": 0.79},
+        "low_confidence",
+        "expand_breadth",
+        id="estimate for all parts together is low",
+    ),
     pytest.param({}, {}, "default", "stop", id="no rule asks for more"),
     pytest.param(
         {"top_score": 0.0, "score_mean": 0.0},
@@ -243,10 +264,17 @@ def test_rule_changes_at_its_bound(given_signals: Any, given_state: Any, rule: s
 
 
 @pytest.mark.parametrize(
-    ("now", "rule"), [(103, "cliff"), (102, "diminishing_returns"), (100, "diminishing_returns")]
+    ("base", "now", "rule"),
+    [
+        (100, 103, "cliff"),
+        (100, 102, "diminishing_returns"),
+        (100, 100, "diminishing_returns"),
+        (0, 1, "cliff"),
+        (4, 1, "diminishing_returns"),
+    ],
 )
-def test_gain_at_the_least_growth_is_worth_another_round(now: int, rule: str) -> None:
-    before = signals(chunks_above_threshold=100)
+def test_gain_at_the_least_growth_is_worth_another_round(base: int, now: int, rule: str) -> None:
+    before = signals(chunks_above_threshold=base)
     current = signals(chunks_above_threshold=now, is_cliff=True)
     found = {
         "iteration": 1,

@@ -203,19 +203,28 @@ def test_site_is_silent_after_three_requests_without_an_answer() -> None:
 @given(
     st.tuples(st.floats(0, 1), st.floats(0, 100), st.integers(0, 100)),
     st.tuples(st.floats(0, 1), st.floats(0, 100), st.integers(0, 100)),
+    st.floats(0, 1),
+    st.floats(0, 1),
 )
-def test_a_link_must_promise_the_more_the_surer_a_run_and_the_dearer_and_more_its_pages(
-    given: Any, more: Any
+def test_a_link_must_promise_the_more_the_surer_a_run_and_the_dearer_more_and_vainer_its_pages(
+    given: Any, more: Any, in_vain: float, further: float
 ) -> None:
     confidence, page_s, pages = (a + b for a, b in zip(given, more, strict=True))
 
-    least = weakest_followed(*given)
-    assert 0 < least <= weakest_followed(min(confidence, 1.0), page_s, pages) <= 1
+    least = weakest_followed(*given, in_vain)
+    most = weakest_followed(min(confidence, 1.0), page_s, pages, in_vain * further)
+    assert 0 < least <= most * (1 + 1e-9) <= 1 + 1e-9
 
 
 def test_a_link_must_promise_twice_as_much_after_twice_as_many_pages() -> None:
-    assert weakest_followed(0.5, 1.0, 16) == 2 * weakest_followed(0.5, 1.0, 8)
-    assert weakest_followed(0.5, 1.0, 0) == weakest_followed(0.5, 1.0, 5)
+    assert weakest_followed(0.5, 1.0, 16, 1.0) == 2 * weakest_followed(0.5, 1.0, 8, 1.0)
+    assert weakest_followed(0.5, 1.0, 0, 1.0) == weakest_followed(0.5, 1.0, 5, 1.0)
+
+
+def test_evidence_is_the_surer_the_likelier_pages_were_that_brought_nothing_better() -> None:
+    # Of .5 for what was found and .5 for another page, .25 is left where half of that was read.
+    assert weakest_followed(0.5, 1.0, 0, 0.5) == pytest.approx(weakest_followed(2 / 3, 1.0, 0, 1.0))
+    assert weakest_followed(0.0, 1.0, 0, 0.5) == weakest_followed(0.0, 1.0, 0, 1.0)
 
 
 def candidate(name: str, score: float, **values: Any) -> NextLink:

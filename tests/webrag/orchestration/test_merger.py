@@ -63,6 +63,18 @@ def test_budget_never_empties_the_result() -> None:
     assert merged(part(*ranked), budget=10).chunks == tuple(ranked)
 
 
+def test_what_is_best_for_each_part_comes_in_its_turn() -> None:
+    well = [build_ranked(0.9 - n / 100) for n in range(8)]
+    badly = [build_ranked(0.3 - n / 100) for n in range(3)]
+    results = (part(*well, name="a"), part(*badly, name="b"))
+
+    found = merge(results, parts=("a", "b"), redundancy_ceiling=0.85, token_budget=10_000).chunks
+
+    places = [[item.chunk for item in found].index(item.chunk) + 1 for item in badly]
+    assert places == [2, 4, 6]
+    assert found[0] == well[0].model_copy(update={"source_sub_query": "a"})
+
+
 def test_nothing_merges_to_nothing() -> None:
     assert merged().chunks == ()
 

@@ -2,20 +2,15 @@ from typing import Any
 
 import pytest
 
-from webrag.orchestration.decision import compute_signals, recall_gain
+from webrag.orchestration.decision import compute_signals
 from webrag.orchestration.models import EvaluationSignals, OrchestrationConfig, ScoreProfile
 
 PROFILE = ScoreProfile(name="test")
 CONFIG = OrchestrationConfig()
 
 
-def counted(good: int) -> EvaluationSignals:
-    found = compute_signals((), redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
-    return found.model_copy(update={"chunks_above_threshold": good})
-
-
 def computed(make_ranked: Any, scores: Any, **options: Any) -> EvaluationSignals:
-    given = {"redundant": 0, "truncated": False, "profile": PROFILE, "config": CONFIG}
+    given = {"redundant": 0, "profile": PROFILE, "config": CONFIG}
     chunks = [make_ranked(score) for score in scores]
     return compute_signals(chunks, **{**given, **options})
 
@@ -67,7 +62,7 @@ def test_fill_is_the_share_of_the_context_budget(make_ranked: Any) -> None:
     chunks = [make_ranked(0.5, tokens=300), make_ranked(0.6, tokens=100)]
     config = OrchestrationConfig(context_budget=500)
 
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+    found = compute_signals(chunks, redundant=0, profile=PROFILE, config=config)
 
     assert found.token_fill_ratio == pytest.approx(0.8)
     assert not found.is_saturated
@@ -87,7 +82,7 @@ def test_adjacent_context_and_unscored_chunks_do_not_count(make_ranked: Any) -> 
         make_ranked(1.0, raw_similarity=None),
     ]
 
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
+    found = compute_signals(chunks, redundant=0, profile=PROFILE, config=CONFIG)
 
     assert (found.top_score, found.score_mean) == (0.5, 0.5)
 
@@ -95,7 +90,7 @@ def test_adjacent_context_and_unscored_chunks_do_not_count(make_ranked: Any) -> 
 def test_confidence_is_averaged_where_the_scorer_gives_it(make_ranked: Any) -> None:
     chunks = [make_ranked(0.5, confidence=0.2), make_ranked(0.4, confidence=0.4)]
 
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=CONFIG)
+    found = compute_signals(chunks, redundant=0, profile=PROFILE, config=CONFIG)
 
     assert found.avg_confidence == pytest.approx(0.3)
 
@@ -106,22 +101,13 @@ def test_nothing_found_gives_signals_of_nothing(make_ranked: Any) -> None:
     assert (found.top_score, found.score_cliff, found.is_plateau) == (0.0, 0.0, False)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "gain"), [(0, 2, 2.0), (1, 1, 0.0), (4, 5, 0.25), (4, 1, -0.75)]
-)
-def test_recall_gain_is_relative_growth(before: Any, now: Any, gain: Any) -> None:
-    old, new = counted(before), counted(now)
-
-    assert recall_gain(new, old) == gain
-
-
 def test_only_what_is_good_fills_the_budget(make_ranked: Any) -> None:
     chunks = [
         make_ranked(score, token_start=0, token_end=1_000) for score in (0.9, 0.5, 0.49, 0.21)
     ]
     config = OrchestrationConfig(context_budget=2_000)
 
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+    found = compute_signals(chunks, redundant=0, profile=PROFILE, config=config)
 
     assert found.token_fill_ratio == 1.0
 
@@ -130,6 +116,6 @@ def test_budget_full_of_what_is_off_the_topic_is_not_saturated(make_ranked: Any)
     chunks = [make_ranked(0.21, token_start=0, token_end=1_000) for _ in range(9)]
     config = OrchestrationConfig(context_budget=9_000)
 
-    found = compute_signals(chunks, redundant=0, truncated=False, profile=PROFILE, config=config)
+    found = compute_signals(chunks, redundant=0, profile=PROFILE, config=config)
 
     assert (found.is_saturated, found.token_fill_ratio) == (False, 0.0)

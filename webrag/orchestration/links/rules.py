@@ -217,19 +217,24 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 
 
-def weakest_followed(confidence: float, page_s: float, pages: int) -> float:
+def weakest_followed(confidence: float, page_s: float, pages: int, in_vain: float) -> float:
     """Least probability of a link that promises more than a page costs.
 
     What it promises counts as far as the answer is still missing, and a page costs the more the
-    surer the evidence is that it may push out.
+    surer the evidence is that it may push out. Pages that were likely to answer, and brought
+    nothing better than what there was, make that the likelier answer.
 
     Args:
         confidence: That the evidence so far answers the question, [0, 1].
         page_s: Seconds that a page has cost in this run.
         pages: Read in this run after the named ones.
+        in_vain: Chance by their links' scores that none of the pages answers which were read since
+            the evidence was found.
     """
+    missing = (1 - confidence) * in_vain
+    missing /= (confidence + missing) or 1.0
     cost = max(page_s, _LEAST_COST_S) / _PATIENCE_S * max(pages / _PATIENT_PAGES, 1)
-    return min(cost / max(1 - confidence, 1e-3) ** 2, 1.0)
+    return min(cost / max(missing, 1e-3) ** 2, 1.0)
 
 
 def _folder(url: str) -> str:

@@ -1,7 +1,7 @@
 """Scores retrieved chunks, with any LlamaIndex postprocessor; it does not decide what they mean."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -176,17 +176,19 @@ class ChunkReranker:
             return ()
         query = respelled(query, result.also_searched)
         if self._fallback is None:
-            ranked = in_order_of_search(self.passthrough(result, top_n=len(result.chunks)))
+            ranked = self.passthrough(result)
         else:
             tables = await in_background(_scored_passages, self._fallback, query, result)
             ranked = _ranked(result, tables, {})
         prose = await in_background(prose_first, ranked, query)
         return prose[: top_n or self._top_n]
 
-    def passthrough(
-        self, result: RetrievalResult, *, top_n: int | None = None
-    ) -> tuple[RankedChunk, ...]:
-        """The chunks by raw similarity, at most `top_n`; 0.0 where there is none."""
+    def passthrough(self, result: RetrievalResult) -> tuple[RankedChunk, ...]:
+        """The chunks in the order in which words and meaning together put them.
+
+        Their scores are raw similarities, whose scale thresholds are made for, 0.0 where there is
+        none: the first chunk gets the highest of them, and so on.
+        """
         scores = {
             match.node_id: tuple(
                 map(_unit, (match.similarity, *(each.similarity for each in match.wordings)))
@@ -195,14 +197,19 @@ class ChunkReranker:
             for match in chunk.matches
             if result.wordings
         }
-        if scores:
-            ranked = [_rank_one(chunk, scores, {}, result.wordings) for chunk in result.chunks]
-            return _best(_held(ranked, scores), top_n or self._top_n)
-        plain = (
-            RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
+        found = [
+            _rank_one(chunk, scores, {}, result.wordings)
+            if scores
+            else RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
             for chunk in result.chunks
+        ]
+        found = _held(found, scores) if scores else found
+        ordered = sorted(found, key=lambda item: -item.chunk.score)
+        best = sorted((item.reranked_score for item in found), reverse=True)
+        return tuple(
+            item.model_copy(update={"reranked_score": score})
+            for item, score in zip(ordered, best, strict=True)
         )
-        return _best(plain, top_n or self._top_n)
 
     def _confidences(self, scored: "Sequence[Sequence[NodeWithScore]]") -> dict[str, float]:
         return {
@@ -438,20 +445,6 @@ def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
     return tuple(ordered[:top_n])
 
 
-def in_order_of_search(ranked: Sequence[RankedChunk]) -> tuple[RankedChunk, ...]:
-    """The chunks in the order in which words and meaning together put them.
-
-    The scores stay those of similarity, whose scale thresholds are made for: the first chunk gets
-    the highest of them, and so on.
-    """
-    ordered = sorted(ranked, key=lambda item: -item.chunk.score)
-    scores = sorted((item.reranked_score for item in ranked), reverse=True)
-    return tuple(
-        item.model_copy(update={"reranked_score": score})
-        for item, score in zip(ordered, scores, strict=True)
-    )
-
-
 def _is_usable(score: float) -> bool:
     """Within the unit interval but for rounding; cut to it, logits lose their order."""
     return -_ROUNDING <= score <= 1.0 + _ROUNDING
@@ -477,7 +470,11 @@ class Merged:
 
 
 def merge(
-    results: Sequence[SubQueryResult], *, redundancy_ceiling: float, token_budget: int
+    results: Sequence[SubQueryResult],
+    *,
+    parts: Collection[str] = (),
+    redundancy_ceiling: float,
+    token_budget: int,
 ) -> Merged:
     """Union, near-duplicate removal and token budget, in that order.
 
@@ -485,16 +482,34 @@ def merge(
 
     Args:
         results: Ranked with the same scorer.
+        parts: Queries that take turns: what one puts at place k comes, of two parts, at place 2k or
+            before.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which the lower-scored
             of two chunks is left out.
         token_budget: Tokens at most; the best chunk is kept even when it alone exceeds them.
     """
-    found = union(results)
+    found = _in_turn(union(results), [each for each in results if each.sub_query in parts])
     texts = [shingles(ranked.chunk.text) for ranked in found]
     distinct = choose_distinct([0.0] * len(texts), texts, ceiling=redundancy_ceiling)
     chunks = [found[place] for place in distinct]
     kept = within_budget((ranked.chunk.token_count for ranked in chunks), token_budget)
     return Merged(tuple(chunks[:kept]), len(found) - len(chunks), len(chunks) - kept)
+
+
+def _in_turn(
+    found: Sequence[RankedChunk], parts: Sequence[SubQueryResult]
+) -> Sequence[RankedChunk]:
+    """The chunks, best first, scored so that the best for each part are among the first."""
+    scores = [item.reranked_score for item in found]
+    for part in sorted(parts, key=lambda part: part.sub_query):
+        own = {item.chunk.chunk_id: item.reranked_score for item in part.ranked}
+        asked = [own.get(item.chunk.chunk_id, 0.0) for item in found]
+        scores = held_scores(scores, asked, times=len(parts))
+    lifted = (
+        item if score == item.reranked_score else item.model_copy(update={"reranked_score": score})
+        for item, score in zip(found, scores, strict=True)
+    )
+    return sorted(lifted, key=_order)
 
 
 def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:

@@ -1,6 +1,7 @@
 """Judges a run's ranking and settles what its last action brought; it carries no action out."""
 
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -52,11 +53,9 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     """Compute the signals of the ranking, settle the last action, decide on the next."""
     state = run.state
     before = state.signals
-    is_cut = any(result.retrieval.truncated for result in state.results)
     signals = state.signals = compute_signals(
         state.merged.chunks,
         redundant=state.merged.redundant,
-        truncated=is_cut or state.merged.trimmed > 0,
         profile=run.profile,
         config=run.components.config,
     )
@@ -65,6 +64,7 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _matched_lists(run)):
         judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
+    chance = min(least, _chance_of_all(judgements))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
     state.part_confidence = {}
     if len(judgements) > 1:
@@ -74,10 +74,12 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
+    if chance >= state.surest + _SCORE_GAIN:
+        state.surest, state.in_vain = chance, 1.0
     may_go_on = not (state.clock.is_over or state.blocked)
     if state.iteration < state.rounds and may_go_on:
-        state.frontier = state.frontier or await _frontier(run, least)
-    decision = decide(signals, _loop_state(run, signals))
+        state.frontier = state.frontier or await _frontier(run, chance)
+    decision = decide(signals, _loop_state(run, chance))
     if decision.action != "stop" and not may_go_on:
         why = "Nothing more can be searched" if state.blocked else "The time was over"
         decision = ExpansionDecision(
@@ -164,6 +166,16 @@ def _weakest(judgements: Mapping[str, Judgement]) -> float:
     return min((each.confidence for each in judgements.values()), default=0.0)
 
 
+def _chance_of_all(judgements: Mapping[str, Judgement]) -> float:
+    """The chance that every part is answered; what answers one part answers no other for sure."""
+    chance, best = 1.0, list[AnswerUnit]()
+    for each in sorted(judgements.values(), key=lambda each: -each.confidence):
+        is_used = any(unit.overlaps(other) for unit in each.units[:1] for other in best)
+        chance *= below_high(each.confidence) if is_used else each.confidence
+        best += each.units[:1]
+    return chance
+
+
 def _confidence_of_wordings(run: ResearchRun) -> float:
     """How well the wording that is met worst is met where no passage meets it; else 1.0.
 
@@ -236,6 +248,7 @@ async def _lists_of_links(
 def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:
     """Record what the last action brought; one that brought nothing is closed."""
     state, outcome = run.state, pending.outcome
+    state.in_vain *= math.prod(1 - each.score for each in outcome.ingested)
     state.steps.append(
         ExpansionStep(
             iteration=state.iteration + 1,
@@ -286,15 +299,16 @@ def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSi
     )
 
 
-def _loop_state(run: ResearchRun, signals: EvaluationSignals) -> LoopState:
+def _loop_state(run: ResearchRun, chance: float) -> LoopState:
     state = run.state
     return LoopState(
         iteration=state.iteration,
         max_iterations=state.rounds,
         previous=state.previous,
-        open_actions=_open_actions(state, signals),
+        open_actions=_open_actions(state),
         tried=frozenset(state.tried),
         confidence=state.confidence,
+        chance_of_all=chance,
         profile=run.profile,
         config=run.components.config,
         links_ended=_links_ended(state),
@@ -321,9 +335,10 @@ def _links_ended(state: RunState) -> str:
     return f"{ended}; {failures}" if failures else ended
 
 
-def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Action]:
+def _open_actions(state: RunState) -> frozenset[Action]:
     available: set[Action] = {"expand_intent"}
-    if signals.is_truncated and not state.wants_recall:
+    is_cut = state.merged.trimmed or any(result.retrieval.truncated for result in state.results)
+    if is_cut and not state.wants_recall:
         available.add("expand_recall")
     # Stored pages inside the scope cost no fetch; they are searched before the loop ends.
     if not _links_ended(state) or not state.is_widened:
@@ -331,7 +346,7 @@ def _open_actions(state: RunState, signals: EvaluationSignals) -> frozenset[Acti
     return frozenset(available - state.closed)
 
 
-async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
+async def _frontier(run: ResearchRun, chance: float) -> Frontier:
     """Links to follow next; looked for before deciding, so that no rule counts on none."""
     state = run.state
     if state.budget.is_spent or "expand_breadth" in state.closed:
@@ -343,7 +358,7 @@ async def _frontier(run: ResearchRun, least_confidence: float) -> Frontier:
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
-    least = weakest_followed(least_confidence, state.seconds_per_page, state.pages_followed)
+    least = weakest_followed(chance, state.seconds_per_page, state.pages_followed, state.in_vain)
     return frontier.reaching(least)
 
 

@@ -339,7 +339,7 @@ class ResearchRun:
                 f"Not all of the pages fits into the budget of {config.context_budget} tokens; the"
                 " rest was left out."
             )
-        ranked = self.components.reranker.passthrough(whole, top_n=max(len(whole.chunks), 1))
+        ranked = self.components.reranker.passthrough(whole)
         state.results = (SubQueryResult(sub_query=query, retrieval=whole, ranked=ranked),)
         state.merged = Merged(ranked)
 
@@ -371,6 +371,7 @@ class ResearchRun:
             state.merged = await in_background(
                 merge,
                 state.results,
+                parts=state.parts if len(state.parts) > 1 else (),
                 redundancy_ceiling=config.redundancy_ceiling,
                 token_budget=config.context_budget * self.scale,
             )
