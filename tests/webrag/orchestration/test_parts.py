@@ -1,9 +1,11 @@
 from typing import Any
 
+import pytest
+
 from webrag.orchestration.steps.research import wordings_by_part
 from webrag.question import Question
 
-from .conftest import AT_SEED, ENCODER, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, texts
+from .conftest import AT_SEED, ENCODER, ONE_LINK_AWAY, TWO_LINKS_AWAY, Lab, html, texts
 
 PORT = "Which TCP port does the broker listen on"
 EXPELLED = "how far may a replica fall behind before it is expelled"
@@ -36,6 +38,39 @@ async def test_stop_names_the_part_that_is_open(lab: Lab, manual: Any) -> None:
 
     assert "still open: 'which colour does the accounting ledger print its totals in'" in reason
     assert PORT not in reason
+
+
+@pytest.mark.parametrize(
+    ("parts", "pages"),
+    [
+        ((PORT, "may the TCP port of the broker be changed while it listens"), 2),
+        ((PORT, "how many folders does the broker watch"), 1),
+    ],
+    ids=["one sentence for both", "a sentence for each"],
+)
+async def test_parts_that_one_sentence_answers_are_looked_for_on_a_promising_page(
+    lab: Lab, static_site: Any, parts: Any, pages: int
+) -> None:
+    site = static_site(
+        {
+            "/": html(
+                "Turnip",
+                "The broker listens on TCP port 7411 unless the port of the broker is changed.",
+                "The broker watches three folders.",
+                links=(("/port.html", "Changing the TCP port of the broker", ""),),
+            ),
+            "/port.html": html(
+                "Changing the TCP port", "While it listens, nothing can be changed."
+            ),
+        }
+    )
+
+    result = await lab.engine().run(
+        Question.of("Turnip", parts=parts, urls=site + "/", research_mode="deep")
+    )
+
+    assert [part.confidence_band for part in result.parts] == ["high", "high"]
+    assert len(result.urls_fetched) == pages
 
 
 async def test_parts_of_the_caller_take_the_place_of_the_patterns(lab: Lab, manual: Any) -> None:
