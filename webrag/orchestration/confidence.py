@@ -20,8 +20,6 @@ _EDGE: Final = 1e-3
 
 _FLOAT_ERROR: Final = 1e-9  # .29 * 100 lies a little below 29
 
-_BELOW_HIGH: Final = HIGH - 0.01
-
 
 def below_high(found: float) -> float:
     """A confidence that is not high, but otherwise what was found.
@@ -29,7 +27,7 @@ def below_high(found: float) -> float:
     Where what scores well only lists links there is reason to look on, and none to call the answer
     missing.
     """
-    return min(found, _BELOW_HIGH)
+    return min(found, HIGH - 0.01)
 
 
 def is_list_of_links(text: str, start: int, links: Iterable[tuple[int, int]]) -> bool:

@@ -40,7 +40,11 @@ def compute_signals(
         for item in chunks
         if not item.is_locality_expanded and item.chunk.raw_similarity is not None
     ]
-    scores = sorted((item.reranked_score for item in judged), reverse=True)
+    judged.sort(key=lambda item: item.reranked_score, reverse=True)
+    scores = [item.reranked_score for item in judged]
+    sure = [
+        each.confidence for each in judged[: config.plateau_top_n] if each.confidence is not None
+    ]
     top = scores[0] if scores else 0.0
     at_k = scores[min(config.score_cliff_rank_k, len(scores)) - 1] if scores else 0.0
     head = scores[: config.plateau_top_n] or [0.0]
@@ -60,19 +64,13 @@ def compute_signals(
         token_fill_ratio=fill,
         redundancy_ratio=repeated,
         source_document_count=len({item.chunk.source_url for item in judged}),
-        avg_confidence=_mean_confidence(judged, config.plateau_top_n),
+        avg_confidence=fmean(sure) if sure else None,
         is_plateau=plateau,
         is_cliff=top - at_k > profile.score_cliff_threshold,
         is_saturated=fill > config.token_budget_saturation_ratio,
         is_mediocre_plateau=plateau and mean < profile.mediocre_score_floor,
         has_high_redundancy=repeated >= config.high_redundancy_ratio,
     )
-
-
-def _mean_confidence(judged: Sequence[RankedChunk], top_n: int) -> float | None:
-    ranked = sorted(judged, key=lambda item: item.reranked_score, reverse=True)[:top_n]
-    given = [item.confidence for item in ranked if item.confidence is not None]
-    return fmean(given) if given else None
 
 
 _STOP: Final[tuple[Action, ...]] = ("stop",)
@@ -123,9 +121,6 @@ class LoopState:
     chance_of_all: float = 1.0
 
 
-Condition = Callable[[EvaluationSignals, LoopState], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One line of the decision matrix.
@@ -139,7 +134,7 @@ class Rule:
 
     name: str
     actions: tuple[Action, ...]
-    condition: Condition
+    condition: Callable[[EvaluationSignals, LoopState], bool]
     reason: str
     confidence: Literal["high", "medium", "low"]
 

@@ -62,21 +62,21 @@ async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
 
     It searches what is stored in scope, then looks through those that only list links.
     """
-    await run.search(report)
-    decision = await judge(run)
+
+    async def found() -> ExpansionDecision:
+        await run.search(report)
+        return await judge(run)
+
+    decision = await found()
     lists_links = await is_contents_page(run)
     if run.state.may_look_through and run.state.confidence < LOW:
         from webrag.orchestration.steps.actions import widen
 
-        if await widen(run):
-            await run.search(report)
-            decision = await judge(run)
+        decision = await found() if await widen(run) else decision
     if lists_links and run.state.confidence < MEDIUM:
         from webrag.orchestration.steps.actions import look_through
 
-        if await look_through(run, report):
-            await run.search(report)
-            decision = await judge(run)
+        decision = await found() if await look_through(run, report) else decision
     return decision
 
 

@@ -235,8 +235,15 @@ class RunState:
         work_s = config.timeout_s - min(config.timeout_s * _RESERVE_SHARE, _MAX_RESERVE_S)
         if config.soft_deadline_s is not None:
             work_s = min(work_s, config.soft_deadline_s)
-        expansion = config.expansion
-        rounds, warnings = _rounds(question, expansion.max_depth)
+        expansion, warnings = config.expansion, dict[str, None]()
+        # An explicit budget beats the mode, the safety ceiling beats both.
+        rounds = question.expansion_budget
+        if rounds is None or question.is_search:
+            rounds = expansion.max_depth if question.is_deep and not question.is_search else 0
+        if rounds > expansion.max_depth:
+            lowered = f"was lowered to {expansion.max_depth}, the configured ceiling."
+            warnings[f"expansion_budget {rounds} {lowered}"] = None
+            rounds = expansion.max_depth
         pages = expansion.max_pages_per_run if question.max_pages is None else question.max_pages
         return cls(
             question=question,
@@ -246,7 +253,7 @@ class RunState:
             ),
             budget=PageBudget.of(0 if question.is_search else pages, expansion.max_bytes_per_run),
             rounds=rounds,
-            warnings=dict.fromkeys(warnings),
+            warnings=warnings,
         )
 
     @property
@@ -337,17 +344,3 @@ class RunState:
     def warn(self, *sentences: str) -> None:
         """Remember sentences for the user; each once."""
         self.warnings.update(dict.fromkeys(sentences))
-
-
-def _rounds(question: Question, max_depth: int) -> tuple[int, tuple[str, ...]]:
-    """Rounds allowed; an explicit budget beats the mode, the safety ceiling beats both."""
-    budget = question.expansion_budget
-    if question.is_search:
-        return 0, ()
-    if budget is None:
-        return (max_depth if question.is_deep else 0), ()
-    if budget <= max_depth:
-        return budget, ()
-    return max_depth, (
-        f"expansion_budget {budget} was lowered to {max_depth}, the configured ceiling.",
-    )

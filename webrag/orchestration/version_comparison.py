@@ -62,10 +62,11 @@ async def compare_versions(
     urls = [[item.chunk.source_url for item in result.chunks] for result in found]
     # Of a page found in one version, the same page of the other.
     sides = [
-        [*own, *_counterparts(other, own)]
+        dict.fromkeys((*own, *_counterparts(other, own)))
         for own, other in ((urls[0], urls[1]), (urls[1], urls[0]))
     ]
-    texts = [await _texts(corpus, side) for side in sides]
+    read = [{url: await corpus.markdown(url) for url in side} for side in sides]
+    texts = [{url: text for url, text in side.items() if text is not None} for side in read]
     places = [_places(result, held) for result, held in zip(found, texts, strict=True)]
     changes, unchanged = await in_background(
         changed_passages, places[0], places[1], (texts[0], texts[1])
@@ -78,11 +79,6 @@ async def compare_versions(
         unchanged=unchanged,
         pages=sum(map(len, texts)),
     )
-
-
-async def _texts(corpus: "Corpus", urls: Sequence[str]) -> dict[str, str]:
-    read = {url: await corpus.markdown(url) for url in dict.fromkeys(urls)}
-    return {url: text for url, text in read.items() if text is not None}
 
 
 def _counterparts(urls: Iterable[str], others: Sequence[str]) -> list[str]:

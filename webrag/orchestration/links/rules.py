@@ -134,9 +134,8 @@ def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
     if ending not in _PAGE_ENDINGS and name in _ACTIONS:
         return f"'{name}' is an action, not a page"
     for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        if key.casefold() in ("action", "do", "oldid", "diff") and (
-            value.casefold() in _ACTION_QUERY or key.casefold() in ("oldid", "diff")
-        ):
+        is_action = key.casefold() in ("action", "do") and value.casefold() in _ACTION_QUERY
+        if is_action or key.casefold() in ("oldid", "diff"):
             return f"'{key}={value}' is an action or an old version, not a page"
     return None
 
@@ -147,15 +146,12 @@ def penalty(url: str) -> float:
     parts = urlsplit(url)
     name, _ = _last_segment(parts.path)
     folders = parts.path.strip("/").casefold().split("/")[:-1]
-    listed = not _LISTINGS.isdisjoint((name, *folders[:1]))
-    if _is_source_listing(name) or not _SOURCE_FOLDERS.isdisjoint(folders):
-        return _CODE_PENALTY
-    return _LISTING_PENALTY if listed or "printable" in parts.query else 1.0
-
-
-def _is_source_listing(name: str) -> bool:
     stem = name.removesuffix(_SOURCE_ENDING)
-    return stem != name and ("_8" in stem or _SOURCE_NUMBER.fullmatch(stem) is not None)
+    is_source = stem != name and ("_8" in stem or _SOURCE_NUMBER.fullmatch(stem))
+    if is_source or not _SOURCE_FOLDERS.isdisjoint(folders):
+        return _CODE_PENALTY
+    is_listing = not _LISTINGS.isdisjoint((name, *folders[:1])) or "printable" in parts.query
+    return _LISTING_PENALTY if is_listing else 1.0
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -180,7 +180,9 @@ class SiteMaps:
         lock = self._locks.setdefault(url, asyncio.Lock())
         async with lock:
             stored = await self.store.read(url)
-            if (stored is not None and self._is_fresh(stored)) or time.monotonic() >= until:
+            limit = _FAILURE_FRESH_S if stored and stored.failure else self.config.fresh_s
+            is_fresh = stored is not None and _is_younger(stored.fetched_at, limit)
+            if is_fresh or time.monotonic() >= until:
                 return stored
             begun = time.monotonic()
             try:
@@ -199,10 +201,6 @@ class SiteMaps:
                 found = replace(stored, fetched_at=due)
             await self.store.write(found)
         return found
-
-    def _is_fresh(self, stored: StoredMap) -> bool:
-        limit = self.config.fresh_s if not stored.failure else _FAILURE_FRESH_S
-        return _is_younger(stored.fetched_at, limit)
 
     async def _read(
         self, page_url: str, mark: MapMark, until: float, sentences: list[str]
@@ -308,8 +306,9 @@ def rank_maps(
         best = np.argsort(-ranked, kind="stable")[:_OFFERED]
         links += [_link(known, at, queries) for at in best.tolist() if ranked[at] > 0]
         worth = ranked * _BY_NAMES if known.index.content == "names" else ranked
-        for url, value in _positive(known.index.urls, worth).items():
-            scores[url] = max(value, scores.get(url, 0.0))
+        for at in np.flatnonzero(worth > 0).tolist():
+            url = known.index.urls[at]
+            scores[url] = max(float(worth[at]), scores.get(url, 0.0))
     return found
 
 
@@ -359,10 +358,6 @@ def _passages(index: MapIndex, at: int, queries: Sequence[str]) -> list[Passage]
     if not parts:
         return [Passage("; ".join((title, *index.names_about(at, queries))), title)]
     return [Passage(part.text, title, (part.heading,)) for part in parts]
-
-
-def _positive(urls: Sequence[str], values: NDArray[np.float32]) -> dict[str, float]:
-    return {urls[at]: float(values[at]) for at in np.flatnonzero(values > 0).tolist()}
 
 
 def _link(known: KnownMap, at: int, queries: Sequence[str]) -> LinkCandidate:

@@ -225,11 +225,20 @@ class QueryAnalyzer:
             use_model: Whether a language model may be asked; False when every second counts.
             timeout_s: What is left for it, if that is less than its own deadline.
         """
-        degraded = None
-        if self._llm is None or not use_model:
-            analysis = _by_rules(question.text, self._mode)
-        else:
-            analysis, degraded = await self._by_model(self._llm, question, timeout_s)
+        query, answer, degraded = question.text, None, None
+        if use_model:
+            answer, degraded = await self._asked(question, timeout_s, kind=question.intent)
+        analysis = _by_rules(query, self._mode)
+        if answer is not None:
+            analysis = QueryAnalysis(
+                original_query=query,
+                sub_queries=answer.sub_queries,
+                query_type=answer.query_type,
+                complexity=answer.complexity,
+                key_concepts=answer.key_concepts or analysis.key_concepts,
+                method="llm",
+                wordings=answer.wordings,
+            )
         parts = with_constraints(question.parts or analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
             offered = known_wordings(question.known_context)
@@ -265,43 +274,32 @@ class QueryAnalyzer:
         Returns:
             New queries, none of them tried, and a sentence naming what did not work, or None.
         """
-        degraded = None
         offered = () if self._mode == "none" or question.wordings else _reworded(question.text)
-        if self._llm is not None:
-            try:
-                answer = await ask_model(
-                    self._llm,
-                    question,
-                    timeout_s=min(self._timeout_s, timeout_s),
-                    kind=analysis.query_type,
-                    already_searched=tuple(tried),
-                    why=reason,
-                )
-                offered = answer.sub_queries
-            except ProviderError as error:
-                degraded = _fallback_note(error)
-        offered = with_constraints(offered, question.constraints)
+        answer, degraded = await self._asked(
+            question,
+            timeout_s,
+            kind=analysis.query_type,
+            already_searched=tuple(tried),
+            why=reason,
+        )
+        offered = with_constraints(answer.sub_queries if answer else offered, question.constraints)
         seen = {_normal(text) for text in (*tried, *analysis.sub_queries)}
         return tuple(text for text in offered if _normal(text) not in seen), degraded
 
-    async def _by_model(
-        self, llm: "LLM", question: Question, timeout_s: float
-    ) -> tuple[QueryAnalysis, str | None]:
-        query, left_s = question.text, min(self._timeout_s, timeout_s)
+    async def _asked(
+        self, question: Question, timeout_s: float, **more: Any
+    ) -> tuple[ModelAnswer | None, str | None]:
+        """What the model says, None where there is none or it fails, then with a sentence."""
+        if self._llm is None:
+            return None, None
         try:
-            answer = await ask_model(llm, question, timeout_s=left_s, kind=question.intent)
+            left_s = min(self._timeout_s, timeout_s)
+            return await ask_model(self._llm, question, timeout_s=left_s, **more), None
         except ProviderError as error:
-            return _by_rules(query, "rule_based"), _fallback_note(error)
-        analysis = QueryAnalysis(
-            original_query=query,
-            sub_queries=answer.sub_queries,
-            query_type=answer.query_type,
-            complexity=answer.complexity,
-            key_concepts=answer.key_concepts or content_words(query)[:_MAX_CONCEPTS],
-            method="llm",
-            wordings=answer.wordings,
-        )
-        return analysis, None
+            note = f"The language model for query analysis failed ({error});"
+            note += " patterns were used instead."
+            _log.warning("%s", note)
+            return None, note
 
 
 def known_wordings(known_context: str | None) -> tuple[str, ...]:
@@ -336,21 +334,17 @@ def content_named(constraint: str) -> str | None:
 
 def _by_rules(query: str, mode: Literal["llm", "rule_based", "none"]) -> QueryAnalysis:
     parts, kind = ((query,), None) if mode == "none" else decompose(query)
+    words = len(query.split())
+    is_simple = len(parts) == 1 and words <= _MODERATE_WORDS
+    is_complex = len(parts) > 2 or words > _COMPLEX_WORDS
     return QueryAnalysis(
         original_query=query,
         sub_queries=parts,
         query_type=kind or classify(query),
-        complexity=_complexity(query, len(parts)),
+        complexity="complex" if is_complex else "simple" if is_simple else "moderate",
         key_concepts=content_words(query)[:_MAX_CONCEPTS],
         method="none" if mode == "none" else "rule_based",
     )
-
-
-def _complexity(query: str, parts: int) -> Literal["simple", "moderate", "complex"]:
-    words = len(query.split())
-    if parts > 2 or words > _COMPLEX_WORDS:
-        return "complex"
-    return "moderate" if parts > 1 or words > _MODERATE_WORDS else "simple"
 
 
 def _reworded(query: str) -> tuple[str, ...]:
@@ -365,9 +359,3 @@ def _reworded(query: str) -> tuple[str, ...]:
 
 def _normal(query: str) -> str:
     return " ".join(query.casefold().split()).rstrip(" ?.!")
-
-
-def _fallback_note(error: ProviderError) -> str:
-    note = f"The language model for query analysis failed ({error}); patterns were used instead."
-    _log.warning("%s", note)
-    return note

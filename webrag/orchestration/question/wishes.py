@@ -150,10 +150,14 @@ def fulfilled(rankings: Sequence[Ranking], wishes: Sequence[Wish], now: datetime
     before = max((each.reranked_score for part in kept for each in part), default=0.0)
     after = max((score for part in lifted for score in part), default=0.0)
     scale = before / after if after else 1.0
-    return [
-        _ordered(part, [min(score * scale, 1.0) for score in scores])
+    rescored = (
+        [
+            each.model_copy(update={"reranked_score": min(score * scale, 1.0)})
+            for each, score in zip(part, scores, strict=True)
+        ]
         for part, scores in zip(kept, lifted, strict=True)
-    ]
+    )
+    return [tuple(sorted(part, key=lambda each: -each.reranked_score)) for part in rescored]
 
 
 def _lifted(ranked: RankedChunk, wishes: Iterable[Wish], now: datetime) -> float:
@@ -164,14 +168,6 @@ def _lifted(ranked: RankedChunk, wishes: Iterable[Wish], now: datetime) -> float
             share = max(share, 0.5 ** age_years(ranked.chunk.published_at, now))
         score *= 1.0 + _LIFT * share
     return score
-
-
-def _ordered(part: Ranking, scores: Sequence[float]) -> Ranking:
-    rescored = [
-        ranked.model_copy(update={"reranked_score": score})
-        for ranked, score in zip(part, scores, strict=True)
-    ]
-    return tuple(sorted(rescored, key=lambda each: -each.reranked_score))
 
 
 def without_effect(wishes: Iterable[Wish], chunks: Sequence[RetrievedChunk]) -> str | None:
@@ -190,9 +186,10 @@ def without_effect(wishes: Iterable[Wish], chunks: Sequence[RetrievedChunk]) -> 
 
 def _reason(wish: Wish, chunks: Sequence[RetrievedChunk]) -> str | None:
     """Why nothing came of a wish; None when something did."""
+    kinds = " or ".join(kind.replace("_", " ") for kind in wish.kinds)
     tests: list[tuple[bool, Callable[[RetrievedChunk], bool], str]] = [
         (bool(wish.sites), lambda each: _is_on(each, wish), f"nothing of {', '.join(wish.sites)}"),
-        (bool(wish.kinds), lambda each: _holds(each, wish.kinds), f"no {_named(wish.kinds)}"),
+        (bool(wish.kinds), lambda each: _holds(each, wish.kinds), f"no {kinds}"),
         (wish.recent, lambda each: each.published_at is not None, "no page with a date"),
     ]
     asked = [(has, what) for is_asked, has, what in tests if is_asked]
@@ -201,10 +198,6 @@ def _reason(wish: Wish, chunks: Sequence[RetrievedChunk]) -> str | None:
     if not asked:
         return "nothing is ordered or left out by it"
     return " and ".join(what for _, what in asked) + " in the evidence"
-
-
-def _named(kinds: Sequence[ContentKind]) -> str:
-    return " or ".join(kind.replace("_", " ") for kind in kinds)
 
 
 def _holds(chunk: RetrievedChunk, kinds: Iterable[ContentKind]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.selection import choose_distinct, shingles, within_budget
 from llama_index.postprocessor.webrag.wordings import (
+    HELD_WITHIN,
     AskedWording,
     best_wording,
     held_scores,
@@ -130,16 +131,23 @@ class ChunkReranker:
             tables, confidences = await self._scored(query, result, instruction)
         # Postprocessors are foreign classes; what their SDKs raise shares no base.
         except Exception as error:  # noqa: BLE001
-            cause = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
-            return await self._without_scores(query, result, f"failed ({cause})", top_n)
-        outside = next((s for each in tables for s in each.values() if not _is_usable(s)), None)
-        if outside is not None:
-            cause = f"gave a score of {outside:g}, which is not between 0 and 1 (see ScaledScores)"
-            return await self._without_scores(query, result, cause, top_n)
-        ranked = _ranked(result, tables, confidences)
-        wanted = f"{query} {instruction or ''}"
-        prose = await in_background(prose_first, ranked, wanted)
-        return prose[: top_n or self._top_n], None
+            said = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
+            cause = f"failed ({said})"
+        else:
+            outside = [s for each in tables for s in each.values() if not _is_usable(s)]
+            if not outside:
+                ranked = _ranked(result, tables, confidences)
+                prose = await in_background(prose_first, ranked, f"{query} {instruction or ''}")
+                return prose[: top_n or self._top_n], None
+            cause = (
+                f"gave a score of {outside[0]:g}, which is not between 0 and 1 (see ScaledScores)"
+            )
+        instead = "keep the order of the search"
+        if self._fallback is not None:
+            instead = "are ranked by the local reranker instead"
+        note = f"The reranker {type(self._postprocessor).__name__} {cause}; passages {instead}."
+        _log.warning("%s", note)
+        return await self.rank_by_fallback(query, result, top_n=top_n), note
 
     async def _scored(
         self, query: str, result: RetrievalResult, instruction: str | None
@@ -148,25 +156,29 @@ class ChunkReranker:
         scorer = self._postprocessor
         if isinstance(scorer, PassageScorer):
             return await in_background(_scored_passages, scorer, query, result), {}
+        from llama_index.core.schema import QueryBundle
+
         assert scorer is not None
-        postprocessor = _with_instruction(scorer, instruction)
-        scored = await _scored_apart(postprocessor, query, result)
+        if instruction is not None and self.takes_instruction:
+            scorer = scorer.model_copy(update={"instruction": instruction})
+        texts = (query, *(wording.text for wording in result.wordings))
+        scored = await all_of(
+            scorer.apostprocess_nodes(
+                child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
+            )
+            for place, text in enumerate(texts)
+        )
         scores = [
             {item.node.node_id: item.score for item in each if item.score is not None}
             for each in scored
         ]
-        return scores, self._confidences(scored)
-
-    async def _without_scores(
-        self, query: str, result: RetrievalResult, cause: str, top_n: int | None
-    ) -> tuple[tuple[RankedChunk, ...], str]:
-        name = type(self._postprocessor).__name__
-        ranked = "keep the order of the search"
-        if self._fallback is not None:
-            ranked = "are ranked by the local reranker instead"
-        note = f"The reranker {name} {cause}; passages {ranked}."
-        _log.warning("%s", note)
-        return await self.rank_by_fallback(query, result, top_n=top_n), note
+        confidences = {
+            item.node.node_id: float(found)
+            for each in reversed(scored)
+            for item in each
+            if (found := item.node.metadata.get(self._confidence_key)) is not None
+        }
+        return scores, confidences
 
     async def rank_by_fallback(
         self, query: str, result: RetrievalResult, *, top_n: int | None = None
@@ -203,36 +215,13 @@ class ChunkReranker:
             else RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
             for chunk in result.chunks
         ]
-        found = _held(found, scores) if scores else found
+        found = _held(found, _under_question(found, scores)) if scores else found
         ordered = sorted(found, key=lambda item: -item.chunk.score)
         best = sorted((item.reranked_score for item in found), reverse=True)
         return tuple(
             item.model_copy(update={"reranked_score": score})
             for item, score in zip(ordered, best, strict=True)
         )
-
-    def _confidences(self, scored: "Sequence[Sequence[NodeWithScore]]") -> dict[str, float]:
-        return {
-            item.node.node_id: float(found)
-            for each in reversed(scored)
-            for item in each
-            if (found := item.node.metadata.get(self._confidence_key)) is not None
-        }
-
-
-async def _scored_apart(
-    postprocessor: "BaseNodePostprocessor", query: str, result: RetrievalResult
-) -> "list[list[NodeWithScore]]":
-    """The nodes under the question and under each other wording, in calls of their own."""
-    from llama_index.core.schema import QueryBundle
-
-    texts = (query, *(wording.text for wording in result.wordings))
-    return await all_of(
-        postprocessor.apostprocess_nodes(
-            child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
-        )
-        for place, text in enumerate(texts)
-    )
 
 
 def _scored_passages(
@@ -283,7 +272,9 @@ def _ranked(
         for chunk in result.chunks
         if any(match.node_id in scores for match in chunk.matches)
     ]
-    return _best(_held(ranked, scores) if result.wordings else ranked, len(result.chunks))
+    return _best(
+        _held(ranked, _under_question(ranked, scores)) if result.wordings else ranked, len(ranked)
+    )
 
 
 async def rank_parts(
@@ -343,19 +334,25 @@ def _rank_one(
 
 
 def _held(
-    ranked: Sequence[RankedChunk], scores: Mapping[str, tuple[float, ...]]
+    ranked: Sequence[RankedChunk], own: Sequence[float], *, times: int = HELD_WITHIN
 ) -> list[RankedChunk]:
-    """The chunks with scores that keep what the question alone finds near its place."""
-    own = [
-        max(scores[m.node_id][0] for m in item.chunk.matches if m.node_id in scores)
-        for item in ranked
-    ]
-    held = held_scores([item.reranked_score for item in ranked], own)
+    """The chunks with scores under which none is far behind its place by scores of its own."""
+    held = held_scores([item.reranked_score for item in ranked], own, times=times)
     return [
         item
         if score == item.reranked_score
         else item.model_copy(update={"reranked_score": _unit(score)})
         for item, score in zip(ranked, held, strict=True)
+    ]
+
+
+def _under_question(
+    ranked: Iterable[RankedChunk], scores: Mapping[str, tuple[float, ...]]
+) -> list[float]:
+    """The best score of each chunk under the question alone."""
+    return [
+        max(scores[m.node_id][0] for m in item.chunk.matches if m.node_id in scores)
+        for item in ranked
     ]
 
 
@@ -417,14 +414,6 @@ def _key_of(postprocessor: object) -> str | None:
     key: Any = getattr(postprocessor, "api_key", None)
     key = key.get_secret_value() if isinstance(key, SecretStr) else key
     return key if isinstance(key, str) else None
-
-
-def _with_instruction(
-    postprocessor: "BaseNodePostprocessor", instruction: str | None
-) -> "BaseNodePostprocessor":
-    if instruction is None or "instruction" not in type(postprocessor).model_fields:
-        return postprocessor
-    return postprocessor.model_copy(update={"instruction": instruction})
 
 
 def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChunk, ...]:
@@ -500,16 +489,11 @@ def _in_turn(
     found: Sequence[RankedChunk], parts: Sequence[SubQueryResult]
 ) -> Sequence[RankedChunk]:
     """The chunks, best first, scored so that the best for each part are among the first."""
-    scores = [item.reranked_score for item in found]
     for part in sorted(parts, key=lambda part: part.sub_query):
         own = {item.chunk.chunk_id: item.reranked_score for item in part.ranked}
         asked = [own.get(item.chunk.chunk_id, 0.0) for item in found]
-        scores = held_scores(scores, asked, times=len(parts))
-    lifted = (
-        item if score == item.reranked_score else item.model_copy(update={"reranked_score": score})
-        for item, score in zip(found, scores, strict=True)
-    )
-    return sorted(lifted, key=_order)
+        found = _held(found, asked, times=len(parts))
+    return sorted(found, key=_order)
 
 
 def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:
