@@ -178,14 +178,6 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     return f"{reason}: {_LABELS[action]}."
 
 
-def _is_saturated(signals: EvaluationSignals, state: LoopState) -> bool:
-    return (
-        signals.is_saturated
-        and not signals.is_mediocre_plateau
-        and signals.redundancy_ratio < state.config.redundancy_ceiling
-    )
-
-
 def _is_answered(_: EvaluationSignals, state: LoopState) -> bool:
     # Parts that seem answered each for itself are not yet likely to be so all at once.
     is_likely = state.chance_of_all >= HIGH or bool(state.links_ended)
@@ -211,11 +203,6 @@ def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
     return good and state.iteration > 0 and MEDIUM <= state.confidence < HIGH
 
 
-def _has_low_fill(signals: EvaluationSignals, state: LoopState) -> bool:
-    is_good = signals.score_mean >= state.profile.mediocre_score_floor
-    return is_good and signals.token_fill_ratio < state.config.token_budget_saturation_ratio
-
-
 def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:
     if signals.avg_confidence is not None:
         return signals.avg_confidence < state.profile.confidence_floor
@@ -233,7 +220,11 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "saturated",
         _STOP,
-        _is_saturated,
+        lambda signals, state: (
+            signals.is_saturated
+            and not signals.is_mediocre_plateau
+            and signals.redundancy_ratio < state.config.redundancy_ceiling
+        ),
         "The evidence fills {s.token_fill_ratio:.0%} of its budget",
         "high",
     ),
@@ -290,7 +281,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "low_fill",
         _MORE_MATERIAL,
-        _has_low_fill,
+        lambda signals, state: (
+            signals.score_mean >= state.profile.mediocre_score_floor
+            and signals.token_fill_ratio < state.config.token_budget_saturation_ratio
+        ),
         "The passages are good but few ({s.token_fill_ratio:.0%} of the budget)",
         "medium",
     ),

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +21,7 @@ from webrag.orchestration.models import (
     EvaluationSignals,
     ExpansionDecision,
     ExpansionStep,
+    NextLink,
     OrchestrationConfig,
     OrchestrationTiming,
     QueryAnalysis,
@@ -102,6 +103,10 @@ class PageBudget:
         return max(min(cap, share), 1)
 
 
+GAIN: Final = 0.02
+
+"""Least growth of the best score, or of the confidence, that counts as evidence gained."""
+
 # Kept back from the whole time for the last retrieval and for assembling the result.
 _RESERVE_SHARE: Final = 0.1
 
@@ -180,8 +185,8 @@ class RunState:
         failure_kinds: Addresses that failed to what kind of failure that was.
         fetched: URL of each page obtained in this run to the page source it came from.
         units: What answers most likely, best first.
-        surest: The confidence that links were last left alone against, before it grew no more.
-        in_vain: Chance by their links' scores that none of the pages answers that were read since.
+        surest: Chance that everything asked is answered when it last grew.
+        in_vain: Chance by their links' scores that none of the pages read since then answers.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
@@ -269,6 +274,11 @@ class RunState:
         return tuple(part for part, found in self.part_confidence.items() if found < HIGH)
 
     @property
+    def also_searched(self) -> dict[str, str]:
+        """Words that the searched pages lack, and what they have in their place."""
+        return dict(p for each in self.results for p in each.retrieval.also_searched.items())
+
+    @property
     def wordings(self) -> tuple[str, ...]:
         """Other wordings of the whole question."""
         return (*self.question.wordings, *(self.analysis.wordings if self.analysis else ()))
@@ -324,6 +334,12 @@ class RunState:
         # Links may have led to subdomains of an allowed host.
         sites = (*self.scope.stored_sites, *map(site_of, self.pages))
         return SearchFilters(sites=tuple(dict.fromkeys(sites)), near=self.question.urls)
+
+    def weigh(self, chance: float, followed: Iterable[NextLink]) -> None:
+        """Remember how likely everything is answered, and which pages made that no likelier."""
+        self.in_vain *= math.prod(1 - link.score for link in followed)
+        if chance >= self.surest + GAIN:
+            self.surest, self.in_vain = chance, 1.0
 
     def take(self, outcome: ExpansionOutcome) -> None:
         """Remember what following links brought; after new pages rephrasing is open again."""

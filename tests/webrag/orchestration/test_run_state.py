@@ -42,6 +42,20 @@ def test_rephrasing_is_open_again_after_new_pages_only() -> None:
     assert run.fetched == {page.url: "built-in"}
 
 
+def test_pages_count_as_read_in_vain_until_the_evidence_is_surer() -> None:
+    run = state(asked())
+    link = NextLink(f"{URL}/read", "", None, URL, 0.5)
+
+    run.weigh(0.4, ())
+    assert run.in_vain == 1.0
+    run.weigh(0.41, (link, link))
+    assert run.in_vain == 0.25
+    run.weigh(0.39, (link,))
+    assert run.in_vain == 0.125
+    run.weigh(0.5, (link,))
+    assert run.in_vain == 1.0
+
+
 def test_split_question_is_searched_as_a_whole_too() -> None:
     run = state(asked(query="A and B?"))
     run.analysis, run.extra_queries = analysis("A", "B"), ("C",)

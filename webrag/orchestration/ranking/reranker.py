@@ -514,9 +514,3 @@ def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:
 def _order(ranked: RankedChunk) -> tuple[float, str, int, str]:
     chunk = ranked.chunk
     return -ranked.reranked_score, chunk.source_url, chunk.chunk_index, str(chunk.chunk_id)
-
-
-def documents_in(chunks: Iterable[RankedChunk]) -> tuple[str, ...]:
-    """URLs that contributed a matched chunk, in order of first appearance."""
-    matched = (item.chunk.source_url for item in chunks if not item.is_locality_expanded)
-    return tuple(dict.fromkeys(matched))

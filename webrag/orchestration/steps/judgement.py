@@ -1,7 +1,6 @@
 """Judges a run's ranking and settles what its last action brought; it carries no action out."""
 
 import logging
-import math
 import time
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -35,13 +34,11 @@ from webrag.orchestration.models import (
     ExpansionStep,
     RankedChunk,
 )
-from webrag.orchestration.state import PendingStep, RunState
+from webrag.orchestration.state import GAIN, PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 
 _log = logging.getLogger(__name__)
 
-# Least growth of the best score that counts as evidence gained by rephrasing or wider recall.
-_SCORE_GAIN: Final = 0.02
 _MET_QUALITY: Final = 0.65  # of the best passage under a wording
 # Those that can make a confidence high.
 _PASSAGES_JUDGED: Final = 20
@@ -71,11 +68,10 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         by_part = {part: in_hundredths(each.confidence) for part, each in judgements.items()}
         state.part_confidence = dict(sorted(by_part.items(), key=lambda pair: pair[1]))
     state.units = _in_turn([each.units for each in judgements.values()])
+    state.weigh(chance, state.pending.outcome.ingested if state.pending else ())
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
-    if chance >= state.surest + _SCORE_GAIN:
-        state.surest, state.in_vain = chance, 1.0
     may_go_on = not (state.clock.is_over or state.blocked)
     if state.iteration < state.rounds and may_go_on:
         state.frontier = state.frontier or await _frontier(run, chance)
@@ -125,11 +121,7 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
     """The best units for each part of a question, or for the whole where it is one."""
     state, encoder = run.state, run.components.encoder
     encode = encoder.encode if encoder else None
-    changed = {
-        word: found
-        for each in state.results
-        for word, found in each.retrieval.also_searched.items()
-    }
+    changed = state.also_searched
 
     def of(
         question: str,
@@ -248,7 +240,6 @@ async def _lists_of_links(
 def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:
     """Record what the last action brought; one that brought nothing is closed."""
     state, outcome = run.state, pending.outcome
-    state.in_vain *= math.prod(1 - each.score for each in outcome.ingested)
     state.steps.append(
         ExpansionStep(
             iteration=state.iteration + 1,
@@ -290,7 +281,7 @@ def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSi
     if pending.outcome.ingested:
         return True
     before = pending.signals.top_score
-    if now.top_score >= before + _SCORE_GAIN:
+    if now.top_score >= before + GAIN:
         return True
     good = max(before - run.profile.near_top_delta, run.profile.mediocre_score_floor)
     return any(

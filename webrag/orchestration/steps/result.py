@@ -17,7 +17,6 @@ from webrag.orchestration.models import (
     RankedChunk,
 )
 from webrag.orchestration.question.wishes import without_effect
-from webrag.orchestration.ranking.reranker import documents_in
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
@@ -98,7 +97,9 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         )
         citations = await in_background(_citations, chunks)
     links = await _next_links(run)
-    matched_urls = documents_in(chunks)
+    matched_urls = tuple(
+        dict.fromkeys(item.chunk.source_url for item in chunks if not item.is_locality_expanded)
+    )
     stored: dict[str, int] = {}
     if band(state.confidence) != "high" and question.as_of is None:
         sites = list(dict.fromkeys(map(site_of, matched_urls)))[:_MOST_SITES]
@@ -125,11 +126,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         final_signals=state.signals,
         term_idf=question_weights(state),
         wordings=wording_weights(state),
-        also_searched={
-            word: found
-            for each in state.results
-            for word, found in each.retrieval.also_searched.items()
-        },
+        also_searched=state.also_searched,
         absent_words=tuple(
             dict.fromkeys(word for each in state.results for word in each.retrieval.absent_words)
         ),
