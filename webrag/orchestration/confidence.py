@@ -123,12 +123,3 @@ PROFILES: Final[dict[str, ScoreProfile]] = {
     "cross_encoder": CROSS_ENCODER,
     "none": SIMILARITY,
 }
-
-
-def profile_for(provider: str) -> ScoreProfile:
-    """Thresholds for a reranker provider; those of raw similarity for `none`.
-
-    Raises:
-        KeyError: The provider is not one of `PROFILES`.
-    """
-    return PROFILES[provider]

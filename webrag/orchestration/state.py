@@ -142,11 +142,8 @@ class RunClock:
         try:
             yield
         finally:
-            self.add(name, time.monotonic() - begun)
-
-    def add(self, name: str, seconds: float) -> None:
-        """Add seconds to a field of `OrchestrationTiming`."""
-        self.spent_ms[name] = self.spent_ms.get(name, 0.0) + seconds * 1000
+            spent_ms = (time.monotonic() - begun) * 1000
+            self.spent_ms[name] = self.spent_ms.get(name, 0.0) + spent_ms
 
     def timing(self) -> OrchestrationTiming:
         """Everything measured, with the total so far."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webrag.embedding.bundled_model import BundledModel
 from webrag.errors import ConfigurationError
-from webrag.orchestration.confidence import PROFILES, profile_for
+from webrag.orchestration.confidence import PROFILES
 from webrag.settings.model import COMBINATIONS
 from webrag.settings.values import LOCAL_RERANKER_MODEL
 from webrag.wiring.local_embeddings import (
@@ -70,7 +70,7 @@ def choose_reranker(
     if missing is not None:
         _log.warning("%s", missing)
         provider = "none"
-    profile = profile_for(provider)
+    profile = PROFILES[provider]
     if provider == "none":
         return None, profile
     if provider == "local":
@@ -106,7 +106,7 @@ def _own_rerank(
         raise ConfigurationError(
             f"There is no score profile {name!r}; there are {', '.join(sorted(PROFILES))}."
         )
-    return own, profile_for(name)
+    return own, PROFILES[name]
 
 
 def _key(settings: "Settings", provider: str) -> "SecretStr | None":
@@ -132,8 +132,8 @@ def choose_fallback(
     from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 
     if isinstance(chosen, CrossEncoderScorer):
-        return local_scorer(bundled), profile_for("local")
-    return None, profile_for("none")
+        return local_scorer(bundled), PROFILES["local"]
+    return None, PROFILES["none"]
 
 
 def local_scorer(bundled: "TokenEncoder") -> "LocalScorer":

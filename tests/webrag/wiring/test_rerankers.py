@@ -18,7 +18,7 @@ from tests.postprocessors.conftest import rerank_server as rerank_server
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
-from webrag.orchestration.confidence import profile_for
+from webrag.orchestration.confidence import PROFILES
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.settings import Settings
 from webrag.wiring.rerankers import as_postprocessor, choose_reranker, local_scorer
@@ -60,7 +60,7 @@ def test_key_chooses_its_reranker_and_score_profile(name: str) -> None:
     reranker, profile = choose(**{f"{name.upper()}_API_KEY": KEY})
 
     assert (type(reranker), profile, key_of(reranker)) == (KINDS[name], name, KEY)
-    assert profile_for(name).name == name
+    assert PROFILES[name].name == name
 
 
 def test_first_of_several_keys_decides() -> None:
@@ -135,7 +135,7 @@ def chunk_reranker(server: RerankServer, name: str) -> ChunkReranker:
     chosen, _ = choose(**{f"{name.upper()}_API_KEY": KEY})
     address = server.rerank(name).base_url
     copy = chosen.model_copy(update={"base_url": address, "backoff_s": 0.0})
-    return ChunkReranker(copy, profile_for(name))
+    return ChunkReranker(copy, PROFILES[name])
 
 
 def result() -> Any:
