@@ -41,7 +41,14 @@ RUNS = {
     "fit_local_rerank.py": ("--questions questions.jsonl --site-root sites", [r"^mean +\d", "@10"]),
     "full_text_maps.py": ("sites copy", [r"^rivers: 4 pages", r"^towns: 4 pages"]),
     "import_memory.py": ("--pages 20", [r"^ +20 +\d"]),
-    "ingest_speed.py": ("sites/towns --runs 1", [r"^WebRAG, into Postgres +\d", r"^stock .*\d"]),
+    "ingest_speed.py": (
+        "sites/towns --runs 1",
+        [
+            r"^WebRAG, into Postgres .* 4 pages +[1-9]\d* chunks .* [1-9]\d*\.\d ms",
+            r"^stock, 1,024 tokens +\d.* [1-9]\d*\.\d ms",
+            r"^stock, .* tokens for as many chunks .* 4 chunks",
+        ],
+    ),
     "kill_ingest.py": ("--kills 1", [r"^1 kills,.* 0 with a lost or half page$"]),
     "link_ablation.py": (
         "questions.jsonl sites --limit 1 --variants links,pages_2 --delay 0.01",
