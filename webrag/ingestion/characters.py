@@ -33,7 +33,6 @@ _NUMERIC_REFERENCE = re.compile(
     r"&#(?:x0*+([0-9a-f]{1,8})(?![0-9a-f])|0*+([0-9]{1,8})(?![0-9]));?", re.IGNORECASE
 )
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
-_WHITE_SPACE = re.compile(r"\s+")
 
 
 def normalize_characters(text: str) -> str:
@@ -45,8 +44,7 @@ def normalize_characters(text: str) -> str:
     if text.isascii():
         return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
     text = unicodedata.normalize("NFC", _LINE_BREAKS.sub("\n", text))
-    meant = {match.start() for match in _MEANT.finditer(text)}
-    text = _INVISIBLE.sub(lambda each: each[0] if each.start() in meant else "", text)
+    text = _INVISIBLE.sub(lambda each: each[0] if _MEANT.match(text, each.start()) else "", text)
     return unicodedata.normalize("NFC", _SPACES.sub(" ", text))
 
 
@@ -83,7 +81,7 @@ def strip_private_use(html: str) -> str:
 
 def collapse(text: str) -> str:
     """Return one line: every run of white space is one space, none at the ends."""
-    return _WHITE_SPACE.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def _names_private(match: re.Match[str]) -> bool:

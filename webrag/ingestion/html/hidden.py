@@ -116,13 +116,13 @@ class _Page:
             # What an inherited property hides may be shown further inside.
             if any(is_mute(name, self._of(node).get(name, "")) for name in _INHERITED):
                 self._watched |= {inner.mem_id: inner for inner in node.css("*")}
-        self._declared.clear()
         names = {name for node in self._watched.values() for name in _names_of(node)}
         others = set(self._rules).difference(told)
         for rule in others:
             for node in self._meant(rule) if last_name(rule.selector) in names else ():
                 if node.mem_id in self._watched:
                     self._meaning[node.mem_id].append(rule)
+                    self._declared.pop(node.mem_id, None)
 
     def _is_telling(self, rule: Rule) -> bool:
         is_paint = self._is_complete and ("color" in rule.block or "background" in rule.block)
@@ -296,6 +296,11 @@ class _Page:
                 return None
             if not self._is_complete and not _is_plain(each):
                 return None
+        return self._canvas
+
+    @cached_property
+    def _canvas(self) -> Color | None:
+        """The colour behind the page."""
         schemes = [attribute(node, "content") for node in self._tree.css("meta[name=color-scheme]")]
         schemes += [rule.block for rule in self._rules if "color-scheme" in rule.block]
         return None if any("dark" in scheme for scheme in schemes) else _WHITE

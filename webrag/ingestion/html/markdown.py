@@ -88,12 +88,15 @@ def marked_markdown(html: str) -> str:
     html = _one_line_per_paragraph(html).replace("\\", BACKSLASH)
     text = str(convert(html, _OPTIONS).content)
     text = _NEEDLESS_ESCAPE.sub("", text).replace(BACKSLASH, "\\")
-    text = _GLUED_QUOTE.sub(r"\1\n\n\2", text).replace(QUOTE, "")
+    if QUOTE in text:
+        text = _GLUED_QUOTE.sub(r"\1\n\n\2", text).replace(QUOTE, "")
     text = _JOINED_TERM.sub(r"  \n\1", text)
     text = _TERM_MARKS.sub(" ", text).replace(TERM_END, "").replace(TERM_START, "")
-    text = _ITEM_NUMBER.sub(r"\2\1 ", text).replace(ITEM_NUMBER, "")
-    text = _OUTER_CELL_LINES.sub(" ", _CELL_LINES.sub(CELL_LINE, text))
-    text = text.replace(CELL_LINE, "<br>")
+    if ITEM_NUMBER in text:
+        text = _ITEM_NUMBER.sub(r"\2\1 ", text).replace(ITEM_NUMBER, "")
+    if CELL_LINE in text:
+        text = _OUTER_CELL_LINES.sub(" ", _CELL_LINES.sub(CELL_LINE, text))
+        text = text.replace(CELL_LINE, "<br>")
     text = _LONE_MARKS.sub(r"\1", normalize_characters(text))
     text = _ENDING_BREAK.sub(lambda match: "\n" if match.group().endswith("\n") else "", text)
     return _NUMBERED_LINE.sub(r" \n\1", text).replace(LINE_NUMBER, "")

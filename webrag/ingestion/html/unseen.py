@@ -123,7 +123,7 @@ def with_variables(declared: dict[str, str], variables: Declared) -> Declared:
 
 def _length(value: str | None, percent: float = 10.0) -> float | None:
     """A length in pixels, None when it is none; one per cent counts as so many pixels."""
-    match = _LENGTH.fullmatch(value or "")
+    match = _LENGTH.fullmatch(value) if value else None
     if match is None or (not match[2] and float(match[1])):
         return None
     unit = percent if match[2] == "%" else _PIXELS.get(match[2] or "px")

@@ -196,10 +196,10 @@ class Intervals:
         return at < len(self._starts) and self._starts[at] < end
 
 
-_NOT_WORD: Final = re.compile(r"[\W_]+")
-_INLINE: Final = re.compile(
-    r"a|abbr|acronym|b|bd[io]|big|br|cite|code|data|del|dfn|em|font|i|img|ins|kbd|label|mark|q|rp|rt"
-    r"|ruby|s|samp|small|span|strike|strong|sub|sup|time|tt|u|var|wbr|math"
+_WORD: Final = re.compile(r"[^\W_]+")
+_INLINE: Final = frozenset(
+    """a abbr acronym b bdi bdo big br cite code data del dfn em font i img ins kbd label mark q rp
+    rt ruby s samp small span strike strong sub sup time tt u var wbr math""".split()  # noqa: SIM905
 )
 _SKIPPED: Final = frozenset(
     {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "-comment"}
@@ -282,7 +282,7 @@ class HtmlPage:
         element = _Element(node, "-text", len(self.keys))
         path[-1].children.append(element)
         # Code may be wrapped in a few levels of highlighting.
-        if any(outer.tag == "pre" for outer in path[-6:]):
+        if ("\n" in text or "\r" in text) and any(outer.tag == "pre" for outer in path[-6:]):
             for line in text.splitlines(keepends=True):
                 self._say(line)
                 if line.endswith(("\n", "\r")):
@@ -296,7 +296,7 @@ class HtmlPage:
         self._is_blank = self._is_blank and text.isspace()
 
     def _enter(self, node: LexborNode, tag: str, path: Sequence[_Element]) -> _Element:
-        if not _INLINE.fullmatch(tag):
+        if tag not in _INLINE:
             self._flush()
         element = _Element(node, tag, len(self.keys))
         path[-1].children.append(element)
@@ -307,10 +307,11 @@ class HtmlPage:
         return element
 
     def _leave(self, element: _Element) -> None:
-        if not _INLINE.fullmatch(element.tag):
+        is_inline = element.tag in _INLINE
+        if not is_inline:
             self._flush()
         # Text of the run being collected belongs to an inline element's own run.
-        pending = _INLINE.fullmatch(element.tag) is not None and not self._is_blank
+        pending = is_inline and not self._is_blank
         element.after = len(self.keys) + pending
         flag = _flag(element)
         if flag is not None:
@@ -341,11 +342,10 @@ class HtmlPage:
         return " ".join((image.attributes.get("title") or "").split())
 
     def _flush(self) -> None:
-        key = text_key("".join(self._text))
+        if not self._is_blank and (key := text_key("".join(self._text))):
+            self.keys.append(key)
         self._text = []
         self._is_blank = True
-        if key:
-            self.keys.append(key)
 
     def render(self, first: int, after: int) -> str | None:
         """The HTML of a range of runs; None when it is nested too deeply to be a page's."""
@@ -434,4 +434,4 @@ def text_key(text: str) -> str:
     """What a text is compared by: its letters and digits, in one case."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    return _NOT_WORD.sub("", text.casefold())
+    return "".join(_WORD.findall(text.casefold()))
