@@ -10,7 +10,7 @@ from webrag.concurrency import all_of, ended
 from webrag.errors import DatabaseUnavailableError
 
 _ENOUGH: Final = 16
-_LONGEST_WAIT_S: Final = 0.1
+_LONGEST_WAIT_S: Final = 0.2
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -130,7 +130,7 @@ class HostTurns:
         turns = await self._find_turns()
         await self._forget_stale()
         # Not in one transaction, nor with a lock: a turn is as long as a site is slow.
-        while (wait_s := await self._database.run(work)) is not None:  # noqa: ASYNC110 - others end it
+        while (wait_s := await self._database.run(work, autocommit=True)) is not None:  # noqa: ASYNC110 - others end it
             await asyncio.sleep(min(max(wait_s, _LEAST_WAIT_S), _MOST_WAIT_S))
         return token
 
@@ -234,6 +234,7 @@ class HostTurns:
         """Whether the statement changed anything."""
         turns = await self._find_turns()
         changed = await self._database.run(
-            lambda connection: connection.change(statement, values, host_turns=turns)
+            lambda connection: connection.change(statement, values, host_turns=turns),
+            autocommit=True,
         )
         return changed > 0

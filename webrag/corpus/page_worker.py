@@ -15,7 +15,7 @@ from webrag.frozen import FrozenModel
 from webrag.ingestion.extraction_worker import Conversion, make_converter
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import PostingRow, TooManyPostingsError, pack_postings
+from webrag.lexical.postings import TooManyPostingsError, pack_postings
 
 Tokenize = Callable[[str], Sequence[Any]]
 
@@ -53,13 +53,14 @@ class CutPage(FrozenModel):
     """The chunks of a page, and its words.
 
     Attributes:
+        postings: The values of each `PostingRow`.
         term_count: Sum of the lexical lengths of the searched chunks.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     chunks: list[Chunk]
-    postings: list[PostingRow]
+    postings: tuple[tuple[str, int, bytes], ...]
     term_count: int
 
 
@@ -101,7 +102,8 @@ def _cut(document: NormalizedDocument, sizes: ChunkSizes, tokenize: Tokenize) ->
     fields = document_fields(document, chunks)
     searched = [each for chunk, each in zip(chunks, fields, strict=True) if chunk.level == "child"]
     terms = [analyze(indexed_text_of(each)) for each in searched]
-    return CutPage(chunks=chunks, postings=pack_postings(terms), term_count=sum(map(len, terms)))
+    postings = tuple(pack_postings(terms))
+    return CutPage(chunks=chunks, postings=postings, term_count=sum(map(len, terms)))
 
 
 def _tokenizer(setup: CutSetup) -> Tokenize:

@@ -330,7 +330,7 @@ class Corpus:
             await self._check_model(connection)
             return found
 
-        return await self._database.run(work)
+        return await self._database.run(work, autocommit=True)
 
     async def add_aliases(self, url: str, aliases: Sequence[str]) -> None:
         """Make a stored page known by more URLs; what failed for them before is forgotten."""

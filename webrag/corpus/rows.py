@@ -21,7 +21,7 @@ from webrag.errors import StorageError
 from webrag.ingestion.characters import storable_values
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import PostingRow, pack_postings
+from webrag.lexical.postings import pack_postings
 
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
@@ -190,6 +190,7 @@ class PageRows:
     Attributes:
         depth: Links from a page the user named, of this acquisition.
         term_count: Sum of the children's lexical lengths.
+        postings: The values of each `PostingRow`.
     """
 
     document: NormalizedDocument
@@ -199,7 +200,7 @@ class PageRows:
     term_count: int
     parents: list[ParentRow]
     children: list[ChildRow]
-    postings: list[PostingRow]
+    postings: Sequence[tuple[str, int, bytes]]
     links: list[LinkCandidate]
 
 

@@ -22,7 +22,6 @@ from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, 
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
-from webrag.lexical.postings import PostingRow
 from webrag.postgres.execution import Connection
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
@@ -81,7 +80,7 @@ async def copy_links(
 
 
 async def copy_postings(
-    connection: Connection, pages: Iterable[tuple[int, Sequence[PostingRow]]]
+    connection: Connection, pages: Iterable[tuple[int, Sequence[tuple[str, int, bytes]]]]
 ) -> None:
     """Load packed postings, by the numbers of their pages, which ascend.
 
@@ -89,10 +88,9 @@ async def copy_postings(
     """
     by_term: dict[str, list[tuple[str, int, int, bytes]]] = {}
     for page_id, postings in pages:
-        for row in postings:
-            loaded = (row.term, page_id, row.segment, row.packed)
+        for term, segment, packed in postings:
             # A page's rows come by term: a fifth cheaper than sorting the rows of all.
-            by_term.setdefault(row.term, []).append(loaded)
+            by_term.setdefault(term, []).append((term, page_id, segment, packed))
     rows = (row for term in sorted(by_term) for row in by_term[term])
     await connection.copy_rows(POSTINGS.name, POSTINGS.loaded, rows)
 

@@ -291,11 +291,13 @@ class Database:
 
     async def fetch(self, text: str, values: Values = ()) -> Rows:
         """Run one statement, with tables in braces, as a transaction, and give its rows."""
-        return await self.run(lambda connection: connection.fetch(text, values))
+        return await self.run(lambda connection: connection.fetch(text, values), autocommit=True)
 
     async def fetch_as(self, kind: type[T], text: str, values: Values = ()) -> list[T]:
         """As `fetch`, with rows as objects whose fields are the columns."""
-        return await self.run(lambda connection: connection.fetch_as(kind, text, values))
+        return await self.run(
+            lambda connection: connection.fetch_as(kind, text, values), autocommit=True
+        )
 
     def make_pool(
         self,
