@@ -7,7 +7,7 @@ therefore be computed exactly from what is stored.
 """
 
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -56,15 +56,14 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
             more than `MAX_TERMS` different terms.
     """
     check_chunk_count(len(chunks))
-    packed: dict[str, bytearray] = {}
+    packed: defaultdict[str, bytearray] = defaultdict(bytearray)
     for ordinal, terms in enumerate(chunks):
         if len(terms) > _MAX_U2:
             raise TooManyPostingsError(
                 f"One of its chunks has {len(terms):,} terms; at most {_MAX_U2:,} can be indexed."
             )
         for term, count in Counter(terms).items():
-            posting = _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
-            packed.setdefault(term, bytearray()).extend(posting)
+            packed[term] += _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
         check_term_count(len(packed))
     return [row for term in sorted(packed) for row in segments(term, bytes(packed[term]))]
 
