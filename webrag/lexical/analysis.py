@@ -87,9 +87,8 @@ _LANGUAGES = (
     (0x2000, "greek"),
 )
 # Spellings of one word: marks for the apostrophe, and joiners, which nobody types.
-_SPELLINGS = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u02bc", "'") | dict.fromkeys("\u200c\u200d\ufe0e\ufe0f")
-)
+_APOSTROPHE = re.compile("[\u2018\u2019\u02bc]")
+_JOINER = re.compile("[\u200c\u200d\ufe0e\ufe0f]")
 
 _local = threading.local()
 
@@ -142,7 +141,7 @@ def term_weight(term: str) -> float:
 def _words(text: str) -> list[str]:
     """What stands between white space, which no term reaches across."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_SPELLINGS)
+        text = _APOSTROPHE.sub("'", _JOINER.sub("", unicodedata.normalize("NFKC", text)))
     return text.split()
 
 
