@@ -103,7 +103,7 @@ class _Page:
 
     def _find(self) -> None:
         """Find what may be hidden, and all rules that mean it."""
-        told = [rule for rule in self._rules if self._is_telling(rule)]
+        told = dict.fromkeys(rule for rule in self._rules if self._is_telling(rule))
         for rule in told:
             for node in self._meant(rule):
                 self._watched[node.mem_id] = node
@@ -117,7 +117,8 @@ class _Page:
             if any(is_mute(name, self._of(node).get(name, "")) for name in _INHERITED):
                 self._watched |= {inner.mem_id: inner for inner in node.css("*")}
         names = {name for node in self._watched.values() for name in _names_of(node)}
-        others = set(self._rules).difference(told)
+        # In their order: the matcher's effort is bounded, and what it reaches must not vary.
+        others = [rule for rule in self._rules if rule not in told]
         for rule in others:
             for node in self._meant(rule) if last_name(rule.selector) in names else ():
                 if node.mem_id in self._watched:
