@@ -55,7 +55,7 @@ class _KeptWorker(_Worker):
         """Whether it runs, waits for a request and is not full of set-ups."""
         if self._is_killed or not self._is_between_exchanges:
             return False
-        return self._process.poll() is None and len(self._prepared) < _MOST_JOBS
+        return self._process.poll() is None and len(self.prepared) < _MOST_JOBS
 
     def wait_ready(self) -> None:
         if not self._is_ready:
@@ -63,7 +63,7 @@ class _KeptWorker(_Worker):
         self._is_ready = self._is_between_exchanges = True
 
     def prepare(self, job: Job[Any]) -> None:
-        if not self.is_prepared(job):
+        if job not in self.prepared:
             self._begin()
             super().prepare(job)
             self._is_between_exchanges = True

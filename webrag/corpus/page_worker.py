@@ -53,7 +53,6 @@ class CutPage(FrozenModel):
     """The chunks of a page, and its words.
 
     Attributes:
-        postings: The values of each `PostingRow`.
         term_count: Sum of the lexical lengths of the searched chunks.
     """
 

@@ -251,7 +251,8 @@ async def read_versions(
     """
     found = await find_pages(connection, [document.url for document in documents])
     documents = [_with_given_version(each, found.get(each.url)) for each in documents]
-    previous = [_only_at(found.get(document.url), document.url) for document in documents]
+    own = {page.url: page for page in found.values()}  # not those known by another address
+    previous = [own.get(document.url) for document in documents]
     pairs = list(zip(documents, previous, strict=True))
     twins = await _twins(connection, [each for each, page in pairs if page is None])
     candidates = [
@@ -309,11 +310,6 @@ def _with_given_version(
     if stored is None or stored.edition is None or not stored.edition.is_given:
         return document
     return document.model_copy(update={"edition": stored.edition})
-
-
-def _only_at(page: StoredPage | None, url: str) -> StoredPage | None:
-    """Leave out a page that is only known by an address, and has another one."""
-    return page if page is not None and page.url == url else None
 
 
 def _unchanged(page: StoredPage, document: NormalizedDocument) -> list[tuple[int, str]]:

@@ -190,7 +190,6 @@ class PageRows:
     Attributes:
         depth: Links from a page the user named, of this acquisition.
         term_count: Sum of the children's lexical lengths.
-        postings: The values of each `PostingRow`.
     """
 
     document: NormalizedDocument

@@ -112,7 +112,7 @@ class _Worker:
             cwd=Path(sys.executable).parent,
             env=passed_on | _SINGLE_THREADED | token_tables(),
         )
-        self._prepared: dict[Job[Any], int] = {}
+        self.prepared: dict[Job[Any], int] = {}
 
     def wait_ready(self) -> None:
         if self._read() != READY:
@@ -122,20 +122,17 @@ class _Worker:
         self.wait_ready()
         self.prepare(job)
 
-    def is_prepared(self, job: Job[Any]) -> bool:
-        return job in self._prepared
-
     def prepare(self, job: Job[Any]) -> None:
-        number = len(self._prepared)
+        number = len(self.prepared)
         self._write(bytes([PREPARE, number]), pickle.dumps((job.factory, job.setup)))
         if self._read() != READY:
             raise _WorkerDied("it could not prepare")
-        self._prepared[job] = number
+        self.prepared[job] = number
 
     def begin(self, job: Job[Any], request: object, limit_s: float) -> bytes:
         """Give it a piece of work, and wait for the result or its first part."""
         seconds = LENGTH.pack(math.ceil(limit_s))
-        self._write(bytes([WORK, self._prepared[job]]), seconds, pickle.dumps(request))
+        self._write(bytes([WORK, self.prepared[job]]), seconds, pickle.dumps(request))
         return self.go_on()
 
     def go_on(self) -> bytes:
@@ -320,14 +317,14 @@ class WorkerPool:
 
     async def _prepared_worker(self, job: Job[Any]) -> _Worker:
         worker = await self._worker_for(job)
-        if not worker.is_prepared(job):
+        if job not in worker.prepared:
             await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
         return worker
 
     async def _worker_for(self, job: Job[Any]) -> _Worker:
         """One that is prepared for the job or gets ready for it, else any, else a new one."""
         for at, idle in enumerate(self._idle):
-            if idle.is_prepared(job):
+            if job in idle.prepared:
                 return self._idle.pop(at)
         # It began to get ready before there was work: an idle one would begin only now.
         for at, starting in enumerate(self._starting):

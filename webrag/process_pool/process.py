@@ -48,8 +48,7 @@ def main() -> int:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT_BYTES, _MEMORY_LIMIT_BYTES))
-    # Imports make objects that stay; going through them was a fifteenth of a page's time.
-    gc.set_threshold(20_000)
+    gc.set_threshold(20_000)  # looking through what stays was a fifteenth of a page's time
     requests, results = sys.stdin.buffer, sys.stdout.buffer
     # Whatever a library prints must not mix with the results.
     sys.stdout = sys.stderr
