@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +116,7 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
         is_doomed = block is not title and tag not in _KEPT and not block.box.tags & _KEPT
         is_doomed = is_doomed and _KEPT_NAMES.isdisjoint(block.features)
         told = filter(None, map(weights.get, block.features))
-        is_doomed = is_doomed and sum(told) < _THRESHOLD
+        is_doomed = is_doomed and math.fsum(told) < _THRESHOLD
         # A heading goes with what it is a heading of; one that only links is a teaser.
         if tag in _HEADINGS:
             is_doomed &= follows_doomed or _linked(block.box.links, block.box.chars) == _ALL_LINKED
