@@ -290,6 +290,23 @@ class AnswerInput(_Asked):
     )
 
 
+def pages_or_sites(
+    source_urls: Sequence[str] | None, sites: Sequence[str] | None
+) -> tuple[Sequence[str] | None, Sequence[str] | None]:
+    """Take hosts alone that are named in place of pages for their sites.
+
+    Raises:
+        InputError: Hosts are named beside pages or sites, all of which would have to hold.
+    """
+    hosts, pages = sites_and_addresses(source_urls or (), takes_paths=False)
+    if hosts and (pages or sites):
+        raise InputError(
+            f"source_urls names {hosts[0]!r}, which is a site: name sites in `sites`, and pages"
+            " with their paths."
+        )
+    return (None, hosts) if hosts else (None if source_urls is None else pages, sites)
+
+
 class SearchInput(_Asked):
     """The arguments of `search`."""
 
@@ -313,10 +330,9 @@ class SearchInput(_Asked):
 
     @override
     def question(self, **where: Any) -> Question:
-        """What is asked; a host alone among the pages stands for its site."""
-        hosts, pages = sites_and_addresses(self.source_urls or (), takes_paths=False)
-        sites = (*hosts, *(self.sites or ()))
-        return super().question(source_urls=pages or None, sites=sites or None)
+        """What is asked; hosts alone in place of pages stand for their sites."""
+        source_urls, sites = pages_or_sites(self.source_urls, self.sites)
+        return super().question(source_urls=source_urls, sites=sites)
 
 
 class ReadInput(ToolInput):

@@ -25,6 +25,7 @@ from webrag.presentation.reports import (
 from webrag.question import QueryType
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
+from webrag.tool_inputs import pages_or_sites
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
@@ -166,11 +167,12 @@ class WebRAGToolSpec(BaseToolSpec):
                 `definition_list`, `admonition`, `steps`.
             intent: Kind of question, as for `answer`.
         """
+        pages, hosts = pages_or_sites(source_urls, sites)
         result = await self._rag.search(
             query,
             wordings=wordings,
-            source_urls=_addresses(source_urls or ()) or None,
-            sites=sites,
+            source_urls=pages,
+            sites=hosts,
             years=years,
             has=has or (),
             intent=intent,

@@ -52,14 +52,16 @@ def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
     url = stored_address(place) if place and not host else None
     is_folder = url is not None and is_file(url) and file_path(url).is_dir()
 
+    is_listed = pages or place is not None
+
     def ask(rag: "WebRAG") -> "Awaitable[CorpusStatus]":
-        is_listed = pages or place is not None
         return rag.status(None if is_folder else url, include_urls=is_listed)
 
     status = run_opened(ctx.obj, ask, quiet=run_options(ctx).quiet)
     if host is not None or (url is not None and is_folder):
         status = status_of(status, host or url or "")
-    text = format_status(status, max_pages=max(len(status.pages), len(status.failures)))
+    most = max(len(status.pages), len(status.failures))
+    text = format_status(status, max_pages=most, is_listed=is_listed)
     print_either(ctx, status, text)
     if place and not status.pages:
         ctx.exit(1)

@@ -138,6 +138,8 @@ class _Commands(click.Group):
             elif near:
                 said = f"Did you mean {near[0]!r}?"
             else:
+                if any(each.startswith("-") for each in args):
+                    raise
                 asked = args if len(" ".join(args).split()) > 1 else [*args, "your question"]
                 addresses, question = split_words(asked)
                 if not addresses and asked is not args:

@@ -52,7 +52,8 @@ def print_text(text: str, *, pager: bool = False, has_links: bool = False) -> No
     if is_rich:
         text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
     if has_links:
-        text = _WORDS_LINK.sub(_HYPERLINK if is_rich else r"\1\3", text)
+        is_opened = is_rich and sys.stdout.isatty()
+        text = _WORDS_LINK.sub(_HYPERLINK if is_opened else r"\1\3", text)
     (click.echo_via_pager if is_paged else click.echo)(text)
 
 

@@ -22,7 +22,7 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
         is_named = len(words) == 2 or host_of(word) or "/" in word or os.path.lexists(word)
         if rest and is_named and len(word.split()) == 1:
             return (as_address(word),), " ".join(rest)
-    if len(words) == 1 and split_words([*words, "?"])[0]:
+    if len(words) == 1 and (host_of(words[0]) or split_words([*words, "?"])[0]):
         raise click.UsageError(f"Behind {words[0]} there is no question.")
     raise click.UsageError(
         "There is no address among these words. What is stored is asked with `webrag ask` and"

@@ -456,12 +456,16 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
     """Split what was typed into addresses and hosts, at its beginning or end, and a question.
 
     A host alone, such as `python.org`, counts beside a question in quotation marks only: without
-    them it may be what is asked about. Both may stand within the same quotation marks.
+    them it may be what is asked about. Within the same quotation marks as a question only an
+    address with its scheme counts, as paths and names may be what is asked about.
     """
-    left = words[0].split() if len(words) == 1 else list(words)
+    is_one = len(words) == 1
+    left = words[0].split() if is_one else list(words)
     is_quoted = any(len(word.split()) > 1 for word in left)
 
     def names(word: str) -> bool:
+        if is_one:
+            return _TYPED_SCHEME.match(word) is not None and "://" in word
         return _is_address(word, takes_host=is_quoted, takes_paths=takes_paths)
 
     before: list[str] = []

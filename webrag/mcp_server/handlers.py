@@ -144,14 +144,22 @@ class Handlers:
         for host in hosts:
             status = status_of(status, host)
         status = pages_with(status, contains) if contains else status
-        shown = partial(format_status, status, max_pages=STATUS_PAGES, page=page, caller="mcp")
+        shown = partial(
+            format_status,
+            status,
+            max_pages=STATUS_PAGES,
+            page=page,
+            is_listed=is_listed,
+            caller="mcp",
+        )
         text = within_budget(
             await in_background(shown),
             self.token_budget,
             memory.count_tokens,
             hint="`contains` lists fewer pages",
         )
-        if len(status.pages) > page * STATUS_PAGES:
+        listed = max(len(status.pages), len(status.failures) if is_listed else 0)
+        if listed > page * STATUS_PAGES:
             text = f"{text}\nNext: page={page + 1}"
         if contains and not (status.pages or status.failures):
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."

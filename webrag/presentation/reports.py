@@ -17,6 +17,7 @@ from webrag.corpus.models import (
     SiteSize,
 )
 from webrag.crawling.report import CrawlProgress, SiteReport
+from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_local, site_of
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import CitationCheck, Finding
@@ -227,8 +228,14 @@ def status_of(status: CorpusStatus, place: str) -> CorpusStatus:
     Args:
         status: Of all, with its pages listed.
         place: A host, or the address of a folder.
+
+    Raises:
+        InputError: The place is neither.
     """
-    site = None if is_local(place) else site_of(f"http://{place}/")
+    try:
+        site = None if is_local(place) else site_of(f"http://{place}/")
+    except ValueError:
+        raise InputError(f"{one_line(place)!r} is not a host.") from None
 
     def is_of(url: str) -> bool:
         return url.startswith(f"{place}/") if site is None else site_of(url) == site
@@ -255,6 +262,7 @@ def format_status(
     *,
     max_pages: int = 200,
     page: int = 1,
+    is_listed: bool = True,
     caller: Literal["mcp", "cli"] = "cli",
 ) -> str:
     """How much is stored, of which sites, what could not be fetched, then what is listed.
@@ -263,6 +271,7 @@ def format_status(
         status: What the corpus reported.
         max_pages: Pages listed at most; a line says how many more there are.
         page: Which portion of so many pages, from 1.
+        is_listed: Whether pages were asked for; else the latest failures alone are listed.
         caller: Who is told how to go on; a model does without what only who runs it can change.
     """
     lines = [
@@ -281,7 +290,7 @@ def format_status(
     if not status.documents and not status.gone and not status.failed:
         return "\n".join([*lines, "", _nothing(status, caller)])
     lines += _sites(status, caller)
-    return "\n".join([*lines, *_listing(status, max_pages, page)])
+    return "\n".join([*lines, *_listing(status, max_pages, page, is_listed=is_listed)])
 
 
 def _setup(status: CorpusStatus) -> Iterator[str]:
@@ -357,11 +366,10 @@ def _others(collections: Sequence[CollectionSize]) -> str:
     return ", ".join([*names, f"and {more:,} more"] if more else names)
 
 
-def _listing(status: CorpusStatus, max_pages: int, portion: int) -> list[str]:
+def _listing(status: CorpusStatus, max_pages: int, portion: int, *, is_listed: bool) -> list[str]:
     first = (portion - 1) * max_pages
     window = slice(first, first + max_pages)
     pages = [_page_line(page) for page in status.pages[window]]
-    is_listed = status.only_url is not None or status.pages
     failures = status.failures[window] if is_listed else status.failures[:_LATEST_FAILURES]
     listed = [
         *_section("Indexed URLs:", pages, len(status.pages) - first),

@@ -363,8 +363,9 @@ def page_name(
 ) -> str:
     """Where a quotation stands, on one line of a terminal: page, section, file and moment."""
     below = one_line(heading or "", max_chars=_NAME_CHARS // 2)
+    below = "" if one_line(heading or "") == one_line(title or "") else below
     name = one_line(title or "", max_chars=_NAME_CHARS - len(below)) or "Untitled"
-    name = f"{name} § {below}" if below and heading != title else name
+    name = f"{name} § {below}" if below else name
     name = f"{name} ({one_line(place)})" if place else name
     return f"{name}, as of {shown_moment(as_of)}" if as_of else name
 

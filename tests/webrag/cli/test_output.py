@@ -46,10 +46,14 @@ def test_terminal_opens_the_page_at_the_words(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
+    print_text(SHOWN, has_links=True)
+    piped = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     print_text(SHOWN, has_links=True)
 
     printed = capsys.readouterr().out
+    assert "\x1b]8" not in piped
     page = "https://docs.example.com/a"
     assert printed.count(f"\x1b]8;;{LINK}\x1b\\{page}\x1b]8;;\x1b\\\n") == 2
 

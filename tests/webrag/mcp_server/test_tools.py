@@ -362,6 +362,23 @@ async def test_hosts_without_a_scheme_are_taken_wherever_a_page_is_named(
     assert "https://docs.example.org/a" in str(memory.calls)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("search", {"query": "q", "source_urls": ["a.example/x", "b.example"]}, "'b.example'"),
+        ("search", {"query": "q", "source_urls": ["a.example"], "sites": ["b.example"]}, "`sites`"),
+        ("status", {"source_url": "example.org:99999"}, "'example.org:99999' is not a host."),
+    ],
+)
+async def test_hosts_that_cannot_be_meant_are_refused_in_a_sentence(
+    call: Call, memory: Any, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    result = await call(tool, arguments)
+
+    assert result.is_error
+    assert said in text_of(result)
+
+
 async def test_status_of_a_host_lists_its_pages_alone(load: Load, memory: Any) -> None:
     other = stored(1).model_copy(update={"url": "https://other.example.org/"})
     memory.stored = (stored(0), other)

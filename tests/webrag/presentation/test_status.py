@@ -175,7 +175,8 @@ def test_model_is_told_of_sites_and_failures_and_not_of_what_it_cannot_change(
     site = SiteSize(site="docs.example.org", documents=1, tokens=9, fetched_at=at)
     changed = {"pages": (), "sites": (site,), "failed": 7, "failures": failures, "jobs": 2}
 
-    text = format_status(status.model_copy(update=changed), caller="mcp")
+    told = status.model_copy(update=changed)
+    text = format_status(told, is_listed=False, caller="mcp")
 
     assert text == (
         "[CORPUS STATUS]\n"
@@ -196,3 +197,4 @@ def test_model_is_told_of_sites_and_failures_and_not_of_what_it_cannot_change(
         )
         + "... and 2 more pages"
     )
+    assert f"{URL}/6" in format_status(told)
