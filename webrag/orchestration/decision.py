@@ -205,7 +205,8 @@ def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
 
 def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:
     if signals.avg_confidence is not None:
-        return signals.avg_confidence < state.profile.confidence_floor
+        is_likely = state.chance_of_all >= HIGH or state.confidence < HIGH
+        return signals.avg_confidence < state.profile.confidence_floor or not is_likely
     return min(state.confidence, state.chance_of_all) < HIGH
 
 

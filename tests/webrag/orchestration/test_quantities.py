@@ -17,6 +17,7 @@ from webrag.orchestration.question.quantities import quantity_asked
         ("Wie schwer ist der Kessel?", "Er wiegt 2 kg.", "Er ist aus Stahl."),
         ("Сколько чайников на полке?", "На полке шесть чайников, а было 7.", "Полка крепкая."),
         ("一分間に何回沸かすか？", "2回沸かす。", "沸かさない。"),
+        ("How many ms does it wait?", "It waits 300ms.", "It waits for 2 kettles."),
         ("How high is kettle 7?", "It is 30 cm high.", "Kettle 7 is red."),
     ],
 )

@@ -152,7 +152,7 @@ def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNod
         around = linked[next(up.mem_id for up in ancestors(link) if up.mem_id in linked)]
         if around is not None:
             found[around.node.mem_id] = around
-    menus = [box for box in found.values() if _is_menu(box)]
+    menus = [box for box in found.values() if _is_menu(box, address, base_url)]
     plain = root.all_chars - root.all_links
     plain -= sum(box.all_chars - box.all_links for box in menus)
     return [box.node for box in menus] if plain >= _LEAST_BESIDE else []
@@ -162,12 +162,18 @@ def _last_segment(address: str) -> str:
     return address.strip().rstrip("/").rpartition("/")[2]
 
 
-def _is_menu(box: _Box) -> bool:
-    """Whether what is all links leads to many pages, and is no title and no list of names."""
+def _is_menu(box: _Box, address: str, base_url: str) -> bool:
+    """Whether what is all links leads to many pages, and is no title and no list of names.
+
+    What leads to pages below the page itself is the list that the page is made for.
+    """
     links = select(box.node, "a[href]")
     entries = {attribute(link, "href").partition("#")[0] for link in links} - {""}
+    targets = (link_target(entry, base_url) or "" for entry in entries)
+    below = sum(target.startswith(f"{address.rstrip('/')}/") for target in targets)
     return (
         len(entries) > _LEAST_ENTRIES
+        and 2 * below < len(entries)
         and not box.tags & _KEPT
         and not select(box.node, "h1, pre, dl")
         and len(select(box.node, "code a, a code")) * 2 < len(entries)

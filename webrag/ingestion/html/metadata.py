@@ -85,9 +85,9 @@ _MONTHS = [
     *("sep set сен", "oct okt ott out окт", "nov ноя", "dec dez déc dic дек"),
 ]
 _DAY = re.compile(
-    r"(?<!\w)(?<!\d[./-])(?:(?P<y>(?:19|20)\d\d)[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?!\d)"
-    r"|(?P<d2>\d\d?)[./-]\s?(?P<m2>\d\d?)[./-]\s?(?P<y2>(?:19|20)\d\d)(?![\d.])"
-    r"|(?<!ersion )(?P<d3>\d\d)[./](?P<m3>\d\d)[./](?P<y3>\d\d)(?![\d./])"
+    r"(?<!\w)(?<!\d[./-])(?:(?P<y>(?:19|20)\d\d)(?P<s>[-/.])(?P<m>\d\d?)(?P=s)(?P<d>\d\d?)(?!\d)"
+    r"|(?P<d2>\d\d?)(?P<s2>[./-])\s?(?P<m2>\d\d?)(?P=s2)\s?(?P<y2>(?:19|20)\d\d)(?![\d.])"
+    r"|(?P<d3>\d\d)\.(?P<m3>\d\d)\.(?P<y3>\d\d)(?=\W{1,3}\d\d[:.]\d\d(?!\d))"
     r"|(?P<m4>[^\W\d_]{3,12})\.?\s(?P<d4>\d\d?)(?:st|nd|rd|th)?,?\s(?P<y4>(?:19|20)\d\d)(?!\d)"
     r"|(?P<d5>\d\d?)(?:\.|st|nd|rd|th)?\s?(?:de |of )?(?P<m5>[^\W\d_]{3,12})[.,]?"
     r"\s(?:de )?(?P<y5>(?:19|20)\d\d)(?!\d))"
@@ -153,7 +153,11 @@ def _marked_days(page: _Page, selector: str) -> Iterator[datetime]:
 def _beside(page: _Page) -> Iterator[datetime]:
     """The days beside the places of a page that say its heading, else those at its top."""
     text, head = page.text, page.head
-    name = (_parted(head) if head is not None else text)[:_MAX_CHARS]
+    if head is None:
+        top = _days(_lines(text[:_MAX_CHARS]))
+        yield from (day for day, label in top if not _SAID_CHANGED.search(label))
+        return
+    name = _parted(head)[:_MAX_CHARS]
     for place in itertools.islice(re.finditer(re.escape(name), text), _MOST_PLACES):
         before = text[max(0, place.start() - 4 * _BEFORE_HEADING) : place.start()]
         after = text[place.end() : place.end() + 4 * _AFTER_HEADING]
@@ -230,7 +234,7 @@ _WRITTEN_BY = re.compile(
 )
 # What stands before the name in a line: "Posted on May 2, 2024 by", "Text and photos:".
 _BY = re.compile(
-    r"^(?:.{0,60}\d\S*\W+)?(?:[\w ]{0,30}\b(?:by|par|por)|(?:(?:text|alles|geschrieben|verfasst"
+    r"^(?:.{0,60}\d\S*+\s\W*+)?(?:[\w ]{0,30}\b(?:by|par|por)|(?:(?:text|alles|geschrieben|verfasst"
     r"|veröffentlicht|(?:eine? )?[\w-]*(?:beitrag|kolumne|mitteilung|interview)) )?"
     r"(?:von|door|di|av))\b[\s:]*"
     r"|^[^:]{0,20}(?:author|autor|text|words|story|redaktion|interview)[^:]{0,20}:\s*",
@@ -306,13 +310,16 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     names = _names(tree, metas, linked, page_url)
     title = _title(tree, metas, names)
     text = _parted(tree.body) if tree.body is not None else ""
-    for sample in tree.css("pre")[:_MOST_SAMPLES]:
+    for sample in tree.css("pre, script, style, template")[:_MOST_SAMPLES]:
         text = text.replace(_parted(sample), "\0", 1)
     head = _head(tree, title or "")
     heads = [*tree.css("h1")[:_MOST_HEADINGS], *([head] if head is not None else ())]
     outer = {above.mem_id for each in heads for above in ancestors(each)}
     page = _Page(tree, page_url, metas, linked, text, head, outer)
     published, modified = _dates(page)
+    marked = tree.css_first("meta[itemprop=description][content]")
+    said = "" if marked is None else attribute(marked, "content")
+    described = metas.get("description") or metas.get("og:description") or said
     named = tree.css_first("base[href]")
     base = (named is not None and _resolved(named, page_url, keep_tracking=True)) or page_url
     return PageMetadata(
@@ -321,9 +328,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
         title=title,
         author=_author(page, names),
         site_name=_clean(names.named, MAX_NAME_CHARS),
-        description=_clean(
-            metas.get("description") or metas.get("og:description"), MAX_DESCRIPTION_CHARS
-        ),
+        description=_clean(described, MAX_DESCRIPTION_CHARS),
         languages=_declared_languages(tree, metas),
         published_at=published,
         modified_at=modified,
@@ -466,7 +471,7 @@ def _names(
     written += [node.text() for node in homes if _is_home(attribute(node, "href"), url)]
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
-    headlines = (_clean(str(item.get("headline", "")), MAX_TITLE_CHARS) for item in linked)
+    headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
     site = frozenset(map(_folded, written)) - {""}
     return _Names(next(filter(None, headlines), None), site, named)
 
@@ -492,7 +497,7 @@ def _author(page: _Page, names: _Names) -> str | None:
         others = [each for each in people if not _is_of_site(each, names)]
         if people:
             rank = 2 if not others else 0 if all(map(_FULL_NAME.match, others)) else 1
-            found.setdefault(rank, []).append(people)
+            found.setdefault(rank, []).append(others or people)
     best = [", ".join(people) for people in found[min(found)]] if found else [""]
     # A source may name one of several persons, or a part of a name.
     said = set(re.findall(r"\w+", best[0]))

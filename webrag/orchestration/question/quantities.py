@@ -74,7 +74,7 @@ class Quantity(NamedTuple):
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
         if not found or not self.counted:
             return bool(found)
-        if self.counted.isdisjoint(analyze(text)):
+        if self.counted.isdisjoint(analyze(_NUMBER.sub(" ", text))):
             return False
         return any(not self.counted.isdisjoint(_terms_near(text, each)) for each in found)
 

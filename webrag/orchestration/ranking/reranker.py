@@ -471,8 +471,8 @@ def merge(
 
     Args:
         results: Ranked with the same scorer.
-        parts: Queries that take turns: what one puts at place k comes, of two parts, at place 2k or
-            before.
+        parts: Queries that take turns: what one puts at place k is lifted, of two parts, to about
+            place 2k.
         redundancy_ceiling: Jaccard similarity of word 3-shingles above which the lower-scored
             of two chunks is left out.
         token_budget: Tokens at most; the best chunk is kept even when it alone exceeds them.

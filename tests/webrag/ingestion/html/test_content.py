@@ -142,6 +142,12 @@ def test_map_of_a_site_that_names_itself_stays(convert: Convert) -> None:
     assert all(f"Chapter at {each}" in text for each in CHAPTERS)
 
 
+def test_list_of_the_pages_below_a_page_that_names_itself_stays(convert: Convert) -> None:
+    below = [f"page/{each}" for each in CHAPTERS]
+    text = convert(manual(f"<ul>{entries(*below, 'page')}</ul>", ARTICLE)).markdown
+    assert all(f"Chapter at {each}" in text for each in below)
+
+
 def test_links_of_a_definition_stay(convert: Convert) -> None:
     links = f"<dt>Parts</dt><dd><ul>{entries(*CHAPTERS, 'page')}</ul></dd>"
     page = f"<body><h1>Bridges</h1><dl>{links}<dt>Age</dt><dd>{ARTICLE}</dd></dl>"

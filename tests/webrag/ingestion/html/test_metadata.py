@@ -22,6 +22,7 @@ def read(head: str, body: str = "", *, root: str = "<html>") -> PageMetadata:
         ('<title>A | S</title><meta property="og:title" content="A">', "", "A"),
         ("", "<h1>Only <b>heading</b></h1>", "Only heading"),
         ('<script type="application/ld+json">{"headline": "News"}</script>', "", "News"),
+        ('<script type="application/ld+json">{"headline": null}</script>', "", None),
         ("<title> spaced \n out </title>", "", "spaced out"),
         ("", "<p>x</p>", None),
     ],

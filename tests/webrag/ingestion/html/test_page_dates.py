@@ -45,6 +45,9 @@ def test_metadata_counts_before_the_text() -> None:
         ("<p>posted 01.03.2024 by us</p>", (MARCH, None)),
         ("<p>Version 3.3.10 of 2019 is out.</p>", (None, None)),
         ("<h1>Kiln</h1><p>Version 22.04.10</p>", (None, None)),
+        ("<h1>Kiln</h1><h2>20.10.24</h2><p>2024-03-01</p>", (MARCH, None)),
+        ("<p>Old.</p><script>/* Last updated: 2015-03-02 */</script>", (None, None)),
+        (f"<p>1 March 2024</p>{'<p>word word</p>' * 300}<p>1 May 2020</p>", (MARCH, None)),
         ("", (None, None)),
     ],
 )
@@ -64,7 +67,7 @@ def test_change_before_publication_is_dropped() -> None:
         "<p>By Ada</p><p>1 March 2024</p>",
         "<p>Mar. 1, 2024, 10:15</p>",
         "<p>Freitag, <span>1. März 2024</span></p>",
-        "<div>01.03.24</div>",
+        "<div>01.03.24, 10:15 Uhr</div>",
         "<p>1 de marzo de 2024</p>",
         "<p>1 mars 2024</p>",
         "<p>1 марта 2024</p>",
