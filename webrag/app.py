@@ -407,13 +407,13 @@ class WebRAG:
         question, missing = await self._located(question, on_progress)
         parts = await self._current_parts()
         engine = await asyncio.to_thread(lambda: parts.engine)
-        if asks_for_summary(question.text) and question.retrieval_mode == "chunk":
-            # What a page says of itself stands on it: no link is followed.
+        is_about_a_page = asks_for_summary(question.text) and question.retrieval_mode == "chunk"
+        if is_about_a_page:  # what a page says of itself stands on it: no link is followed
             near = {"research_mode": "fast", "expansion_budget": 0}
-            result = await engine.run(question.model_copy(update=near), on_progress=on_progress)
+            question = question.model_copy(update=near)
+        result = await engine.run(question, on_progress=on_progress)
+        if is_about_a_page:
             result = await self._summarised(question, result)
-        else:
-            result = await engine.run(question, on_progress=on_progress)
         warnings = (*missing, *result.warnings)
         if question.is_search and not result.corpus_stats.total_parent_chunks:
             stored = (await parts.corpus.status(include_urls=False)).documents
