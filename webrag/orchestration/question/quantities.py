@@ -49,8 +49,8 @@ _COUNTED: Final = re.compile(
     r"|сколько) ((?:[\w-]+ ?){1,3})",
     re.IGNORECASE,
 )
-# One to eight words measure alike; a number anywhere in the unit lets 14 and 22 questions without an
-# answer of 105 be called medium or high in place of 11 and 16 (benchmarks/fit_judge.py).
+# One to eight words measure alike; a number anywhere in the unit lets 14 and 22 of 105 questions
+# without an answer be called medium or high, in place of 11 and 16 (benchmarks/fit_judge.py).
 _WORDS_BEFORE: Final = 3
 _WORDS_AFTER: Final = 5
 
