@@ -40,8 +40,8 @@ from psycopg import sql
 
 from webrag.app import WebRAG
 from webrag.concurrency import run_blocking
+from webrag.corpus.indexes import compact_postings
 from webrag.corpus.maintenance.forgetting import forget_page
-from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import list_collections
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings

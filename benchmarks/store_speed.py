@@ -39,7 +39,7 @@ from llama_index.vector_stores.postgres import PGVectorStore
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
-from webrag.corpus.bulk_load import index_deferred
+from webrag.corpus.indexes import index_deferred
 from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import PageRows, build_page_rows, document_id_of
 from webrag.corpus.schema import ensure_schema

@@ -25,10 +25,9 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from webrag.orchestration.models import ExpansionConfig, SiteMapConfig
-from webrag.settings.fields import filling
 from webrag.settings.model import Settings, allowed_text, sections
 from webrag.settings.values import PARTS
-from webrag.settings.variables import extra_of, is_secret, variable_names
+from webrag.settings.variables import extra_of, filling, is_secret, variable_names
 
 if TYPE_CHECKING:
     from webrag.frozen import FrozenModel

@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
-    from webrag.embedding.known_models import EmbeddingChoice
+    from webrag.embedding.embedder import EmbeddingChoice
     from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn

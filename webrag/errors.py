@@ -17,7 +17,12 @@ WebRAGError
 └── DeadlineError              the work did not finish in its time
 """
 
+import json
+import shlex
+import sys
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from webrag.redaction import redacted_message
 
@@ -174,3 +179,37 @@ class DeadlineError(WebRAGError):
     def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.seconds = seconds
+
+
+def how_to_install(extra: str) -> str:
+    """Give the command that brings an extra, for the hint of an error.
+
+    The program that installed WebRAG installs it once more, whatever the PATH has: uv's
+    environments have no pip. A clone's own environment is synchronised; another one is told what
+    WebRAG was made of, which no package index has.
+    """
+    from urllib.request import url2pathname  # takes 20 ms to load
+
+    origin, is_uvs = json.loads(_told("direct_url.json") or "{}"), _told("INSTALLER") == "uv"
+    url, folder = origin.get("url", ""), origin.get("dir_info")
+    clone = Path(url2pathname(urlsplit(url).path))
+    if folder is not None and is_uvs and Path(sys.prefix).parent == clone:
+        return f"Run `uv sync --inexact --extra {extra}` in {clone}."
+    if "vcs_info" in origin:
+        url = f"{origin['vcs_info']['vcs']}+{url}"
+    wanted = [f"webrag[{extra}]{url and f' @ {url}'}"]
+    if folder is not None and folder.get("editable"):
+        wanted = ["-e", f"{clone}[{extra}]"]
+    python = sys.executable
+    pip = ["uv", "pip", "install", "-p", python] if is_uvs else [python, "-m", "pip", "install"]
+    return f"Run `{shlex.join([*pip, *wanted])}`."
+
+
+def _told(name: str) -> str:
+    """Read what an installer wrote about WebRAG (PEP 376, PEP 610); "" for nothing."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        return (distribution("webrag").read_text(name) or "").strip()
+    except PackageNotFoundError:
+        return ""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeWithScore
 from llama_index.postprocessor.webrag import RecencyBoost
-from llama_index.postprocessor.webrag.score_changes import parse_date
+from llama_index.postprocessor.webrag.filters import parse_date
 
 from .conftest import node, texts
 

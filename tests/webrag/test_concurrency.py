@@ -50,7 +50,7 @@ OWNERS = {
 BORROWERS = {
     "webrag/app.py": "imports packages and loads a model",
     "node_parsers/llama_index/node_parser/webrag/parent_child.py": "not for WebRAG",
-    "postprocessors/llama_index/postprocessor/webrag/adjacent_context.py": "asks a store",
+    "postprocessors/llama_index/postprocessor/webrag/filters.py": "asks a store",
     "webrag/cli/demo_command.py": "waits for another demo's lock, in a process of its own",
     "webrag/corpus/maintenance/transfer.py": "writes and reads a file, batch by batch",
     "webrag/embedding/served.py": "closes connections",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webrag.extras import how_to_install
+from webrag.errors import how_to_install
 
 
 @pytest.mark.parametrize(

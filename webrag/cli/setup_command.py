@@ -131,7 +131,7 @@ def _show_models(ctx: click.Context, name: str | None) -> None:
 
 
 def _value(name: str, combination: "Combination", settings: "Settings") -> dict[str, Any]:
-    from webrag.embedding.known_models import is_on_disk
+    from webrag.embedding.embedder import is_on_disk
 
     folder = settings.data_dir / "models"
     return {

@@ -9,7 +9,12 @@ from uuid import UUID
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.batches import Batches
-from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
+from webrag.corpus.indexes import (
+    compact_postings,
+    finish_interrupted_load,
+    index_deferred,
+    may_be_due,
+)
 from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
@@ -24,7 +29,6 @@ from webrag.corpus.models import (
     StoredPage,
 )
 from webrag.corpus.past_pages import HELD, HOLDINGS, PAST, Holdings, PastPage
-from webrag.corpus.posting_blocks import compact_postings, may_be_due
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.site_index import enriched

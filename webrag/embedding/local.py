@@ -17,7 +17,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.fastembed import FastEmbedEmbedding
 from typing_extensions import override
 
-from webrag.embedding.known_models import download_notice, is_on_disk
+from webrag.embedding.embedder import download_notice, is_on_disk
 from webrag.ingestion.characters import storable
 
 _log = logging.getLogger(__name__)

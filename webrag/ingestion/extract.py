@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from webrag.errors import UnusablePageError
-from webrag.extras import how_to_install
+from webrag.errors import UnusablePageError, how_to_install
 from webrag.ingestion.addresses import content_hash, is_local, page_address
 from webrag.ingestion.characters import (
     collapse,

@@ -20,8 +20,7 @@ from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
 
 from webrag.concurrency import blocking, in_background, run_blocking
-from webrag.corpus.bulk_load import finish_interrupted_load, index_deferred
-from webrag.corpus.posting_blocks import compact_postings
+from webrag.corpus.indexes import compact_postings, finish_interrupted_load, index_deferred
 from webrag.corpus.schema import ensure_schema, update_schema
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable

@@ -19,7 +19,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.concurrency import in_background
-from webrag.corpus.posting_blocks import mark_dirty
+from webrag.corpus.indexes import mark_dirty
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,

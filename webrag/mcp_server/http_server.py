@@ -37,7 +37,7 @@ from webrag.mcp_server.messages import MessageCheck
 from webrag.mcp_server.runtime import RunningCalls
 from webrag.mcp_server.server import AssembledServer
 from webrag.settings import Settings
-from webrag.settings.fields import is_loopback
+from webrag.settings.variables import is_loopback
 from webrag.web.rendering import Templates
 from webrag.web.routes import page_routes
 from webrag.web.runs import Runs

@@ -28,7 +28,7 @@ from webrag.mcp_server.schemas import INSTRUCTIONS
 from webrag.mcp_server.tools import ResearchTools
 from webrag.redaction import RedactingFormatter
 from webrag.settings import Settings
-from webrag.settings.fields import is_loopback
+from webrag.settings.variables import is_loopback
 
 if TYPE_CHECKING:
     import anyio

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.frozen import FrozenModel, Seconds, Share
 from webrag.question import QueryType
 from webrag.retrieval.models import (

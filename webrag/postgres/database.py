@@ -21,9 +21,8 @@ from pydantic_core import from_json
 
 from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
 from webrag.postgres.config import DatabaseConfig, check_collection_name
-from webrag.postgres.errors import is_lost, storage_error, unreachable_error
 from webrag.postgres.execution import Connection, Rows, Values
-from webrag.postgres.server import Server
+from webrag.postgres.server import Server, is_lost, storage_error, unreachable_error
 
 logger = logging.getLogger(__name__)
 

@@ -33,13 +33,18 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
-from webrag.settings.fields import HOSTS_TEXT, MASK, checked_hosts, filling, hidden_parts, mask_url
 from webrag.settings.values import PARTS, Values
 from webrag.settings.variables import (
+    HOSTS_TEXT,
+    MASK,
     Found,
     Variables,
+    checked_hosts,
     extra_of,
+    filling,
+    hidden_parts,
     is_secret,
+    mask_url,
     nearest,
     user_folder,
     variable_names,

@@ -15,7 +15,7 @@ from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, Sc
 from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.retrieval.models import RetrievalConfig
-from webrag.settings.fields import (
+from webrag.settings.variables import (
     AbsolutePath,
     CommaList,
     DirectoryList,
@@ -34,8 +34,8 @@ from webrag.settings.fields import (
     ServedModelName,
     setting,
     taken,
+    user_folder,
 )
-from webrag.settings.variables import user_folder
 
 if TYPE_CHECKING:
     from pydantic.config import JsonDict

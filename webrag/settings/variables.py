@@ -1,23 +1,332 @@
-"""Finds the value of each setting in the environment and the settings file; validates nothing else.
+"""Declares how a setting is checked, and finds its value in the environment and the settings file.
 
 Nothing else reads the environment.
 """
 
 import difflib
+import ipaddress
 import logging
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 
 from webrag.errors import ConfigurationError
-from webrag.settings.fields import MASK, mask_url
+from webrag.frozen import Allowed, FrozenModel
+from webrag.ingestion.addresses import host_and_port
+
+HOSTS_TEXT = "comma-separated `host` or `host:port` entries without a scheme or path"
+MASK = "********"
+# A user with or without a password, one @, hosts with or without ports, a path, a query.
+_WITH_USER = re.compile(
+    r"([a-z][a-z0-9+.-]{0,30}://)([^:@/?#\s]*)(?::([^:@/?#\s]*))?@"
+    r"((?:(?:[\w.-]*|\[[0-9a-f:.]+\])(?::\d{0,5})?)"
+    r"(?:,(?:[\w.-]*|\[[0-9a-f:.]+\])(?::\d{0,5})?)*"
+    r"(?:/[^@?#\s]*)?(?:\?[^@#?/\s]*)?)",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"[a-z][a-z0-9+-]{0,30}://", re.IGNORECASE)
+_QUERY_PART = re.compile(r"(?<=[?&;])([^=&;\s#]{0,100})=([^&;\s#]{1,2000})")
+_SECRET_NAME = re.compile(
+    r"(?i)(?:password|passwd|passphrase|pwd|secret|token|credentials?|key)[\"']?\s{0,4}[=:]\s{0,4}"
+)
+# Options of libpq and of HTTP endpoints that hold no secret.
+_HARMLESS = frozenset(
+    {
+        "application_name", "channel_binding", "connect_timeout", "dbname", "host", "hostaddr",
+        "keepalives", "keepalives_idle", "port", "sslmode", "target_session_attrs", "api-version",
+    }
+)  # fmt: skip
+
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+_RECORDED = {
+    "env": None,
+    "is_variable": True,
+    "allowed": None,
+    "default_text": None,
+    "shared": False,
+    "begins": None,
+    "fills": None,
+    "of": (),
+}
+
+
+def setting(default: Any, description: str, **more: Any) -> Any:
+    """Declare one setting.
+
+    Args:
+        default: Used when no source gives a value; a function computes it.
+        description: One line for the reference table.
+        more: As for pydantic's Field, and `env`, the variable's name, None for the field's in
+            capitals: a name without the prefix `WEBRAG_` can also be given with it, and then wins.
+            `is_variable`: it can be given by a variable, not only in Python. `allowed`: what a
+            value must be, as it reads after "must be"; None derives it from the type.
+            `default_text`: what the reference shows when the default depends on something.
+            `shared`: other software reads the unprefixed variable too, so that a value which does
+            not fit is ignored with a warning. `begins`: title of the section of the reference that
+            this setting is the first of. `fills`: field of the configurations `of` that takes the
+            value.
+    """
+    extra: dict[str, Any] = {name: more.pop(name, usual) for name, usual in _RECORDED.items()}
+    extra["of"] = [each.__name__ for each in extra["of"]]
+    made = {"default_factory": default} if callable(default) else {"default": default}
+    return Field(**made, description=description, json_schema_extra=extra, **more)
+
+
+def taken(field: str, *of: type[FrozenModel], **extra: Any) -> Any:
+    """Declare a setting by a field of a configuration, which says what it is.
+
+    Args:
+        field: Whose default, description and range are taken, and which takes the value.
+        of: Configurations with that field; the first declares it.
+        extra: As for `setting`.
+    """
+    info = of[0].model_fields[field]
+    limits = {
+        name: getattr(each, name)
+        for each in info.metadata
+        for name in ("ge", "gt", "le", "pattern", "allow_inf_nan")
+        if getattr(each, name, None) is not None
+    }
+    text = next((each.text for each in info.metadata if isinstance(each, Allowed)), None)
+    options = {"allowed": text, "fills": field, "of": of, **limits, **extra}
+    return setting(info.default, info.description or "", **options)
+
+
+def filling(settings: type[BaseModel], config: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Each setting that fills a field of a configuration, with that field."""
+    for name, info in settings.model_fields.items():
+        extra: Any = info.json_schema_extra
+        if config.__name__ in (extra or {}).get("of", ()):
+            yield name, extra["fills"]
+
+
+def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
+    """The hosts in lower case, each once, IPv6 addresses in brackets."""
+    found: dict[str, None] = {}
+    for entry in hosts:
+        host, port = host_and_port(entry.lower())
+        shown = f"[{host}]" if ":" in host else host
+        found[shown if port is None else f"{shown}:{port}"] = None
+    return tuple(found)
+
+
+def mask_url(text: str) -> str:
+    """The text as it may be shown, when it is or should have been a URL or a connection string.
+
+    A password that was not percent-encoded can end anywhere, so whatever is not written as the
+    standard says is hidden from the scheme on. Values in a query are hidden unless they are known
+    to be harmless.
+    """
+    if "://" not in text:
+        named = _SECRET_NAME.search(text)
+        return (
+            text[: named.end()] + MASK if named else re.sub(r":[^:\s]{1,200}@", f":{MASK}@", text)
+        )
+    if "@" not in text:
+        return _mask_queries(text)
+    found = _WITH_USER.fullmatch(text)
+    if found is None:
+        begun = _SCHEME.match(text)
+        return (begun[0] if begun else "") + MASK
+    scheme, user, password, rest = found.groups()
+    return f"{scheme}{user}{'' if password is None else ':' + MASK}@{_mask_queries(rest)}"
+
+
+def hidden_parts(text: str) -> tuple[str, ...]:
+    """What `mask_url` hides of a URL because it is a password or a key, decoded."""
+    found = _WITH_USER.fullmatch(text)
+    given = [found[3]] if found and found[3] else []
+    given += [value for name, value in _QUERY_PART.findall(text) if name.lower() not in _HARMLESS]
+    return tuple(unquote(each) for each in given)
+
+
+def _mask_queries(text: str) -> str:
+    before, mark, _ = text.partition("#")
+
+    def masked(found: re.Match[str]) -> str:
+        return found[0] if found[1].lower() in _HARMLESS else found[0][: -len(found[2])] + MASK
+
+    return _QUERY_PART.sub(masked, before) + (mark and mark + MASK)
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _origins(values: tuple[str, ...]) -> tuple[str, ...]:
+    origins = [checked_http_url(value) for value in values]
+    if any(urlsplit(origin).path or urlsplit(origin).query for origin in origins):
+        raise ValueError("holds more than scheme, host and port")
+    return tuple(dict.fromkeys(origins))
+
+
+def checked_http_url(value: str) -> str:
+    """The address without slashes at its end."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("not an http(s) URL")
+    if parts.port == 0:  # reading it refuses what is no number, such as a part of a password
+        raise ValueError("names an impossible port")
+    if re.search(r"[\s\x00-\x1f\x7f]", value):
+        raise ValueError("holds white space")
+    return value.rstrip("/")
+
+
+def _secure_url(value: str) -> str:
+    # Kept as written: an issuer is compared character by character, its last slash included.
+    checked_http_url(value)
+    parts = urlsplit(value)
+    if parts.query or parts.fragment:
+        raise ValueError("holds a query or a fragment")
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ValueError("is neither https nor on this machine")
+    return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address, with or without brackets, means this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _postgres_url(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    if urlsplit(text).scheme not in ("postgresql", "postgres") or "://" not in text:
+        raise ValueError("not a Postgres URL")
+    return SecretStr(text)
+
+
+def _proxy(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    parts = urlsplit(text)
+    is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    if text != "environment" and not is_address:
+        raise ValueError("not a proxy")
+    return SecretStr(text)
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value().strip()
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError("cannot be sent in a header")
+    return SecretStr(text)
+
+
+def _login_headers(value: SecretStr) -> SecretStr:
+    # Few have any, and who has none need not wait for what reads them.
+    from webrag.ingestion.logins.session import read_headers
+
+    read_headers(value.get_secret_value())
+    return value
+
+
+def _absolute(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("holds a NUL")
+    return path.expanduser().absolute()
+
+
+def _level(value: Any) -> Any:
+    level = value.strip().upper() if isinstance(value, str) else value
+    if level not in _LEVELS:
+        raise ValueError("not a level")
+    return level
+
+
+def _never(value: Any) -> Any:
+    return None if isinstance(value, str) and value.strip().lower() == "never" else value
+
+
+def _directories(paths: Sequence[str]) -> tuple[str, ...]:
+    folders = [Path(path).expanduser() for path in paths]
+    for given, folder in zip(paths, folders, strict=True):
+        if not folder.is_absolute() or "\0" in given:
+            raise ValueError(f"{given!r} is not an absolute path")
+        if folder == Path(folder.anchor):
+            raise ValueError(f"{given!r} is the whole machine")
+    return tuple(dict.fromkeys(map(str, folders)))
+
+
+_A_PATH = Allowed("a path")
+_A_URL = Allowed("an http:// or https:// URL without a user name or password")
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute), _A_PATH]
+CommaList = Annotated[tuple[str, ...], BeforeValidator(_split)]
+DirectoryList = Annotated[
+    CommaList,
+    AfterValidator(_directories),
+    Allowed("comma-separated absolute paths of folders, other than `/`"),
+]
+HostList = Annotated[CommaList, AfterValidator(checked_hosts), Allowed(HOSTS_TEXT)]
+HttpUrl = Annotated[str, AfterValidator(checked_http_url), _A_URL]
+LoginHeaders = Annotated[
+    SecretStr,
+    AfterValidator(_login_headers),
+    Allowed(
+        "a JSON object of hosts, each with an object of headers, such as"
+        ' `{"wiki.example.com": {"Authorization": "Bearer ..."}}`'
+    ),
+]
+LogLevel = Annotated[
+    str, BeforeValidator(_level), Allowed("one of DEBUG, INFO, WARNING, ERROR, CRITICAL")
+]
+ModelName = Annotated[str, Field(min_length=1, max_length=1000), Allowed("a model name")]
+ServedModelName = Annotated[str, Field(min_length=1, max_length=200), Allowed("a model name")]
+OriginList = Annotated[
+    CommaList,
+    AfterValidator(_origins),
+    Allowed("comma-separated origins such as https://app.example.com"),
+]
+PathName = Annotated[Path, _A_PATH]
+PostgresUrl = Annotated[
+    SecretStr,
+    AfterValidator(_postgres_url),
+    Allowed("a URL that starts with postgresql:// or postgres://"),
+]
+ProxyUrl = Annotated[
+    SecretStr,
+    AfterValidator(_proxy),
+    Allowed("`environment`, or a URL that starts with http:// or https://"),
+]
+Secret = Annotated[
+    SecretStr, AfterValidator(_secret), Allowed("printable ASCII characters without spaces")
+]
+SecureUrl = Annotated[
+    str,
+    AfterValidator(_secure_url),
+    Allowed(
+        "an https:// URL without a user name, query or fragment (http:// on a loopback host only)"
+    ),
+]
+SecondsOrNever = Annotated[
+    float | None, BeforeValidator(_never), Allowed("a number of seconds from 0, or `never`")
+]
+
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "WEBRAG_"

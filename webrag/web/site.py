@@ -14,7 +14,7 @@ from starlette.types import Message, Receive
 from webrag.argument_checks import shown_value
 from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
 from webrag.settings import Settings
-from webrag.settings.fields import is_loopback
+from webrag.settings.variables import is_loopback
 from webrag.web.rendering import Templates
 from webrag.web.runs import Runs, WatchedRun
 

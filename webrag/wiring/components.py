@@ -8,14 +8,12 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.bulk_load import finish_interrupted_load
+from webrag.corpus.indexes import compact_postings, finish_interrupted_load
 from webrag.corpus.pages import Corpus
-from webrag.corpus.posting_blocks import compact_postings
 from webrag.corpus.schema import corpus_embedding, ensure_schema, update_schema
 from webrag.embedding.bundled_model import BundledModel
-from webrag.embedding.known_models import EmbeddingChoice
-from webrag.errors import ConfigurationError, InputError
-from webrag.extras import how_to_install
+from webrag.embedding.embedder import EmbeddingChoice
+from webrag.errors import ConfigurationError, InputError, how_to_install
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.source import FileSource
 from webrag.ingestion.git.clone import GitClones

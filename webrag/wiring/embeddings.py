@@ -12,11 +12,12 @@ from webrag.embedding.bundled_model import (
     BUNDLED_MODEL_NAME,
     BundledModel,
 )
-from webrag.embedding.embedder import Embedder, EmbeddingModel
-from webrag.embedding.known_models import (
+from webrag.embedding.embedder import (
     OPENAI_LIMITS,
     SERVER_LIMITS,
+    Embedder,
     EmbeddingChoice,
+    EmbeddingModel,
     known_dimensions,
 )
 from webrag.errors import ConfigurationError

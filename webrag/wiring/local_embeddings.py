@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webrag.embedding.embedder import EmbeddingLimits
-from webrag.embedding.known_models import (
+from webrag.embedding.embedder import (
     EmbeddingChoice,
+    EmbeddingLimits,
     known_dimensions,
     known_prefixes,
     saved_prefixes,
 )
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.settings.values import LOCAL_EMBEDDING_MODEL
 
 if TYPE_CHECKING:

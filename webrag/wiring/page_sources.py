@@ -8,8 +8,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any, cast
 
 from webrag.concurrency import in_background
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.settings.variables import has_display
 
 if TYPE_CHECKING:

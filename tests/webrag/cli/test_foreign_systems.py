@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from psycopg.conninfo import conninfo_to_dict
 
-from webrag.extras import how_to_install
+from webrag.errors import how_to_install
 
 ROOT = Path(__file__).parents[3]
 

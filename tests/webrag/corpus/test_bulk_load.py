@@ -9,7 +9,7 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import VectorStoreQuery
 from psycopg import sql
 
-from webrag.corpus.bulk_load import LEAST_ROWS, finish_interrupted_load, index_deferred
+from webrag.corpus.indexes import LEAST_ROWS, finish_interrupted_load, index_deferred
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
@@ -22,7 +22,7 @@ VECTORS = np.random.default_rng(7).normal(size=(LEAST_ROWS + 500, DIMENSIONS)).r
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from webrag.corpus.bulk_load import index_deferred
+from webrag.corpus.indexes import index_deferred
 from webrag.postgres.database import Database
 from webrag.postgres.config import DatabaseConfig
 

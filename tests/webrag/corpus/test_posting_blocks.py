@@ -10,10 +10,10 @@ from llama_index.core.schema import TextNode
 from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
+from webrag.corpus.indexes import BLOCK_PAGES, compact_postings
 from webrag.corpus.maintenance.checking import check_corpus
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
-from webrag.corpus.posting_blocks import BLOCK_PAGES, compact_postings
 from webrag.corpus.queries import stored_versions
 from webrag.corpus.schema import ensure_schema
 from webrag.corpus.writer import next_page_ids

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from webrag.embedding.known_models import known_dimensions, known_prefixes, saved_prefixes
+from webrag.embedding.embedder import known_dimensions, known_prefixes, saved_prefixes
 
 SENTENCE = "Represent this sentence for searching relevant passages: "
 

@@ -21,7 +21,7 @@ from webrag.errors import ConfigurationError, StorageError, WebRAGError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.errors import start_error, storage_error, unreachable_error
+from webrag.postgres.server import start_error, storage_error, unreachable_error
 
 URL = "https://docs.test/guide"
 MakeDocument = Callable[..., NormalizedDocument]

@@ -4,7 +4,7 @@ import pytest
 from fastembed import TextEmbedding
 from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-from webrag.embedding.known_models import known_dimensions
+from webrag.embedding.embedder import known_dimensions
 from webrag.errors import ConfigurationError
 from webrag.settings import load_settings
 from webrag.settings.model import COMBINATIONS, LocalModel

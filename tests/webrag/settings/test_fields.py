@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from webrag.errors import ConfigurationError
-from webrag.postgres.errors import checked_dsn
+from webrag.postgres.server import checked_dsn
 from webrag.settings import load_settings
-from webrag.settings.fields import MASK, is_loopback, mask_url
+from webrag.settings.variables import MASK, is_loopback, mask_url
 
 SECRET = "hunter2"
 PG = "postgresql://"

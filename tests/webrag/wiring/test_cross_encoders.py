@@ -15,8 +15,7 @@ from llama_index.postprocessor.webrag.wordings import AskedWording
 
 from tests.webrag.orchestration.conftest import build_chunk, build_result
 from webrag.embedding.bundled import BundledEmbedding
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.orchestration.confidence import CROSS_ENCODER, LOCAL
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts
 from webrag.settings import load_settings

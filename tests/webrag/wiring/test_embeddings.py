@@ -5,7 +5,7 @@ from llama_index.embeddings.openai import OpenAIEmbedding
 from llama_index.postprocessor.webrag.local_scoring import LocalScorer
 
 from webrag.embedding.bundled import BundledEmbedding
-from webrag.embedding.known_models import EmbeddingChoice
+from webrag.embedding.embedder import EmbeddingChoice
 from webrag.errors import ConfigurationError
 from webrag.orchestration.confidence import LOCAL, SIMILARITY
 from webrag.settings import load_settings

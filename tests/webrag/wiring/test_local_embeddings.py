@@ -16,10 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from webrag.embedding.bundled import BundledEmbedding
-from webrag.embedding.embedder import Embedder, EmbeddingLimits
-from webrag.embedding.known_models import EmbeddingChoice
-from webrag.errors import ConfigurationError
-from webrag.extras import how_to_install
+from webrag.embedding.embedder import Embedder, EmbeddingChoice, EmbeddingLimits
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.settings import load_settings
 from webrag.wiring.embeddings import choose_embedding
 

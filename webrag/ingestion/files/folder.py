@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from webrag.errors import ConfigurationError, InputError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, InputError, how_to_install
 from webrag.ingestion.files.access import opened_file, opened_folder
 from webrag.ingestion.files.gitignore import IgnoreRules
 from webrag.ingestion.formats.kinds import why_left_out

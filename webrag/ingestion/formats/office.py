@@ -10,8 +10,7 @@ from datetime import date, datetime, time, timedelta
 from email.message import EmailMessage, MIMEPart
 from typing import Any, Final, NamedTuple
 
-from webrag.errors import UnusablePageError
-from webrag.extras import how_to_install
+from webrag.errors import UnusablePageError, how_to_install
 
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")

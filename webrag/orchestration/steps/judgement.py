@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Final
 
 from webrag.concurrency import in_background
-from webrag.lexical.spelling import respelled
+from webrag.lexical.analysis import respelled
 from webrag.orchestration.confidence import (
     HIGH,
     MEDIUM,

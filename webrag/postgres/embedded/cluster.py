@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import PGconn, Ping
 
 from webrag.errors import DatabaseUnavailableError
-from webrag.postgres.errors import start_error
+from webrag.postgres.server import start_error
 
 
 def why_not_private(folder: Path, owners: Collection[int]) -> str | None:

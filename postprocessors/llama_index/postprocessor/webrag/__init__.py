@@ -7,12 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llama_index.postprocessor.webrag.adjacent_context import AdjacentContext
     from llama_index.postprocessor.webrag.cohere_rerank import CohereRerank
-    from llama_index.postprocessor.webrag.filters import RedundancyFilter, TokenBudget
+    from llama_index.postprocessor.webrag.filters import (
+        AdjacentContext,
+        DepthDecay,
+        RecencyBoost,
+        RedundancyFilter,
+        ScaledScores,
+        TokenBudget,
+    )
     from llama_index.postprocessor.webrag.local_rerank import CrossEncoderRerank, LocalRerank
     from llama_index.postprocessor.webrag.remote_rerank import JinaRerank, RemoteRerank
-    from llama_index.postprocessor.webrag.rerank_errors import (
+    from llama_index.postprocessor.webrag.rerank_service import (
         RerankCircuitOpenError,
         RerankError,
         RerankInputError,
@@ -20,11 +26,6 @@ if TYPE_CHECKING:
         RerankResponseError,
         RerankTimeoutError,
         RerankUnavailableError,
-    )
-    from llama_index.postprocessor.webrag.score_changes import (
-        DepthDecay,
-        RecencyBoost,
-        ScaledScores,
     )
     from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
     from llama_index.postprocessor.webrag.zeroentropy_rerank import ZeroEntropyRerank
@@ -53,17 +54,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AdjacentContext": "adjacent_context",
     "CohereRerank": "cohere_rerank",
     "CrossEncoderRerank": "local_rerank",
-    "DepthDecay": "score_changes",
     "JinaRerank": "remote_rerank",
     "LocalRerank": "local_rerank",
-    "RecencyBoost": "score_changes",
-    "RedundancyFilter": "filters",
     "RemoteRerank": "remote_rerank",
-    "ScaledScores": "score_changes",
-    "TokenBudget": "filters",
     "TokenEncoder": "token_vectors",
     "ZeroEntropyRerank": "zeroentropy_rerank",
 }
@@ -72,5 +67,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f"{__name__}.{_HOMES.get(name, 'rerank_errors')}")
-    return getattr(home, name)
+    home = "rerank_service" if name.endswith("Error") else _HOMES.get(name, "filters")
+    return getattr(import_module(f"{__name__}.{home}"), name)

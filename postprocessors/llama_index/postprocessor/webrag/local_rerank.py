@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.filters import rescored
 from llama_index.postprocessor.webrag.local_scoring import (
     CrossEncoderScorer,
     LocalScorer,
     calibrated,
     weighted_sum,
 )
-from llama_index.postprocessor.webrag.nodes import passage_of, rescored
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     Known,
@@ -167,7 +167,7 @@ class LocalRerank(BaseNodePostprocessor):
 
     def _passage(self, node: BaseNode) -> Passage:
         return replace(
-            passage_of(node, title_key=self.title_key, heading_path_key=self.heading_path_key),
+            _passage_of(node, title_key=self.title_key, heading_path_key=self.heading_path_key),
             similarity=node.metadata.get(self.similarity_key),
             page_lexical=node.metadata.get(self.page_lexical_key),
         )
@@ -216,7 +216,7 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
         passages = [
-            passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
+            _passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
             for item in nodes
         ]
         unknown = Known.nothing(len(passages))
@@ -228,3 +228,13 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         scores = [wordings_score(row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(nodes)), key=lambda place: -scores[place])
         return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]
+
+
+def _passage_of(node: BaseNode, *, title_key: str, heading_path_key: str) -> Passage:
+    """Give text, title and headings of a node; one heading may stand in place of their list."""
+    headings = node.metadata.get(heading_path_key) or ()
+    return Passage(
+        text=node.get_content(metadata_mode=MetadataMode.NONE),
+        title=str(node.metadata.get(title_key) or ""),
+        headings=(headings,) if isinstance(headings, str) else tuple(map(str, headings)),
+    )

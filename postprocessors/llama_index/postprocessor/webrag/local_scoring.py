@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from llama_index.postprocessor.webrag.rerank_errors import RerankTimeoutError
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
@@ -208,7 +207,10 @@ class CrossEncoderScorer:
             read.update(zip(batch, map(list, zip(*columns, strict=True)), strict=True))
         return read
 
-    def _too_slow(self, fit: int, wanted: int) -> RerankTimeoutError:
+    def _too_slow(self, fit: int, wanted: int) -> Exception:
+        # It brings an HTTP client along, which nothing on this machine needs.
+        from llama_index.postprocessor.webrag.rerank_service import RerankTimeoutError
+
         return RerankTimeoutError(
             f"{self.name} reads {fit} of {wanted} passages in {self.timeout_s:g} s, too few to"
             " rank by; raise its time or take a smaller model.",

@@ -18,9 +18,13 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
-from llama_index.postprocessor.webrag.nodes import rescored
-from llama_index.postprocessor.webrag.rerank_errors import RerankInputError
-from llama_index.postprocessor.webrag.rerank_service import Call, RerankService, Send
+from llama_index.postprocessor.webrag.filters import rescored
+from llama_index.postprocessor.webrag.rerank_service import (
+    Call,
+    RerankInputError,
+    RerankService,
+    Send,
+)
 from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override
 

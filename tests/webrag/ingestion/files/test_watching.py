@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webrag.errors import ConfigurationError, InputError
-from webrag.extras import how_to_install
+from webrag.errors import ConfigurationError, InputError, how_to_install
 from webrag.ingestion.files.folder import (
     FileState,
     changed_files,

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from webrag.errors import UnusablePageError
-from webrag.extras import how_to_install
+from webrag.errors import UnusablePageError, how_to_install
 from webrag.ingestion.extract import extract
 from webrag.ingestion.formats.kinds import kind_of_name
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
