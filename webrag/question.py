@@ -164,16 +164,9 @@ class Question(FrozenModel):
 
     @classmethod
     def of(cls, text: str, **given: Any) -> Self:
-        """Check what a caller gave and bring it into canonical form.
+        """Check what a caller gave and bring it into canonical form; the rest is an InputError.
 
         One value stands for a list of one, and None for the default.
-
-        Args:
-            text: The question.
-            given: Values of the other fields.
-
-        Raises:
-            InputError: A value cannot be used.
         """
         return cls(text=text, **given)
 

@@ -116,23 +116,17 @@ class PageAcquirer:
         A stored page is asked for conditionally. When an old page is due and its site cannot be
         reached, the stored version is given, with a warning in the log. What came of each request
         is remembered with the page, and for pages that were never obtained. The page's `url` is the
-        canonical one, which may differ from what was asked for.
+        canonical one, which may differ from what was asked for. Of all depths, links from a page
+        the user named, the smallest is kept.
 
-        Args:
-            url: Any spelling of the page's address.
-            depth: Links from a page the user named, 0 for such a page; the smallest is kept.
-            refresh: Ask the site whatever the page's age, and fail when it cannot be reached.
-            since: With `refresh`, a version the site has confirmed since then is fresh enough.
-            admits: Tells whether the page behind the address may be stored, given its canonical
-                URL; redirects can lead anywhere. Nothing is stored or remembered of one that it
-                refuses with `PageNotAdmittedError`.
-            version: Of the library that the page is about; "" for what the page and its address
-                say.
-            folder: Address of the folder that was named, of a file.
-            fresh: Take no copy that a scraping service keeps; None for just that when `refresh`
-                is asked for without `since`.
-            on_fetched: Awaited when the site has given the page, before anything is made of it; of
-                callers who share a request, that of the first.
+        With `refresh` the site is asked whatever the page's age, unless it confirmed a version
+        `since` then, and not being reached is a failure. `admits` tells by the canonical URL
+        whether a page may be stored, as redirects can lead anywhere: of one that it refuses with
+        `PageNotAdmittedError` nothing is remembered. `fresh` takes no copy that a scraping service
+        keeps, by default for `refresh` without `since`. `on_fetched` is awaited when the site has
+        given the page, before anything is made of it; of callers who share a request, that of the
+        first. `version` and `folder` say what the user named: of which library, and which folder a
+        file is of.
         """
         request = _Request(
             page_address(url),

@@ -14,14 +14,7 @@ LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
 
 
 class ChunkImage(FrozenModel):
-    """An image that stands in a chunk; its bytes are never fetched.
-
-    Attributes:
-        url: Where it lies.
-        alt: What stands for it; "" when nothing does.
-        caption: Beneath or above it; "" without one.
-        position: Offset in the page's markdown; 0 where nothing says one.
-    """
+    """An image that stands in a chunk, at an offset of the page; its bytes are never fetched."""
 
     url: str = ""
     alt: str = ""
@@ -51,12 +44,8 @@ def _described(image: dict[str, Any]) -> ChunkImage:
 class ParentChunk(FrozenModel):
     """A parent chunk of a page: what is written of it, and what evidence is made of.
 
-    Attributes:
-        chunk_id: Survives edits elsewhere on the page.
-        section_heading: The innermost of `heading_path`.
-        text: `document.markdown[char_start:char_end]`.
-        chunk_index: Its place among the page's parents.
-        images: Images of the chunk, in page order.
+    Its text is `document.markdown[char_start:char_end]`, its id survives edits elsewhere on the
+    page.
     """
 
     chunk_id: UUID
@@ -90,7 +79,6 @@ class StoredPage(FrozenModel):
         document_id: Stable id, a UUID derived from the canonical URL.
         depth: Smallest number of links from a page the user named; 0 for named pages.
         gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
-        edition: The version of a library that it belongs to.
         stored_at: When the site first delivered this text, as far as is known.
     """
 
@@ -162,12 +150,10 @@ class LinkCandidate(FrozenModel):
 
     Attributes:
         title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
-        heading: Nearest heading above the link.
         char_start: Offset of the anchor in the source's markdown; None for navigation.
-        origin: `page` the page itself links there; `map` a mapping service named the target when
-            it was asked about the page's site, or the site's own map holds it.
-        found_in: The map of the site that holds it, as in "the site's search index"; empty for
-            links of pages.
+        origin: `page` the page itself links there; `map` its site's own map or a mapping service
+            does.
+        found_in: That map, as in "the site's search index"; empty for links of pages.
     """
 
     source_url: str
@@ -223,12 +209,7 @@ class FailedPage(FrozenModel):
 
 
 class PageListing(FrozenModel):
-    """A part of what is stored.
-
-    Attributes:
-        pages: Most recently fetched first.
-        total: How many there are of the kind that was asked for.
-    """
+    """Some of the stored pages, most recently fetched first, and how many there are of them all."""
 
     pages: tuple[PageStatus, ...]
     total: int
@@ -339,13 +320,7 @@ class StoredVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A stored page.
-
-    Attributes:
-        markdown: The text that all offsets refer to.
-        fetched_at: When the site last delivered or confirmed it.
-        gone_at: When the site was first seen to say that the page does not exist.
-    """
+    """A stored page with the text that all offsets refer to."""
 
     document_id: UUID
     url: str
@@ -358,12 +333,7 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class PassageText:
-    """A parent chunk of a stored page.
-
-    Attributes:
-        id: Survives edits elsewhere on the page.
-        text: `markdown[char_start:char_end]` of the page.
-    """
+    """A parent chunk of a stored page: `markdown[char_start:char_end]` of it."""
 
     id: UUID
     document_id: UUID
@@ -380,13 +350,7 @@ class PassageText:
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """An image of a stored page.
-
-    Attributes:
-        position: Offset in the page's markdown, before which it stands.
-        alt: What stands for it; "" when nothing does.
-        caption: Beneath or above it; "" without one.
-    """
+    """An image of a stored page, with the offset in its markdown before which it stands."""
 
     position: int
     alt: str

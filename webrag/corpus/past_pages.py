@@ -54,13 +54,7 @@ _COPIED = [
 
 
 class PastPage(FrozenModel):
-    """A text that a page had.
-
-    Attributes:
-        stored_at: When the site first delivered it, as far as is known.
-        fetched_at: When the site last confirmed it.
-        replaced_at: When another text was stored in its place.
-    """
+    """A text that a page had: first delivered, last confirmed, and when another took its place."""
 
     url: str
     title: str | None
@@ -116,12 +110,9 @@ def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
 
 
 class Holdings(NamedTuple):
-    """What there is of the texts that pages had at a moment.
+    """How many pages' text of a moment can be searched, and how many have only a later one.
 
-    Attributes:
-        held: Pages whose text of then can be searched.
-        missing: Pages whose text of then is not there, and a later one is.
-        since: When the earliest texts were stored; empty when there is none.
+    `since` says when the earliest texts were stored.
     """
 
     held: int

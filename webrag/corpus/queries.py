@@ -214,14 +214,11 @@ _MOST_TWINS = 5
 
 
 class KnownVersions(NamedTuple):
-    """Versions of a page that are stored.
+    """A page that has arrived, the stored page with its URL, and one that makes it needless.
 
-    Attributes:
-        document: The page that has arrived, with the version of a library that somebody named for
-            the stored one, unless it brings another.
-        previous: The page under the same canonical URL.
-        same: The page that needs no new version: the previous one unchanged, or a page of the
-            site that is the same page under another URL.
+    It has the version of a library that somebody named for the stored one, unless it brings
+    another. The `same` page is the previous one unchanged, or the same page of the site under
+    another URL.
     """
 
     document: NormalizedDocument
@@ -230,12 +227,7 @@ class KnownVersions(NamedTuple):
 
 
 class KnownChunks(NamedTuple):
-    """Chunks that need not be made again.
-
-    Attributes:
-        embeddings: By text hash, of whatever page.
-        node_ids: Of the page itself.
-    """
+    """Chunks that need not be made again: vectors by text hash, and node ids of the page itself."""
 
     embeddings: dict[bytes, NDArray[np.float32]]
     node_ids: set[str]

@@ -101,14 +101,10 @@ _MOST_DIMENSIONS = 4000
 
 
 class CorpusMeta(NamedTuple):
-    """What a collection records of itself.
+    """What a collection records of itself: the version of its tables, and its model and dimensions.
 
-    Attributes:
-        version: Of its tables.
-        embedding: Model and dimensions it was made with.
-        is_loading: A large load has put the vector index off and has not built it.
-        has_blocks: The tables of posting blocks are there; an earlier WebRAG made none.
-        has_past: The same of the rows of past texts.
+    `is_loading`: a large load has put the vector index off and has not built it. Tables of posting
+    blocks and of past texts may be lacking in what an earlier WebRAG made.
     """
 
     version: int

@@ -118,11 +118,9 @@ def _weights(page: ListedPage) -> Counter[str]:
 class MapIndex:
     """A map that can be asked; it keeps some bytes for each page and each place of a word.
 
-    Where the map holds the pages' own text, that is kept as well, compressed page by page.
-
-    Attributes:
-        content: What it has of the pages beside their titles, as of `SiteListing`; "names" in place
-            of "words" where it was packed before maps told.
+    Where the map holds the pages' own text, that is kept as well, compressed page by page. Its
+    `content` is as of `SiteListing`; "names" in place of "words" where it was packed before maps
+    told.
     """
 
     def __init__(self, packed: bytes) -> None:
@@ -271,11 +269,9 @@ class MapRequest:
 
 
 class MapAnswer(FrozenModel):
-    """What came of reading; one of the attributes says it.
+    """What came of reading: a map, further files wanted, further maps, or why it cannot be used.
 
-    Attributes:
-        refusal: Why it cannot be used, as the end of a sentence.
-        wanted: Further files that are needed.
+    The refusal is the end of a sentence.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -316,14 +312,9 @@ class MarkedPage:
 
 @dataclass(frozen=True, slots=True)
 class StoredMap:
-    """What came of reading one map.
+    """What came of reading one map, named by the first of its mark's addresses.
 
-    Attributes:
-        url: The first of its mark's addresses.
-        fetched_at: When it was asked for.
-        packed: The map, as `MapIndex` reads it; empty when there is none.
-        failure: Why there is none, a sentence.
-        marks: Of a page that was asked for the maps that it names.
+    It is what `MapIndex` reads, else a sentence why there is none, else the maps that a page names.
     """
 
     url: str

@@ -45,12 +45,8 @@ _INLINE_DIMENSIONS = 960
 class Table:
     """A table, declared once for what creates it, loads it and reads it.
 
-    Attributes:
-        columns: Name to type and rules.
-        constraints: What stands behind the columns.
-        options: What stands behind the brackets.
-        added: Columns that a later version of the tables brought, by that version.
-        renamed: Columns that rows have under another name.
+    Columns have their types and rules, those that a later version brought by that version;
+    `renamed` ones have another name in rows.
     """
 
     name: str

@@ -184,10 +184,8 @@ class BundledVectors:
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
         """Give the distinct alphanumeric tokens of a text and their vectors, for MaxSim.
 
-        Returns:
-            Tokens in order of first appearance, without the mark of a word's beginning, and
-            their unnormalised vectors of shape (tokens, 256). Both are empty for a text without
-            letters or digits. Recent texts are remembered, so asking again is cheap.
+        Tokens come in order of first appearance, without the mark of a word's beginning, vectors
+        not normalised; none for a text without letters or digits. Recent texts are remembered.
         """
         model = _load_model()
         ids = _distinct_ids(text)

@@ -26,15 +26,11 @@ _MODELS = Threads("webrag-model", 4)
 
 @dataclass(frozen=True)
 class EmbeddingLimits:
-    """What one call of a model may hold; None means that there is no such limit.
+    """What one call of a model may hold, and how long it may take; None means no limit.
 
-    Attributes:
-        texts: Texts of one call at most; never more than the model's own `embed_batch_size`.
-        tokens: Tokens of one call at most, all its texts together.
-        text_tokens: Tokens of one text at most.
-        concurrency: Calls under way at once.
-        timeout_s: Longest wait for one call, with the retries the model makes itself.
-        query_timeout_s: Longest wait for a question, where that is shorter.
+    Of texts a call never holds more than the model's own `embed_batch_size`; tokens are those of
+    all its texts together, `text_tokens` those of one. A time counts the retries that the model
+    makes itself; a question has the shorter of the two.
     """
 
     texts: int | None = None
@@ -88,14 +84,9 @@ class EmbeddingModel(Protocol):
 class Embedder:
     """Embeds texts with one model; safe to share between tasks.
 
-    Models without an async implementation of their own run in a thread, so the event loop is
-    never held up.
-
-    Args:
-        model: Any LlamaIndex embedding, or the bundled model.
-        dimensions: Vector size the corpus was made with.
-        count_tokens: Counts as the model does, or more; needed where a limit is in tokens.
-        timeout_s: Longest wait for one call, a question's too; None takes those of `limits`.
+    Models without an async implementation of their own run in a thread, so the event loop is never
+    held up. Tokens are counted as the model does, or more, where a limit is in tokens. `timeout_s`,
+    for a question too, stands for the times of `limits`.
     """
 
     def __init__(
@@ -129,10 +120,9 @@ class Embedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts, as an array of shape (len(texts), dimensions) in their order.
 
-        Raises:
-            InputError: A text is longer than the model takes; nothing was sent.
-            ProviderError: A call failed or took too long, or the answer has the wrong number or
-                size of vectors, or values that are not finite.
+        A text that is longer than the model takes is refused as InputError before anything is sent.
+        A call that fails, takes too long, or gives another number or size of vectors, or values
+        that are not finite, is a ProviderError.
         """
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
@@ -154,8 +144,7 @@ class Embedder:
     ) -> list[NDArray[np.float32] | WebRAGError]:
         """Embed texts some of which the model may refuse: a vector, or why there is none, for each.
 
-        Raises:
-            ProviderError: It is not a text that fails: the model does not embed a plain word.
+        ProviderError where it is not a text that fails: the model does not embed a plain word.
         """
         try:
             return list(await self.embed_documents(texts))
@@ -180,11 +169,7 @@ class Embedder:
 
     @span
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed a question, as an array of shape (dimensions,).
-
-        Raises:
-            ProviderError: As for `embed_documents`.
-        """
+        """Embed a question, as an array of shape (dimensions,)."""
         await self._sizes([text])
 
         async def embed() -> _Vectors:
@@ -392,12 +377,10 @@ SERVER_LIMITS = EmbeddingLimits(texts=32, tokens=16_000)
 
 @dataclass(frozen=True)
 class EmbeddingChoice:
-    """An embedding model that has not been loaded yet.
+    """An embedding model that has not been loaded yet, by the name that a corpus records.
 
-    Attributes:
-        name: What a corpus records, `provider/model`.
-        load: Builds the model; may take seconds and, for weights that are not on this machine,
-            a download. Repeating it gives the same model where loading is costly.
+    Loading may take seconds and, for weights that are not on this machine, a download; where it is
+    costly, repeating it gives the same model.
     """
 
     name: str
@@ -444,11 +427,7 @@ def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
 
 
 def saved_prefixes(model: str, saved: str | None) -> tuple[str, str]:
-    """What a model saved by sentence-transformers wants before a question and before a passage.
-
-    Raises:
-        ValueError: That is not JSON.
-    """
+    """As `known_prefixes`, by what sentence-transformers saved; ValueError for what is no JSON."""
     settings = json.loads(saved) if saved else None
     prompts = settings.get("prompts") if isinstance(settings, dict) else None
     if not isinstance(prompts, dict):

@@ -36,12 +36,7 @@ _LONG_ENOUGH = 512
 
 
 class PrefixedFastEmbed(FastEmbedEmbedding):
-    """LlamaIndex's `FastEmbedEmbedding`, which does not put a model's own words before a text.
-
-    Attributes:
-        query_prefix: Stands before every question.
-        text_prefix: Stands before every passage.
-    """
+    """LlamaIndex's `FastEmbedEmbedding`, with the words before a text that a model wants."""
 
     query_prefix: str = Field(default="")
     text_prefix: str = Field(default="")
@@ -84,17 +79,11 @@ class PrefixedFastEmbed(FastEmbedEmbedding):
 
 
 def register_folder(folder: Path) -> str:
-    """Make a model in a folder known to fastembed; doing so again changes nothing.
+    """Make a model in a folder known to fastembed, and give the name to ask for it by.
 
-    Args:
-        folder: Holds an ONNX network with `config.json` and the files of its tokenizer.
-
-    Returns:
-        The name to ask fastembed for, with the folder as `specific_model_path`.
-
-    Raises:
-        ValueError: The folder lacks one of these files, or differs from one that is known in the
-            case of its letters only.
+    The folder, asked for as `specific_model_path`, holds an ONNX network with `config.json` and the
+    files of its tokenizer; ValueError where one of these is lacking, or where the folder differs
+    from a known one in the case of its letters only.
     """
     network = _network(folder)
     with _REGISTERING:

@@ -42,11 +42,7 @@ _ABOUT_THE_KEY = frozenset({401, 403})
 
 
 class PassingError(ProviderError):
-    """A failure that another request may not meet.
-
-    Attributes:
-        asked_pause_s: Seconds for which the service wants to be left alone.
-    """
+    """A failure that another request may not meet, after the pause that the service asks for."""
 
     asked_pause_s = 0.0
 
@@ -254,10 +250,9 @@ class ServedEmbedding(OpenAIEmbedding):
 
 
 def read_vectors(body: bytes, expected: int) -> list[Embedding]:
-    """The vectors of an answer in JSON, numbers or base64, in the order of the `expected` texts.
+    """Read the vectors of an answer in JSON, numbers or base64, in the order of the texts.
 
-    Raises:
-        ValueError: It is something else; the message follows "answered with".
+    Where it is something else, the message of the ValueError follows "answered with".
     """
     try:
         items = json.loads(body)["data"]

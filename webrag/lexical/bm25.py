@@ -15,12 +15,7 @@ _ORDINAL_BITS = 16
 
 
 class CorpusTotals(NamedTuple):
-    """Size of what term weights and average lengths are counted over.
-
-    Attributes:
-        terms: Index terms of all children.
-        tokens: Tokens of all pages.
-    """
+    """Size of what term weights and average lengths are counted over; `terms` of all children."""
 
     documents: int = 0
     children: int = 0
@@ -51,11 +46,10 @@ class LexicalScores(NamedTuple):
 class ChildScores(NamedTuple):
     """BM25 of children: one slot for each place on the pages that were read.
 
-    Attributes:
-        pages: Row numbers in the order of their slots; one that does not count may be there twice.
-        ends: Number of the slot behind each page's last.
-        ranks: Places in `pages` of those that count, by ascending row number.
-        scores: BM25 by slot, 0.0 where a child holds no query term or its page does not count.
+    `pages` are row numbers in the order of their slots, of which one that does not count may be
+    there twice; `ends` the number of the slot behind each page's last; `ranks` the places in
+    `pages` of those that count, by ascending row number. A score is 0.0 where a child holds no
+    query term or its page does not count.
     """
 
     pages: NDArray[np.int64]
@@ -86,9 +80,7 @@ class ChildScores(NamedTuple):
 class WordScores(NamedTuple):
     """What the words of a question say of chunks and of pages.
 
-    Attributes:
-        pages: BM25 of whole pages, divided by the best page's: (0, 1].
-        idf: Weight of each term among children.
+    Whole pages' BM25 is divided by the best page's, (0, 1]; `idf` is each term's among children.
     """
 
     children: ChildScores
@@ -133,12 +125,9 @@ def score_words(
     blocks: Sequence[PostingBlock],
     totals: CorpusTotals,
 ) -> WordScores:
-    """BM25 of every child and of every whole page that holds a query term.
+    """Give BM25 of every child and of every whole page that holds a query term.
 
-    Args:
-        terms: Distinct query terms, also those that occur nowhere.
-        blocks: Their postings; a page counts in one block at most.
-        totals: Size of the pages that the blocks hold.
+    The terms are distinct, also those that occur nowhere; a page counts in one block at most.
     """
     idf = {
         term: inverse_document_frequency(
@@ -270,17 +259,11 @@ def fuse_scores(
     lexical_weight: float = 0.4,
     page_weight: float = 0.2,
 ) -> NDArray[np.float64]:
-    """One score per candidate from the values themselves, each divided by the best candidate's.
+    """Give one score per candidate from the values themselves, each divided by the best one's.
 
-    A cosine is shifted by one first, so that its theoretical minimum becomes zero. The best
-    possible score is `1 + page_weight`; the values compare within one call only.
-
-    Args:
-        lexical: BM25 of each candidate, >= 0.
-        similarity: Cosine of each candidate, [-1, 1].
-        page: BM25 of each candidate's page relative to the best page, [0, 1].
-        lexical_weight: Share of BM25; the rest is dense.
-        page_weight: Added share of the page.
+    BM25 counts by its weight, the cosine, shifted by one so that its theoretical minimum becomes
+    zero, by the rest, and the BM25 of a candidate's page relative to the best page's on top. The
+    best possible score is `1 + page_weight`; the values compare within one call only.
     """
     dense = np.asarray(similarity, dtype=float) + 1.0
     return (

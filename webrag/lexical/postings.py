@@ -33,11 +33,9 @@ class TooManyPostingsError(ValueError):
 
 
 class PostingRow(NamedTuple):
-    """Postings of one term within one page.
+    """Postings of one term within one page, in the layout of `POSTING`, by ascending ordinal.
 
-    Attributes:
-        segment: 0, 1, ... when a page has more chunks with the term than one row holds.
-        packed: Postings in the layout of `POSTING`, by ascending ordinal.
+    Segments are numbered from 0, when a page has more chunks with the term than one row holds.
     """
 
     term: str
@@ -48,12 +46,8 @@ class PostingRow(NamedTuple):
 def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
     """Pack the terms of a page's chunks, with repetitions and in page order; some may have none.
 
-    Returns:
-        Rows ordered by term and segment, the order in which they are cheapest to load.
-
-    Raises:
-        TooManyPostingsError: More than 65,536 chunks, more than 65,535 terms in one chunk, or
-            more than `MAX_TERMS` different terms.
+    Rows come by term and segment, the order in which they are cheapest to load. More than 65,536
+    chunks, 65,535 terms in one or `MAX_TERMS` different ones are refused.
     """
     check_chunk_count(len(chunks))
     packed: defaultdict[str, bytearray] = defaultdict(bytearray)
@@ -115,13 +109,10 @@ _WIDEST_TABLE = 1 << 22
 
 
 class SlotLayout(NamedTuple):
-    """The pages of a block, and the slots of their chunks.
+    """The pages of a block by row number, each once, and the slots of their chunks.
 
-    Attributes:
-        pages: Row numbers, no duplicates.
-        ends: Number of the slot behind each page's last.
-        owners: By slot, the place of its page in `pages`.
-        lengths: By slot, index terms of the chunk.
+    `ends` has the number of the slot behind each page's last; by slot, `owners` have the place of
+    its page and `lengths` the index terms of its chunk.
     """
 
     pages: NDArray[np.int64]
@@ -149,13 +140,9 @@ class SlotLayout(NamedTuple):
 
 
 class TermSlots(NamedTuple):
-    """The chunks and the pages of a block that hold a term.
+    """The slots of chunks and the places of pages of a block that hold a term, and how often.
 
-    Attributes:
-        slots: Slots of the chunks, no duplicates.
-        counts: How often each holds it, >= 1.
-        pages: Places of the pages in the layout, no duplicates.
-        page_counts: How often each holds it, the sum of its chunks, or 65,535 if that is more.
+    None comes twice; a page counts what its chunks do together, or 65,535 if that is more.
     """
 
     slots: NDArray[Any]
@@ -174,12 +161,7 @@ class TermSlots(NamedTuple):
 
 
 class PostingBlock(NamedTuple):
-    """Postings of some terms on some pages.
-
-    Attributes:
-        terms: Where each term occurs; one that occurs nowhere is not there.
-        left: Places of pages that do not count, whatever is said of them here.
-    """
+    """Where terms occur on some pages; places of pages in `left` do not count, whatever is said."""
 
     layout: SlotLayout
     terms: Mapping[str, TermSlots]
@@ -187,12 +169,7 @@ class PostingBlock(NamedTuple):
 
 
 class PackedBlock(NamedTuple):
-    """A block as it is stored.
-
-    Attributes:
-        layout: What `unpack_layout` reads.
-        terms: Each term, ascending, and what `unpack_slots` reads of it.
-    """
+    """A block as it is stored: for `unpack_layout`, and by ascending term for `unpack_slots`."""
 
     layout: bytes
     terms: list[tuple[str, bytes]]
@@ -273,12 +250,11 @@ def unpack_slots(packed: bytes, layout: SlotLayout) -> TermSlots:
 
 
 def block_of_rows(rows: Iterable[tuple[str, bytes, bytes]]) -> PostingBlock:
-    """The postings that are stored page by page, as a block of the pages that hold any.
+    """Read the postings that are stored page by page, as a block of the pages that hold any.
 
-    Args:
-        rows: The term, pages that hold it as big-endian (id, terms of the page, bytes of
-            postings), and the packed postings of those pages in the same order. A term may have
-            several rows, and a page be several times in one, with different chunks.
+    A row has a term, the pages that hold it as big-endian (id, terms of the page, bytes of
+    postings), and their packed postings in the same order. A term may have several rows, and a page
+    be several times in one, with different chunks.
     """
     by_term: dict[str, list[tuple[bytes, bytes]]] = {}
     for term, head, body in rows:
@@ -297,12 +273,8 @@ def block_of_rows(rows: Iterable[tuple[str, bytes, bytes]]) -> PostingBlock:
 class _Flat(NamedTuple):
     """Postings of all terms, one term after another, as SQL gives them.
 
-    Attributes:
-        layout: The pages that hold any.
-        ends: For each term, the number of the posting behind its last.
-        row_ends: As `ends`, of rows of postings.
-        row_sizes: Postings of each row.
-        places: For each row, the place of its page.
+    By term, `ends` have the number of the posting behind its last, and `row_ends` that of the row;
+    by row, `row_sizes` have its postings and `places` its page.
     """
 
     layout: SlotLayout

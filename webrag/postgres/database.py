@@ -157,14 +157,9 @@ T = TypeVar("T")
 class Database:
     """Pooled connections to one Postgres, safe to use from several event loops and threads.
 
-    It opens itself on first use. `close` ends every pool and lets the embedded server stop when
-    no other process uses it; a closed database may be opened again, unless it was retired.
-
-    Args:
-        config: Which server, which collection, how many connections.
-
-    Raises:
-        ConfigurationError: The collection name or the DSN is not usable.
+    It opens itself on first use. `close` ends every pool and lets the embedded server stop when no
+    other process uses it; a closed database may be opened again, unless it was retired. A
+    collection name or DSN that is not usable is refused when it is made.
     """
 
     def __init__(self, config: DatabaseConfig) -> None:

@@ -35,11 +35,7 @@ def compose(collection: str, text: str, /, **parts: sql.Composable) -> sql.Compo
 
 
 class Connection(AsyncConnection[TupleRow]):
-    """A connection to a collection, whose tables the statements below have in braces.
-
-    Attributes:
-        collection: Its name, which a database gives its connections' class.
-    """
+    """A connection to a collection, whose tables the statements below have in braces."""
 
     collection: str
 
@@ -133,11 +129,7 @@ class Connection(AsyncConnection[TupleRow]):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement and its values, to be run alone or together with others.
-
-    Attributes:
-        binary: The rows travel in binary form.
-    """
+    """A statement and its values, to be run alone or together with others."""
 
     text: bytes | sql.Composed | sql.SQL
     values: Values = ()

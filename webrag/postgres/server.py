@@ -303,8 +303,7 @@ class Server:
     def conninfo(self, *, check: bool = False) -> str:
         """Where to connect, after making sure of the embedded server; blocks.
 
-        Args:
-            check: Reach the server and check it again.
+        With `check` the server is reached and checked again.
         """
         with self._mutex:
             if self._external is not None:

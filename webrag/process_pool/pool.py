@@ -67,10 +67,9 @@ class Job(Generic[_T]):
 class WorkFailedError(Exception):
     """A piece of work had no result; the message says why, as the end of a sentence.
 
-    Attributes:
-        kind: `late`, `memory` (more than a process may have), `too_large` (its result), `died`
-            (the process ended, twice) or `unexpected` (an error nobody foresaw, which is logged).
-        parts: The parts of its result that came before.
+    Its kind is `late`, `memory` (more than a process may have), `too_large` (its result), `died`
+    (the process ended, twice) or `unexpected` (an error nobody foresaw, which is logged); its parts
+    are those of the result that came before.
     """
 
     def __init__(
@@ -198,10 +197,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
-        """Prepare the pool for `workers` pieces of work at once; nothing is started.
-
-        Each may take `timeout_s`, start-up of the process not counted.
-        """
+        """Prepare for `workers` pieces of work at once, each of `timeout_s`; nothing is started."""
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(workers)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="webrag-worker")
@@ -237,10 +233,8 @@ class WorkerPool:
     ) -> list[_T]:
         """Do one piece of work that gives its result in parts, each in its own time.
 
-        The request can be pickled; what it is about is for the log.
-
-        Raises:
-            WorkFailedError: A part takes too long, needs too much memory, or fails.
+        The request can be pickled; what it is about is for the log. WorkFailedError where a part
+        takes too long, needs too much memory, or fails.
         """
         async with self._slots:
             self._check_open()

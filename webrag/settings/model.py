@@ -342,11 +342,7 @@ class Settings(Values):
         return self.proxy.get_secret_value() if self.proxy else None
 
     def allowing(self, hosts: Sequence[str]) -> Self:
-        """These settings with more hosts allowed although their address may be private.
-
-        Raises:
-            ConfigurationError: An entry is not `host` or `host:port`.
-        """
+        """Give these settings with more hosts allowed although their address may be private."""
         if not hosts:
             return self
         try:
@@ -387,19 +383,11 @@ class Settings(Values):
         return self._filled(self.orchestration.expansion)
 
     def thresholds(self, profile: ScoreProfile) -> ScoreProfile:
-        """What scores are judged by.
-
-        Args:
-            profile: Of the scorer that was chosen; thresholds set by the user replace its own.
-        """
+        """Give a profile with the thresholds that the user set in place of its own."""
         return profile.model_copy(update=self.score_thresholds)
 
     def orchestration_config(self, *, soft_deadline_s: float | None = None) -> OrchestrationConfig:
-        """What the loop needs.
-
-        Args:
-            soft_deadline_s: After it a partial result is assembled; None to work to the end.
-        """
+        """What the loop needs; a `soft_deadline_s` is when a partial result is assembled."""
         if soft_deadline_s is None:
             soft_deadline_s = self.orchestration.soft_deadline_s
         return self._filled(
@@ -411,11 +399,7 @@ class Settings(Values):
         return self._filled(self.answering)
 
     def brief_config(self, *, caller: Literal["mcp", "cli"] = "mcp") -> BriefConfig:
-        """How a brief is laid out.
-
-        Args:
-            caller: Whose vocabulary its suggestions use.
-        """
+        """How a brief is laid out, and whose vocabulary its suggestions use."""
         return BriefConfig(
             token_budget=self.mcp_response_token_budget,
             full_context_threshold=min(

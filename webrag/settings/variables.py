@@ -92,12 +92,9 @@ def setting(default: Any, description: str, **more: Any) -> Any:
 
 
 def taken(field: str, *of: type[FrozenModel], **extra: Any) -> Any:
-    """Declare a setting by a field of a configuration, which says what it is.
+    """Declare a setting by a field of configurations `of`, the first of which says what it is.
 
-    Args:
-        field: Whose default, description and range are taken, and which takes the value.
-        of: Configurations with that field; the first declares it.
-        extra: As for `setting`.
+    All of them take its value; more is as for `setting`.
     """
     info = of[0].model_fields[field]
     limits = {
@@ -334,11 +331,7 @@ _FILE_VARIABLE = "WEBRAG_ENV_FILE"
 
 
 class Found(NamedTuple):
-    """A variable that is set.
-
-    Attributes:
-        file: Settings file that holds it; None for the process environment.
-    """
+    """A variable that is set, in a settings file or else in the process environment."""
 
     name: str
     value: str

@@ -41,13 +41,7 @@ _POSTINGS = "select document, term, segment, packed from {postings} where docume
 
 @dataclass
 class PageFaults:
-    """What was wrong, by the URLs of the pages.
-
-    Attributes:
-        offsets: A chunk's text is not at its offsets.
-        hashes: The text does not have the recorded hash.
-        postings: The lexical index does not hold the terms of the chunks.
-    """
+    """What was wrong with offsets of chunks, recorded hashes and postings, by URL of the page."""
 
     total: int = 0
     pages: int = 0
@@ -102,12 +96,10 @@ _REFRESH = "Run `webrag ingest --refresh` with the URLs named."
 
 
 class Check(FrozenModel):
-    """One thing that was examined.
+    """One thing that was examined: what was found, and what to do about it, if anything.
 
-    Attributes:
-        level: `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or slow).
-        found: What was found, one sentence.
-        remedy: What to do about it; None when nothing need be done.
+    The level is `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or
+    slow).
     """
 
     name: str

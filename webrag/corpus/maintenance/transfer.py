@@ -77,13 +77,7 @@ class _Line(BaseModel):
 
 
 class PortableHeader(_Line):
-    """First line of the file.
-
-    Attributes:
-        collection: Where the pages come from.
-        embedding_model: Model they were searched with there; for information.
-        documents: Lines that follow.
-    """
+    """First line of the file: how many lines follow; model and collection are for information."""
 
     format: Literal["webrag-corpus"] = "webrag-corpus"
     version: int = FORMAT_VERSION
@@ -120,15 +114,9 @@ _NOT_TAKEN_OVER = {
 
 
 class PortablePage(_Line):
-    """One page; fields as in `NormalizedDocument`.
+    """One page; fields as in `NormalizedDocument`, and the `root` of its `Edition`.
 
-    Attributes:
-        aliases: Other URLs the page is known by.
-        depth: Links from a page that was named.
-        gone_at: When the site was first seen to have removed it.
-        version: Of the library that the page is about.
-        edition: The `root` of its `Edition`.
-        with_login: It was read with a login, which keeps it out of exports where it is imported.
+    One that was read with a login is kept out of exports where it is imported, too.
     """
 
     url: _Url
@@ -344,13 +332,10 @@ order by source_document, ordinal
 
 
 class ExportReport(FrozenModel):
-    """What was written.
+    """What was written: the documents in the file, and its size.
 
-    Attributes:
-        documents: Pages in the file.
-        left_out: Documents that have no web address, as LlamaIndex pipelines may add them.
-        private: Pages that were read with a login and are left out.
-        bytes: Size of the file.
+    Those `left_out` have no web address, as LlamaIndex pipelines may add them; `private` ones were
+    read with a login.
     """
 
     path: str
@@ -459,14 +444,9 @@ _NumberedLine = tuple[int, PortablePage | str]
 
 
 class ImportReport(FrozenModel):
-    """What an import did.
+    """The numbers of pages that are new, newer, the same, or older than the corpus has.
 
-    Attributes:
-        indexed: Pages that are new.
-        updated: Pages of which the file had a newer version.
-        unchanged: Pages stored already with the same text.
-        kept: Pages of which the corpus has a newer version, which was kept.
-        failed: Line number to the reason it was left out.
+    Lines that `failed` are named by number, with the reason.
     """
 
     indexed: int = 0

@@ -211,11 +211,7 @@ _SETTINGS = {
 
 
 class PostgresCluster:
-    """The cluster in `<folder>/cluster`, its log and its socket.
-
-    Args:
-        folder: An existing folder that only this user can enter.
-    """
+    """The cluster in `<folder>/cluster`, a folder of this user alone, its log and its socket."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -227,8 +223,7 @@ class PostgresCluster:
     def conninfo(self) -> str:
         """How libpq reaches the server, independent of PG* environment variables.
 
-        Raises:
-            DatabaseUnavailableError: Somebody else could listen in the server's place.
+        Refused where somebody else could listen in the server's place.
         """
         folder = self._socket_folder()
         reason = why_not_private(folder, self._owners())
@@ -270,12 +265,8 @@ class PostgresCluster:
     def start(self, lock: int) -> None:
         """Start the server, made first if there is none, and wait until it answers.
 
-        Args:
-            lock: Descriptor of the caller's lock. An initdb that outlives a killed caller keeps
-                it, so that the next one finds it finished.
-
-        Raises:
-            DatabaseUnavailableError: It does not start; the message says why.
+        An initdb that outlives a killed caller keeps the descriptor of that one's `lock`, so that
+        the next caller finds it finished. An error says why the server does not start.
         """
         programs = find_programs()
         for leftover in self._folder.glob(f"{_UNFINISHED}*"):

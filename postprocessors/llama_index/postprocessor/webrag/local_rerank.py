@@ -151,17 +151,11 @@ class LocalRerank(BaseNodePostprocessor):
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
     ) -> list[list[float]]:
-        """Scores of the same passages under each wording of a question, in one go.
+        """Score the same passages, in [0, 1], under each wording of a question, itself among them.
 
         Each is what `postprocess_nodes` gives with that wording as the question and what is known
-        under it as the nodes' metadata; `top_n` leaves none out.
-
-        Args:
-            passages: Their text, title and headings count.
-            wordings: The question itself is one of them.
-
-        Returns:
-            For each wording the score of every passage, in [0, 1].
+        under it as the nodes' metadata; `top_n` leaves none out. Text, title and headings of
+        passages count.
         """
         return self._scorer.score_passages(passages, wordings)
 

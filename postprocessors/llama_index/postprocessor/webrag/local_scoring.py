@@ -27,14 +27,7 @@ _Analyze = Callable[[str], Sequence[str]]
 
 
 class LocalScorer:
-    """Scores passages as `LocalRerank` does; thread-safe.
-
-    Args:
-        encoder: Static embedding for the features of meaning; None leaves these out.
-        analyze: Turns a text into terms, in order.
-        analyze_question: Turns a question into the distinct terms that matter.
-        cache_size: Passages remembered between calls.
-    """
+    """Scores passages as `LocalRerank` does; thread-safe; without an encoder by words alone."""
 
     def __init__(
         self,
@@ -110,12 +103,7 @@ _TYPICAL = "The replica follows its primary and applies every change that the lo
 
 
 def seconds_per_pair(model: PairScorer, *, clock: Callable[[], float] = time.monotonic) -> float:
-    """Time that a question takes with one passage of usual length, on this machine now.
-
-    Args:
-        model: Gives the logit of each passage under a question.
-        clock: In seconds.
-    """
+    """Measure the seconds of a question with one passage of usual length, on this machine now."""
     question = "What does a replica follow?"
     model(question, [_TYPICAL])  # what is only done once
     started = clock()
@@ -126,17 +114,9 @@ def seconds_per_pair(model: PairScorer, *, clock: Callable[[], float] = time.mon
 class CrossEncoderScorer:
     """Scores passages with a cross-encoder, those first that another scorer likes best.
 
-    As many are read as fit into the time, by the speed that was measured, and none after its end.
-    The others follow below the worst that was read, in the other scorer's order. Thread-safe where
-    the model is.
-
-    Args:
-        model: Gives the logit of each passage under a question.
-        first: Says which passages are read first, and orders those that are not.
-        pair_s: Seconds per pair of question and passage, from `seconds_per_pair`.
-        timeout_s: For one call, all wordings together; an attribute too, as is `name`.
-        name: Of the model, for errors.
-        clock: In seconds.
+    As many are read as fit into `timeout_s`, all wordings together, at the measured `pair_s`
+    seconds per pair of question and passage, and none after its end. The others follow below the
+    worst that was read, in the order of `first`. Thread-safe where the model is.
     """
 
     def __init__(
@@ -164,10 +144,9 @@ class CrossEncoderScorer:
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
     ) -> list[list[float]]:
-        """For each wording of a question, itself among them, the score of every passage, in [0, 1].
+        """Score every passage, in [0, 1], under each wording of a question, itself among them.
 
-        Raises:
-            RerankTimeoutError: There is no time for five passages under all wordings.
+        Where there is no time for five passages under all wordings, RerankTimeoutError.
         """
         ends = self._clock() + self.timeout_s
         cheap = self._first.score_passages(passages, wordings)

@@ -246,16 +246,10 @@ class RemoteRerank(BaseNodePostprocessor):
 
 
 def read_results(answer: Any, *, documents: int, wanted: int) -> list[Scored]:
-    """Index, score and confidence of each result.
+    """Read index, score and confidence of each of the `wanted` results.
 
-    Args:
-        answer: The decoded answer.
-        documents: How many documents were sent.
-        wanted: How many results were asked for.
-
-    Raises:
-        ValueError: The answer is not a ranking of these documents; the message says how, as the
-            end of a sentence.
+    Where the answer is not a ranking of the documents, ValueError says how, as the end of a
+    sentence.
     """
     results = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(results, list):

@@ -48,12 +48,8 @@ Matrix = NDArray[np.float32]
 class Passage:
     """A candidate and what is known of it beforehand; None means unknown.
 
-    Attributes:
-        text: What would be quoted.
-        title: Title of its page.
-        headings: Headings above it, outermost first.
-        similarity: Cosine with the question by the retriever's own embedding.
-        page_lexical: Lexical score of its whole page relative to the best page, [0, 1].
+    The similarity is the cosine with the question by the retriever's own embedding; the lexical
+    score of its whole page is relative to the best page's, [0, 1].
     """
 
     text: str
@@ -75,12 +71,9 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question.
+    """A question and its distinct index terms, without the words questions are put in.
 
-    Attributes:
-        terms: Index terms without the words questions are put in, distinct, in order.
-        idf: Weight of each term; terms that are not in it do not count. None to weigh them by
-            the candidates.
+    Terms that `idf` lacks do not count; without it they are weighed by the candidates.
     """
 
     text: str
@@ -89,12 +82,7 @@ class Question:
 
 
 class Known(NamedTuple):
-    """What is known under one question beforehand, passage by passage; None means unknown.
-
-    Attributes:
-        similarity: As in `Passage`.
-        page_lexical: As in `Passage`.
-    """
+    """What is known under one question beforehand, passage by passage, as in `Passage`."""
 
     similarity: Sequence[float | None]
     page_lexical: Sequence[float | None]
@@ -111,13 +99,7 @@ class Known(NamedTuple):
 
 
 class TermHits(NamedTuple):
-    """Where a passage holds terms of the question.
-
-    Attributes:
-        terms: Those it holds anywhere.
-        windows: Those that each of its windows holds.
-        bigrams: Pairs that follow each other.
-    """
+    """Terms of a question that a passage and its windows hold, and pairs that follow each other."""
 
     terms: frozenset[str]
     windows: tuple[frozenset[str], ...]
@@ -135,14 +117,10 @@ class _Profile(NamedTuple):
 
 
 class FeatureExtractor:
-    """Computes features, remembering what does not depend on the question.
+    """Computes features, remembering what does not depend on the question; thread-safe.
 
-    Thread-safe. The whole list is read at once: a cold call costs little more than tokenising.
-
-    Args:
-        analyze: Turns a text into index terms, in order.
-        encoder: Static embedding; None leaves the features of meaning unknown.
-        cache_size: Passages remembered, about 10 KB each.
+    The whole list is read at once: a cold call costs little more than tokenising. A remembered
+    passage takes about 10 KB. Without an encoder the features of meaning are unknown.
     """
 
     def __init__(self, analyze: Analyze, encoder: TokenEncoder | None, cache_size: int) -> None:
@@ -164,13 +142,11 @@ class FeatureExtractor:
     def extract_each(
         self, asked: Sequence[tuple[Question, Known]], passages: Sequence[Passage]
     ) -> list[NDArray[np.float64]]:
-        """Features of the same passages under several questions, each as `extract` gives them.
+        """Give the features of passages under each question, with what is known under it.
 
-        The passages are gone through once for all: another question costs a fraction of the first.
-
-        Args:
-            asked: Questions, each with what is known of the passages under it.
-            passages: What they themselves say to be known does not count.
+        Each array has the shape (len(passages), 8), columns as in `FEATURES`; all values lie in
+        [-1, 1], most in [0, 1], and NaN marks what is unknown. The passages are gone through once
+        for all: another question costs a fraction of the first.
         """
         profiles = self._profiles(passages)
         wanted = frozenset(term for question, _ in asked for term in question.terms)
@@ -364,14 +340,7 @@ def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
 def _words_table(
     question: Question, weights: Mapping[str, float], hits: Sequence[TermHits], known: Known
 ) -> NDArray[np.float64]:
-    """Features of words and what was known; those of meaning are NaN.
-
-    Args:
-        question: What was asked.
-        weights: Of its terms.
-        hits: Also of other questions' terms: those weigh nothing here.
-        known: Of the passages.
-    """
+    """Features of words and what was known; those of meaning are NaN."""
     # Most windows hold the same few terms, or none.
     held = {found for hit in hits for found in (hit.terms, *hit.windows)}
     shares = {found: coverage(found, weights) for found in held}
@@ -397,13 +366,7 @@ def _number(value: float | None) -> float:
 def find_hits(
     terms: Sequence[str], window_starts: Sequence[int], wanted: frozenset[str]
 ) -> TermHits:
-    """Find wanted terms.
-
-    Args:
-        terms: All terms of a passage, in order.
-        window_starts: Ascending places in `terms`; what stands before the first is in no window.
-        wanted: Terms of the question.
-    """
+    """Find wanted terms among those of a passage, whose windows start at ascending places."""
     places = [place for place, term in enumerate(terms) if term in wanted]
     windows: list[set[str]] = [set() for _ in window_starts]
     for place in places:

@@ -101,15 +101,9 @@ Send = Callable[[httpx.AsyncClient], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Call:
-    """One ranking to ask for.
+    """One ranking to ask for, until `deadline` (of `time.monotonic`), with growing pauses.
 
-    Attributes:
-        url: Address of the service.
-        key: Sent as a bearer token.
-        body: JSON.
-        deadline: `time.monotonic` value at which the caller stops waiting.
-        backoff_s: Longest pause before the second request; twice that before the third.
-        send: Makes the request with a provider's own package; None to post `body` to `url`.
+    The request is made by `send`, with a provider's own package, or else `body` is posted to `url`.
     """
 
     url: str
@@ -123,15 +117,10 @@ class Call:
 class RerankService:
     """Asks one service for rankings, always under the same policy.
 
-    At most three requests a call, only after 408, 409, 425, 429, 5xx or a broken connection,
-    with full jitter between them; `Retry-After` is waited for if it fits the deadline, else the
-    call fails at once. Five failed calls in a row stop all calls for 30 s. Redirects are not
-    followed. Thread-safe, and usable from any number of event loops.
-
-    Args:
-        provider: Named in errors.
-        breaker: Shared with others, or with a clock of its own.
-        proxy: As `client_options` takes it.
+    At most three requests a call, only after 408, 409, 425, 429, 5xx or a broken connection, with
+    full jitter between them; `Retry-After` is waited for if it fits the deadline, else the call
+    fails at once. Five failed calls in a row stop all calls for 30 s. Redirects are not followed.
+    Thread-safe, and usable from any number of event loops.
     """
 
     def __init__(
@@ -158,15 +147,9 @@ class RerankService:
             await client.aclose()
 
     async def ask(self, call: Call, read: Callable[[Any], T]) -> T:
-        """The service's answer, as `read` understands it.
+        """Give the service's answer as `read` understands it; RerankError where it cannot be used.
 
-        Args:
-            call: What is asked.
-            read: Turns the decoded JSON into the result; raises ValueError, with a clause that
-                follows "the service answered with", if it is not what was asked for.
-
-        Raises:
-            RerankError: There is no answer that can be used; see its subclasses.
+        What `read` raises as ValueError follows "the service answered with".
         """
         left = self._breaker.seconds_left()
         if left > 0:
@@ -317,14 +300,7 @@ def _ssl_context(trust_env: bool) -> ssl.SSLContext:
 
 
 async def _answer_of(send: Send, client: httpx.AsyncClient) -> httpx.Response | None:
-    """The answer to one request, whatever the package that made it thinks of it.
-
-    Returns:
-        None when the package made no request.
-
-    Raises:
-        httpx.HTTPError: There is none.
-    """
+    """Give the answer to one request, whatever its package thinks of it; None for no request."""
     answers: list[httpx.Response] = []
     token = _answers.set(answers)
     try:
@@ -349,11 +325,7 @@ def _network_error(error: BaseException | None) -> httpx.HTTPError | None:
 
 
 def _read_answer(provider: str, body: bytes, read: Callable[[Any], T]) -> T:
-    """What `read` makes of a JSON body.
-
-    Raises:
-        RerankResponseError: It is not JSON, or not what `read` expects.
-    """
+    """Give what `read` makes of a JSON body."""
     try:
         decoded = json.loads(body)
     except (ValueError, RecursionError) as error:

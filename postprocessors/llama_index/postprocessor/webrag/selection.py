@@ -45,16 +45,11 @@ def choose_distinct(
     diversity: float = 0.0,
     top_n: int | None = None,
 ) -> list[int]:
-    """The places of texts that repeat none chosen before, by maximal marginal relevance.
+    """Choose the places of texts that repeat none chosen before, by maximal marginal relevance.
 
-    Equal scores keep their order; without `diversity` it is the order of the scores.
-
-    Args:
-        scores: Relevance of each text, on any scale.
-        sets: Shingles of each text.
-        ceiling: Likeness to a chosen text above which another is a repetition.
-        diversity: Weight of being unlike what is chosen, against relevance, [0, 1].
-        top_n: Texts chosen at most; None for no limit.
+    A text more alike than `ceiling` to a chosen one is a repetition. Equal scores, on any scale,
+    keep their order; without `diversity`, the weight of being unlike what is chosen, it is that of
+    the scores.
     """
     relevance = shares_of_range(scores)
     left = sorted(range(len(sets)), key=lambda at: -scores[at])
@@ -101,12 +96,7 @@ def fill_budget(sizes: Iterable[int], budget: int) -> list[int]:
 
 
 def neighbours_in_order(ways: Iterable[Iterable[T]], matched: Collection[T]) -> list[T]:
-    """The neighbours of the best first, none twice and none that was matched itself.
-
-    Args:
-        ways: The neighbours of each match, best match first, nearest neighbour first.
-        matched: The matches.
-    """
+    """Order the neighbours of matches, those of the best first, none twice and no match itself."""
     return list(dict.fromkeys(each for way in ways for each in way if each not in matched))
 
 

@@ -28,16 +28,9 @@ _PIECE_BYTES: Final = 65_536
 class RetryPolicy:
     """Repeats a request that failed for a passing reason, within one deadline.
 
-    Pauses grow, with full jitter; one that a service asks for comes on top, and where it does not
-    fit the deadline the call fails at once.
-
-    Attributes:
-        attempts: Requests at most.
-        backoff_s: Longest pause before the second request; doubled for each further one.
-        deadline: `time.monotonic` value at which the caller stops waiting.
-        is_passing: Whether another request may not meet this failure.
-        asked_pause_s: Seconds that the service wants to be left alone after it.
-        on_pause: Told of a failure that is followed by another request, and of the pause.
+    Pauses grow from at most `backoff_s` to twice as much each time, with full jitter; one that a
+    service asks for comes on top, and where it does not fit the deadline (of `time.monotonic`) the
+    call fails at once.
     """
 
     attempts: int
@@ -110,17 +103,10 @@ def limited_client(
     is_cut: bool = False,
     **options: Any,
 ) -> C:
-    """A client whose answers end with `AnswerTooLargeError` where they grow too large.
+    """Make a client whose answers end with `AnswerTooLargeError` where they grow too large.
 
     The packages of services read any answer to its end, and unpack it: a kilobyte as sent can be a
-    megabyte. Counted is what is unpacked.
-
-    Args:
-        kind: A client of httpx.
-        proxy: As `client_options` takes it.
-        most_bytes: Of one answer.
-        is_cut: What is too large just ends there.
-        options: Further arguments for the client.
+    megabyte. Counted is what is unpacked. With `is_cut` an answer just ends there.
     """
 
     def limit(response: httpx.Response) -> None:
@@ -222,14 +208,9 @@ _Reason = TypeVar("_Reason")
 
 
 class CircuitBreaker(Generic[_Reason]):
-    """Stops calls for a while after several failures in a row, then lets one through to try.
+    """Stops calls for `open_s` after `threshold` failures in a row, then lets one through to try.
 
     Thread-safe.
-
-    Args:
-        threshold: Failures in a row that begin a pause.
-        open_s: Length of a pause.
-        clock: Seconds that only grow.
     """
 
     def __init__(
@@ -270,12 +251,7 @@ class CircuitBreaker(Generic[_Reason]):
             self._reason = None
 
     def failed(self, reason: _Reason | None = None, *, pause_s: float | None = None) -> None:
-        """Count a failure; from the threshold on, calls stop from now.
-
-        Args:
-            reason: Kept until something else happens.
-            pause_s: Stop calls for so long at once, whatever the count.
-        """
+        """Count a failure; from the threshold on, or at once for `pause_s`, calls stop from now."""
         with self._lock:
             self._failures += 1
             self._reason = reason

@@ -51,12 +51,7 @@ class TokenVocabulary:
         self._lock = threading.Lock()
 
     def number(self, tokens: Sequence[str], vectors: Matrix) -> NDArray[np.int64]:
-        """Give the number of each token, numbering new ones.
-
-        Args:
-            tokens: Tokens; the same spelling may stand for several, told apart by their vectors.
-            vectors: One row per token.
-        """
+        """Give the number of each token, told from others of its spelling by its vector."""
         if not len(tokens):
             return np.zeros(0, np.int64)
         keys = list(zip(tokens, vectors[:, 0].tolist(), strict=True))
@@ -88,15 +83,10 @@ def best_cosines(
     passages: Sequence[NDArray[np.int64]],
     vectors: Callable[[NDArray[np.int64]], Matrix],
 ) -> Matrix:
-    """The best cosine of each wanted token within each passage; 0 in a passage without tokens.
+    """Give the best cosine of each wanted token within each passage, as (tokens, passages).
 
-    Args:
-        wanted: One row per token, of any length.
-        passages: Numbers of each passage's tokens.
-        vectors: Gives the vectors of numbers, of any length.
-
-    Returns:
-        Array of shape (wanted tokens, passages).
+    It is 0 in a passage without tokens. Passages are numbers of tokens, whose vectors, like the
+    wanted ones, may have any length.
     """
     best = np.zeros((len(wanted), len(passages)), np.float32)
     counts = np.array([len(numbers) for numbers in passages])
@@ -149,15 +139,9 @@ def weighted_tokens(
     analyze: Callable[[str], Sequence[str]],
     token_vectors: Callable[[str], tuple[Sequence[str], Matrix]],
 ) -> tuple[Matrix, NDArray[np.float64]]:
-    """Vectors of a question's tokens, each with the weight of its word.
+    """Give the vectors of a question's tokens, each with the weight of its word.
 
     Small talk has no weight, unless there is nothing else.
-
-    Args:
-        text: The question.
-        idf: Weight of each term that counts.
-        analyze: Turns a word into its terms.
-        token_vectors: Gives the tokens of a word and their vectors.
     """
     vectors, weights = [], []
     for word in dict.fromkeys(text.split()):
@@ -170,15 +154,10 @@ def weighted_tokens(
 
 
 def emphasised(plain: Matrix, tokens: Matrix, weights: NDArray[np.float64]) -> Matrix:
-    """A question's vector drawn half-way to what its rare words mean, of length one.
+    """Draw a question's vector half-way to what its rare words mean; both have length one.
 
     Beside something as short as a sentence or a title, the common words of a question outweigh its
     subject. In place of the plain vector it gained .004 nDCG@10 on collections not fitted on.
-
-    Args:
-        plain: Vector of the whole question, of length one.
-        tokens: Vectors of its tokens, one a row.
-        weights: One per token.
     """
     if not len(tokens):
         return plain

@@ -21,10 +21,8 @@ MAX_WORDING_CHARS: Final = 500
 class AskedWording:
     """One wording of a question, itself among them, with what a retriever knows under it.
 
-    Attributes:
-        idf: Weight of each of its terms.
-        similarity: Cosine of each node with it; None means unknown.
-        page_lexical: Lexical score of each node's whole page relative to the best page, [0, 1].
+    That is the weight of each of its terms, and of each node the cosine with it and the lexical
+    score of its whole page relative to the best page's, [0, 1]; None means unknown.
     """
 
     text: str
@@ -48,16 +46,11 @@ def fitted_wordings(
     beside: Sequence[str] = (),
     at_most: int = MAX_WORDINGS,
 ) -> tuple[str, ...]:
-    """The first texts that can count as wordings, each cut to `MAX_WORDING_CHARS` characters.
+    """Give the first texts that can count as wordings, each cut to `MAX_WORDING_CHARS` characters.
 
     For texts nobody wrote as wordings: what is too much is left out, not refused. So are texts
-    without visible characters and those that repeat the question or one another.
-
-    Args:
-        question: What they are wordings of.
-        texts: In the order of their worth.
-        beside: Wordings there are already; with them there are never more than `MAX_WORDINGS`.
-        at_most: Texts kept.
+    without visible characters and those that repeat the question or one another. With those there
+    are already, `beside`, they are never more than `MAX_WORDINGS`.
     """
     room = min(at_most, MAX_WORDINGS - len(beside))
     known = {_folded(each) for each in (question, *beside)}
@@ -86,11 +79,7 @@ HELD_WITHIN: Final = 3
 
 
 def wordings_score(scores: Sequence[float]) -> float:
-    """Weighted mean of a passage's scores, of which the first, the question's, weighs more.
-
-    Args:
-        scores: Under the question, then under each other wording of it; at least one.
-    """
+    """Weighted mean of a passage's scores, of which the first, the question's, weighs more."""
     total = QUESTION_WEIGHT * scores[0] + sum(scores[1:])
     return total / (QUESTION_WEIGHT + len(scores) - 1)
 
@@ -103,16 +92,11 @@ def best_wording(scores: Sequence[float]) -> int:
 def held_scores(
     scores: Sequence[float], question_scores: Sequence[float], *, times: int = HELD_WITHIN
 ) -> list[float]:
-    """Scores under which no passage falls far behind its place under the question alone.
+    """Raise scores so that no passage falls far behind its place under the question alone.
 
     The passage that the question alone puts at place k comes, by the scores returned, at place
-    `times` * k or before, wherever the wordings would put it, or is as good as the best. Nothing
-    is lowered, and nothing comes above the best score.
-
-    Args:
-        scores: Of each passage, under all wordings.
-        question_scores: Of the same passages, under the question.
-        times: At least 1.
+    `times` * k or before, wherever the wordings would put it, or is as good as the best. Nothing is
+    lowered, and nothing comes above the best score.
     """
     held = list(scores)
     best = max(held, default=0.0)
