@@ -124,16 +124,16 @@ class MemoryCorpus:
 
     def features(self, question: str, found: Candidates) -> NDArray[np.float64]:
         """One row of rerank features per candidate."""
-        passages = [
-            Passage(child.text, child.title, child.headings, float(similarity), float(page))
-            for child, similarity, page in zip(
-                (self.children[row] for row in found.rows),
-                found.similarity,
-                found.page_lexical,
-                strict=True,
-            )
-        ]
-        return self._extractor.extract(Question(question, tuple(found.terms), found.idf), passages)
+        children = [self.children[row] for row in found.rows]
+        passages = [Passage(each.text, each.title, each.headings) for each in children]
+        asked = Question(
+            question,
+            tuple(found.terms),
+            found.idf,
+            found.similarity.tolist(),
+            found.page_lexical.tolist(),
+        )
+        return self._extractor.extract([asked], passages)[0]
 
     def _bm25(
         self, terms: Sequence[str]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
-    Known,
     Passage,
     Question,
     sentence_windows,
@@ -35,18 +34,30 @@ PASSAGES = [
         "A long list follows. " + "max_connections limits how many clients connect! " * 9,
         "Limits",
         ("Server", "Connections"),
-        similarity=0.4,
-        page_lexical=1.0,
     ),
     Passage("Colours follow the theme.\n\nSet one.", "Ports"),
     Passage("\u914d\u7f6e\u6587\u4ef6\u3002\u7aef\u53e3\u53f7\u3002", "\u9875"),
     Passage("-> ++", "", ("Symbols",)),
     Passage(""),
 ]
+SIMILARITY = [None, 0.4, None, None, None, None]
+PAGE_LEXICAL = [None, 1.0, None, None, None, None]
 
 
-def defined(question: Question, passage: Passage) -> list[float]:
+def asked(text: str, *, is_weighed: bool = True, only: slice = slice(None)) -> Question:
+    """A question with what is known of some passages under it."""
+    idf = IDF if is_weighed else None
+    terms = tuple(query_terms(text))
+    return Question(text, terms, idf, SIMILARITY[only], PAGE_LEXICAL[only])
+
+
+def features(question: Question, passages: list[Passage]) -> np.ndarray:
+    return FeatureExtractor(analyze, ENCODER, 10).extract([question], passages)[0]
+
+
+def defined(question: Question, place: int) -> list[float]:
     """Every feature by its definition."""
+    passage = PASSAGES[place]
     idf = question.idf or {}
     weights = {term: idf[term] for term in question.terms if term in idf}
     windows = sentence_windows(passage.text)
@@ -54,7 +65,8 @@ def defined(question: Question, passage: Passage) -> list[float]:
     drawn = drawn_to_rare_words(vector, *weighted_tokens(question.text, weights))
     terms = analyze(passage.header) + [term for part in windows for term in analyze(part)]
     pairs = list(pairwise(question.terms))
-    similarity = passage.similarity
+    similarity = question.similarity[place]
+    page = question.page_lexical[place]
     if similarity is None:
         similarity = float(ENCODER.encode([passage.context])[0] @ vector)
     return [
@@ -64,7 +76,7 @@ def defined(question: Question, passage: Passage) -> list[float]:
         max(coverage(analyze(part), weights) for part in windows),
         sum(pair in set(pairwise(terms)) for pair in pairs) / len(pairs) if pairs else 0.0,
         float(ENCODER.encode([passage.title])[0] @ drawn),
-        np.nan if passage.page_lexical is None else passage.page_lexical,
+        np.nan if page is None else page,
         token_similarity(question.text, weights, passage, windows),
     ]
 
@@ -108,33 +120,29 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_features_are_what_they_are_defined_to_be(text: str) -> None:
-    question = Question(text, tuple(query_terms(text)), IDF)
+    table = features(asked(text), PASSAGES)
 
-    table = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
-
-    expected = [defined(question, passage) for passage in PASSAGES]
+    expected = [defined(asked(text), place) for place in range(len(PASSAGES))]
     np.testing.assert_allclose(table, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_features_do_not_depend_on_the_passages_beside(text: str) -> None:
-    question = Question(text, tuple(query_terms(text)), IDF)
-    together = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
+    together = features(asked(text), PASSAGES)
 
-    alone = [FeatureExtractor(analyze, ENCODER, 10).extract(question, [p])[0] for p in PASSAGES]
+    places = [slice(at, at + 1) for at in range(len(PASSAGES))]
+    alone = [features(asked(text, only=each), PASSAGES[each])[0] for each in places]
 
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
 def test_remembered_passages_give_the_same_features() -> None:
     extractor = FeatureExtractor(analyze, ENCODER, 10)
-    extractor.extract(Question("another question", ("anoth", "question"), IDF), PASSAGES[:3])
-    question = Question(QUESTIONS[0], tuple(query_terms(QUESTIONS[0])), IDF)
+    extractor.extract([Question("another question", ("anoth", "question"), IDF)], PASSAGES[:3])
 
-    table = extractor.extract(question, PASSAGES)
+    (table,) = extractor.extract([asked(QUESTIONS[0])], PASSAGES)
 
-    fresh = FeatureExtractor(analyze, ENCODER, 10).extract(question, PASSAGES)
-    np.testing.assert_allclose(table, fresh, atol=1e-6)
+    np.testing.assert_allclose(table, features(asked(QUESTIONS[0]), PASSAGES), atol=1e-6)
     assert table.shape == (len(PASSAGES), len(FEATURES))
 
 
@@ -160,28 +168,24 @@ def test_windows_are_the_sentences_joined_up_to_their_size(text: str) -> None:
 def test_several_questions_have_the_features_that_each_has_alone(
     texts: list[str], is_weighed: bool
 ) -> None:
-    questions = [
-        Question(text, tuple(query_terms(text)), IDF if is_weighed else None) for text in texts
-    ]
-    known = Known.of(PASSAGES)
+    questions = [asked(text, is_weighed=is_weighed) for text in texts]
     extractor = FeatureExtractor(analyze, ENCODER, 10)
 
-    together = extractor.extract_each([(each, known) for each in questions], PASSAGES)
+    together = extractor.extract(questions, PASSAGES)
 
-    alone = [extractor.extract(each, PASSAGES) for each in questions]
+    alone = [extractor.extract([each], PASSAGES)[0] for each in questions]
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
 def test_what_is_known_under_one_question_is_computed_under_another() -> None:
     extractor = FeatureExtractor(analyze, ENCODER, 10)
-    first, second = (Question(text, tuple(query_terms(text)), IDF) for text in QUESTIONS[:2])
-    told, untold = Known.of(PASSAGES[:2]), Known.nothing(2)
+    told = asked(QUESTIONS[0], only=slice(2))
+    untold = Question(QUESTIONS[1], tuple(query_terms(QUESTIONS[1])), IDF)
 
-    one, other = extractor.extract_each([(first, told), (second, untold)], PASSAGES[:2])
+    one, other = extractor.extract([told, untold], PASSAGES[:2])
 
-    plain = [Passage(each.text, each.title, each.headings) for each in PASSAGES[:2]]
-    np.testing.assert_allclose(one, extractor.extract(first, PASSAGES[:2]), atol=1e-6)
-    np.testing.assert_allclose(other, extractor.extract(second, plain), atol=1e-6)
+    np.testing.assert_allclose(one, features(told, PASSAGES[:2]), atol=1e-6)
+    np.testing.assert_allclose(other, features(untold, PASSAGES[:2]), atol=1e-6)
 
 
 def test_passages_are_gone_through_once_however_many_questions_there_are() -> None:
@@ -193,7 +197,7 @@ def test_passages_are_gone_through_once_however_many_questions_there_are() -> No
             return super().__iter__()
 
     extractor = FeatureExtractor(analyze, ENCODER, 10)
-    extractor.extract(Question("port", ("port",), IDF), PASSAGES)
+    extractor.extract([Question("port", ("port",), IDF)], PASSAGES)
     extractor._cache.update(
         (key, profile._replace(terms=Counted(profile.terms)))
         for key, profile in extractor._cache.items()
@@ -201,6 +205,6 @@ def test_passages_are_gone_through_once_however_many_questions_there_are() -> No
     questions = [Question(text, tuple(query_terms(text)), IDF) for text in QUESTIONS]
 
     Counted.passes = 0
-    extractor.extract_each([(each, Known.nothing(len(PASSAGES))) for each in questions], PASSAGES)
+    extractor.extract(questions, PASSAGES)
 
     assert Counted.passes == len(PASSAGES)

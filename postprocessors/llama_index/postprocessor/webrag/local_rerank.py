@@ -1,7 +1,6 @@
 """Reranks nodes on this machine: with a small linear model, or a cross-encoder that was loaded."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
@@ -19,7 +18,6 @@ from llama_index.postprocessor.webrag.local_scoring import (
 )
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
-    Known,
     Passage,
 )
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
@@ -125,11 +123,15 @@ class LocalRerank(BaseNodePostprocessor):
         if not nodes:
             return []
         idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
-        passages = [self._passage(n.node) for n in nodes]
-        asked = [(query_bundle.query_str, idf, Known.of(passages))]
+        passages = [
+            _passage_of(n.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
+            for n in nodes
+        ]
         # The nodes' metadata is about the question.
-        unknown = Known.nothing(len(passages))
-        asked += [(text, None, unknown) for text in bundle_wordings(query_bundle)]
+        similarity = [n.metadata.get(self.similarity_key) for n in nodes]
+        page_lexical = [n.metadata.get(self.page_lexical_key) for n in nodes]
+        asked = [AskedWording(query_bundle.query_str, idf or {}, similarity, page_lexical)]
+        asked += [AskedWording(text) for text in bundle_wordings(query_bundle)]
         features, *others = self._scorer.features(asked, passages)
         raw = weighted_sum(features)
         order, scores = raw, None
@@ -158,13 +160,6 @@ class LocalRerank(BaseNodePostprocessor):
         passages count.
         """
         return self._scorer.score_passages(passages, wordings)
-
-    def _passage(self, node: BaseNode) -> Passage:
-        return replace(
-            _passage_of(node, title_key=self.title_key, heading_path_key=self.heading_path_key),
-            similarity=node.metadata.get(self.similarity_key),
-            page_lexical=node.metadata.get(self.page_lexical_key),
-        )
 
     def _scored(
         self, node: BaseNode, raw: float, features: NDArray[np.float64], score: float
@@ -213,10 +208,8 @@ class CrossEncoderRerank(BaseNodePostprocessor):
             _passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
             for item in nodes
         ]
-        unknown = Known.nothing(len(passages))
         asked = [
-            AskedWording(text, {}, unknown.similarity, unknown.page_lexical)
-            for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
+            AskedWording(text) for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
         ]
         columns = self.scorer.score_passages(passages, asked)
         scores = [wordings_score(row) for row in zip(*columns, strict=True)]

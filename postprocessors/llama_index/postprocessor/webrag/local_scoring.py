@@ -15,7 +15,6 @@ import numpy as np
 from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
-    Known,
     Passage,
     Question,
 )
@@ -43,30 +42,28 @@ class LocalScorer:
         self._extractor = FeatureExtractor(analyze, encoder, cache_size)
 
     def features(
-        self,
-        asked: Sequence[tuple[str, Mapping[str, float] | None, Known]],
-        passages: Sequence[Passage],
+        self, wordings: Sequence[AskedWording], passages: Sequence[Passage]
     ) -> list[NDArray[np.float64]]:
-        """For each question (its text, weights of its terms, what is known) the features."""
-        return self._extractor.extract_each(
-            [
-                (Question(text, tuple(dict.fromkeys(self.analyze_question(text))), idf), known)
-                for text, idf, known in asked
-            ],
-            passages,
-        )
+        """Give the features of every passage under each wording of a question."""
+        questions = [
+            Question(
+                each.text,
+                tuple(dict.fromkeys(self.analyze_question(each.text))),
+                each.idf or None,
+                each.similarity,
+                each.page_lexical,
+            )
+            for each in wordings
+        ]
+        return self._extractor.extract(questions, passages)
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
     ) -> list[list[float]]:
         """For each wording of a question, itself among them, the score of every passage."""
-        asked = [
-            (each.text, each.idf or None, Known(each.similarity, each.page_lexical))
-            for each in wordings
-        ]
         return [
             [calibrated(float(raw)) for raw in weighted_sum(features)]
-            for features in self.features(asked, passages)
+            for features in self.features(wordings, passages)
         ]
 
 

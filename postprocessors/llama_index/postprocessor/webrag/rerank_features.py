@@ -46,17 +46,11 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A candidate and what is known of it beforehand; None means unknown.
-
-    The similarity is the cosine with the question by the retriever's own embedding; the lexical
-    score of its whole page is relative to the best page's, [0, 1].
-    """
+    """A candidate: what would be quoted, its page's title, and the headings above it."""
 
     text: str
     title: str = ""
     headings: tuple[str, ...] = ()
-    similarity: float | None = None
-    page_lexical: float | None = None
 
     @property
     def header(self) -> str:
@@ -71,31 +65,19 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its distinct index terms, without the words questions are put in.
+    """A question, its distinct index terms, and what is known of the passages under it.
 
-    Terms that `idf` lacks do not count; without it they are weighed by the candidates.
+    Terms leave out the words questions are put in. Those that `idf` lacks do not count; without it
+    they are weighed by the candidates. A passage's similarity is its cosine with the question by
+    the retriever's own embedding, the lexical score of its whole page is relative to the best
+    page's, [0, 1]; None means unknown, an empty list that nothing is known.
     """
 
     text: str
     terms: tuple[str, ...]
     idf: Mapping[str, float] | None = None
-
-
-class Known(NamedTuple):
-    """What is known under one question beforehand, passage by passage, as in `Passage`."""
-
-    similarity: Sequence[float | None]
-    page_lexical: Sequence[float | None]
-
-    @classmethod
-    def of(cls, passages: Sequence[Passage]) -> "Known":
-        """What the passages say themselves."""
-        return cls([p.similarity for p in passages], [p.page_lexical for p in passages])
-
-    @classmethod
-    def nothing(cls, count: int) -> "Known":
-        """Of a question that nothing is known under."""
-        return cls([None] * count, [None] * count)
+    similarity: Sequence[float | None] = ()
+    page_lexical: Sequence[float | None] = ()
 
 
 class TermHits(NamedTuple):
@@ -132,32 +114,24 @@ class FeatureExtractor:
         self._building = threading.Lock()
         self._vocabulary = TokenVocabulary()
 
-    def extract(self, question: Question, passages: Sequence[Passage]) -> NDArray[np.float64]:
-        """Features as an array of shape (len(passages), 8), columns as in `FEATURES`.
-
-        All lie in [-1, 1], most in [0, 1]. NaN marks what is unknown.
-        """
-        return self.extract_each([(question, Known.of(passages))], passages)[0]
-
-    def extract_each(
-        self, asked: Sequence[tuple[Question, Known]], passages: Sequence[Passage]
+    def extract(
+        self, questions: Sequence[Question], passages: Sequence[Passage]
     ) -> list[NDArray[np.float64]]:
-        """Give the features of passages under each question, with what is known under it.
+        """Give the features of passages under each question.
 
         Each array has the shape (len(passages), 8), columns as in `FEATURES`; all values lie in
         [-1, 1], most in [0, 1], and NaN marks what is unknown. The passages are gone through once
         for all: another question costs a fraction of the first.
         """
         profiles = self._profiles(passages)
-        wanted = frozenset(term for question, _ in asked for term in question.terms)
+        wanted = frozenset(term for question in questions for term in question.terms)
         hits = [find_hits(each.terms, each.window_starts, wanted) for each in profiles]
-        weights = [_weights(question, hits) for question, _ in asked]
+        weights = [_weights(question, hits) for question in questions]
         tables = [
-            _words_table(question, own, hits, known)
-            for (question, known), own in zip(asked, weights, strict=True)
+            _words_table(question, own, hits)
+            for question, own in zip(questions, weights, strict=True)
         ]
         if self._encoder is not None and len(passages):
-            questions = [question for question, _ in asked]
             self._add_meaning(self._encoder, tables, questions, weights, passages, profiles)
         return tables
 
@@ -338,7 +312,7 @@ def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
 
 
 def _words_table(
-    question: Question, weights: Mapping[str, float], hits: Sequence[TermHits], known: Known
+    question: Question, weights: Mapping[str, float], hits: Sequence[TermHits]
 ) -> NDArray[np.float64]:
     """Features of words and what was known; those of meaning are NaN."""
     # Most windows hold the same few terms, or none.
@@ -350,17 +324,14 @@ def _words_table(
             max((shares[window] for window in hit.windows), default=0.0) for hit in hits
         ],
         "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
-        "page_lexical": [_number(value) for value in known.page_lexical],
-        "similarity": [_number(value) for value in known.similarity],
     }
+    known = {"page_lexical": question.page_lexical, "similarity": question.similarity}
+    for name, told in known.items():
+        columns[name] = [np.nan if value is None else value for value in told or [None] * len(hits)]
     table = np.full((len(hits), len(FEATURES)), np.nan)
     for name, values in columns.items():
         table[:, FEATURES.index(name)] = values
     return table
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else value
 
 
 def find_hits(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class AskedWording:
     """
 
     text: str
-    idf: Mapping[str, float]
-    similarity: Sequence[float | None]
-    page_lexical: Sequence[float | None]
+    idf: Mapping[str, float] = field(default_factory=dict)
+    similarity: Sequence[float | None] = ()
+    page_lexical: Sequence[float | None] = ()
 
 
 def bundle_wordings(query_bundle: "QueryBundle") -> tuple[str, ...]:
