@@ -82,7 +82,10 @@ async def _build_index(connection: Connection) -> bool:
         " (select count(*) from {data_children})"
     )
     dimensions, rows = size[0]
-    await connection.set_locally(maintenance_work_mem=_build_memory(rows, dimensions))
+    # What the graph needs: a parallel build asks for all of it as shared memory at once.
+    needed = rows * (2 * dimensions + _GRAPH_BYTES) * 5 // 4
+    memory = min(max(needed, _LEAST_MEMORY), _MOST_MEMORY) >> 10
+    await connection.set_locally(maintenance_work_mem=f"{memory}kB")
     await connection.execute(vector_index_statement(connection.collection, dimensions))
     # The planner learns of the rows now, not when the autovacuum comes by.
     await connection.change("analyze {data_children}, {postings}, {documents}, {parents}")
@@ -104,10 +107,12 @@ async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]
             yield is_deferred
         except Exception:
             if is_deferred:
-                await _finish(database, stack)
+                await stack.aclose()
+                await _build(database)
             raise
         if is_deferred:
-            await _finish(database, stack)
+            await stack.aclose()
+            await _build(database)
 
 
 async def finish_interrupted_load(database: Database) -> bool:
@@ -137,11 +142,6 @@ async def _start(database: Database, stack: AsyncExitStack, coming: int) -> bool
         return False
 
 
-async def _finish(database: Database, stack: AsyncExitStack) -> None:
-    await stack.aclose()
-    await _build(database)
-
-
 async def _build(database: Database) -> bool:
     async def work(connection: Connection) -> bool:
         try:
@@ -164,15 +164,6 @@ async def _build(database: Database) -> bool:
     if is_built:
         logger.info("Built the vector index of %s.", database.config.collection)
     return is_built
-
-
-def _build_memory(rows: int, dimensions: int) -> str:
-    """What the graph needs, in kB: a parallel build asks for all of it as shared memory at once."""
-    needed = rows * (2 * dimensions + _GRAPH_BYTES) * 5 // 4
-    return f"{min(max(needed, _LEAST_MEMORY), _MOST_MEMORY) >> 10}kB"
-
-
-logger = logging.getLogger(__name__)
 
 
 BLOCK_PAGES = 1_024
@@ -221,7 +212,12 @@ async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -
         return await _next_block(connection, settled, block_pages)
 
     try:
-        if not await database.run(lambda each: _is_due(each, block_pages)):
+        limits = {"most_pages": block_pages, "most_chunks": BLOCK_CHUNKS, "most_left": _MOST_LEFT}
+        ((is_due,),) = await database.fetch(
+            f"select exists (select from ({_WAITING}) w where {_IS_FULL}) or exists ({_WORN})",
+            limits,
+        )
+        if not is_due:
             return 0
         settled = await database.run(_settled)
         while await database.run(make):
@@ -237,14 +233,6 @@ async def mark_dirty(connection: Connection, page_id: int) -> None:
     """Note that a page's postings have changed, after the page's own row has."""
     statement = "update {blocked_pages} set document = null, is_stale = true where page = %s"
     await connection.change(statement, (page_id,))
-
-
-async def _is_due(connection: Connection, block_pages: int) -> bool:
-    rows = await connection.fetch(
-        f"select exists (select from ({_WAITING}) w where {_IS_FULL}) or exists ({_WORN})",
-        {"most_pages": block_pages, "most_chunks": BLOCK_CHUNKS, "most_left": _MOST_LEFT},
-    )
-    return bool(rows[0][0])
 
 
 async def _settled(connection: Connection) -> int:

@@ -178,9 +178,8 @@ class Corpus:
 
         async def work(connection: Connection) -> list[LinkCandidate]:
             pages = await queries.find_pages(connection, urls)
-            wanted = [pages[url].page_id for url in urls if url in pages]
-            ids = list(dict.fromkeys(wanted))
-            return enriched(await queries.read_links(connection, ids))
+            ids = dict.fromkeys(pages[url].page_id for url in urls if url in pages)
+            return enriched(await queries.read_links(connection, list(ids)))
 
         return await self._database.run(work, snapshot=True)
 

@@ -1,6 +1,7 @@
 """The tables of a collection: made, versioned, listed and dropped; rows are others' business."""
 
 import logging
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import psycopg
@@ -142,10 +143,21 @@ async def ensure_schema(
         found = await _locked_meta(connection)
         if found is None:
             if database.config.url is not None:
-                _announce(connection)
+                info = connection.info
+                logger.warning(
+                    "Creating the schema %s in the database %s on %s.",
+                    *(connection.collection, info.dbname, info.host),
+                )
             await create_tables(connection, wanted)
         elif found.embedding != wanted:
-            raise _model_mismatch(connection.collection, found.embedding, wanted)
+            model, dimensions = found.embedding
+            raise ConfigurationError(
+                f"The collection {connection.collection!r} was made with the embedding model"
+                f" {model} ({dimensions} dimensions); the settings ask for {wanted[0]}"
+                f" ({wanted[1]} dimensions).",
+                hint="Run `webrag reindex` to embed the stored text again, or go back to the first"
+                " model, or set WEBRAG_COLLECTION to another name.",
+            )
         elif not found.is_current:
             await migrate_tables(connection, found.version)
 
@@ -217,19 +229,14 @@ async def drop_collection(database: Database, collection: str | None = None) -> 
                 )
         except psycopg.errors.DependentObjectsStillExist:
             logger.info("The schema %s holds other tables and was kept.", name)
-        if not await _list(connection):
-            await _forget_hosts(connection)
+        owned = "select 1 from pg_tables where schemaname = %s and tableowner = current_user"
+        # No names of hosts are left behind; processes that know the table may go on.
+        if not await _list(connection) and await connection.fetch(owned, (HOSTS_SCHEMA,)):
+            delete = sql.SQL("delete from {}").format(sql.Identifier(HOSTS_SCHEMA, "host_turns"))
+            await connection.execute(delete)
         return True
 
     return await database.run(work)
-
-
-async def _forget_hosts(connection: Connection) -> None:
-    """Leave no names of hosts behind; processes that know the table may go on."""
-    owned = "select 1 from pg_tables where schemaname = %s and tableowner = current_user"
-    if await connection.fetch(owned, (HOSTS_SCHEMA,)):
-        delete = sql.SQL("delete from {}").format(sql.Identifier(HOSTS_SCHEMA, "host_turns"))
-        await connection.execute(delete)
 
 
 async def table_names(connection: Connection, collection: str) -> set[str]:
@@ -266,42 +273,20 @@ async def read_meta(connection: Connection) -> CorpusMeta | None:
     return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks, has_past)
 
 
-def _announce(connection: Connection) -> None:
-    info, collection = connection.info, connection.collection
-    logger.warning(
-        "Creating the schema %s in the database %s on %s.", collection, info.dbname, info.host
-    )
-
-
-def _model_mismatch(
-    collection: str, found: tuple[str, int], wanted: tuple[str, int]
-) -> ConfigurationError:
-    return ConfigurationError(
-        f"The collection {collection!r} was made with the embedding model {found[0]}"
-        f" ({found[1]} dimensions); the settings ask for {wanted[0]} ({wanted[1]} dimensions).",
-        hint="Run `webrag reindex` to embed the stored text again, or go back to the first"
-        " model, or set WEBRAG_COLLECTION to another name.",
-    )
-
-
 async def collection_sizes(database: Database, only: str | None = None) -> list[CollectionSize]:
     """Every collection, or one, with its number of pages, in alphabetical order."""
     names = await list_collections(database) if only is None else [only]
 
     async def work(connection: Connection) -> list[CollectionSize]:
-        sizes = [await _size_unless_gone(connection, name) for name in names]
-        return [size for size in sizes if size is not None]
+        sizes = []
+        for name in names:
+            # Another process may have dropped it since it was listed.
+            with suppress(psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+                async with connection.transaction():
+                    sizes.append(await _size(connection, name))
+        return sizes
 
     return await database.run(work)
-
-
-async def _size_unless_gone(connection: Connection, name: str) -> CollectionSize | None:
-    """None for a collection that another process has dropped since it was listed."""
-    try:
-        async with connection.transaction():
-            return await _size(connection, name)
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        return None
 
 
 async def _size(connection: Connection, name: str) -> CollectionSize:

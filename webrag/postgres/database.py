@@ -222,28 +222,20 @@ class Database:
             await asyncio.shield(pool.putconn(connection))
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[Connection]:
-        """As `connection`, for work that cannot be repeated: failures are told as `run` does."""
-        try:
-            async with self.connection() as connection:
-                yield connection
-        except psycopg.Error as error:
-            if _is_cancelled():
-                raise asyncio.CancelledError from error
-            raise storage_error(error, self._server.embedded_folder) from error
-
-    @asynccontextmanager
     async def holder(self) -> AsyncIterator[Connection]:
         """A connection that only holds a lock: once the block is done, its loss means nothing."""
         is_over = False
         try:
-            async with self.session() as connection:
+            async with self.connection() as connection:
                 yield connection
                 is_over = True
-        except StorageError as error:
+        except psycopg.Error as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            failure = storage_error(error, self._server.embedded_folder)
             if not is_over:
-                raise
-            logger.info("The connection that held a lock was lost: %s", error)
+                raise failure from error
+            logger.info("The connection that held a lock was lost: %s", failure)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:

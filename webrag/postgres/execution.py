@@ -1,6 +1,6 @@
 """A connection to a collection: its statements, one or several in one round trip, and loads."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, TypeVar
@@ -85,8 +85,10 @@ class Connection(AsyncConnection[TupleRow]):
         target = table(self.collection, name)
         async with self.cursor() as cursor, cursor.copy(statement.format(target, names)) as copy:
             copy.set_types(list(columns.values()))
-            for block in _blocks(copy.formatter, rows):
-                await copy.write(block)
+            for row in rows:
+                # The driver gives what it has gathered whenever that is enough.
+                if block := copy.formatter.write_row(row):
+                    await copy.write(block)
 
     async def begin_snapshot(self, settings: Mapping[str, str | int] | None = None) -> None:
         """Let all following statements see one state of the database and write nothing.
@@ -138,10 +140,3 @@ class Statement:
     async def fetch(self, connection: Connection) -> Rows:
         """Run the statement alone and give its rows, none where it has none."""
         return await connection.fetch(self.text, self.values, binary=self.binary)
-
-
-def _blocks(formatter: Any, rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    """Give rows in the driver's form, whenever it has gathered enough of them."""
-    for row in rows:
-        if block := formatter.write_row(row):
-            yield block

@@ -241,9 +241,8 @@ def _create_extension(connection: psycopg.Connection[TupleRow]) -> None:
 def _extension_versions(
     connection: psycopg.Connection[TupleRow],
 ) -> tuple[str | None, str | None]:
-    row = connection.execute(_QUERY_EXTENSION).fetchone()
-    assert row is not None
-    return row[0], row[1]
+    ((installed, available),) = connection.execute(_QUERY_EXTENSION).fetchall()
+    return installed, available
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -313,7 +312,11 @@ class Server:
                 started = server.ensure()
                 conninfo = server.conninfo
             if check or started:
-                self._version = self._prepare(conninfo)
+                try:
+                    with psycopg.connect(conninfo, **self.connect_kwargs) as connection:
+                        self._version = prepare_server(connection)
+                except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                    raise unreachable_error(conninfo, error) from error
             return conninfo
 
     async def conninfo_async(self) -> str:
@@ -321,13 +324,6 @@ class Server:
         if self._external is not None:
             return self._external
         return await asyncio.to_thread(self.conninfo)
-
-    def _prepare(self, conninfo: str) -> str:
-        try:
-            with psycopg.connect(conninfo, **self.connect_kwargs) as connection:
-                return prepare_server(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise unreachable_error(conninfo, error) from error
 
     def _embedded_server(self) -> "EmbeddedPostgres":
         if self._embedded is None:

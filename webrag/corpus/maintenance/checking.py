@@ -24,7 +24,7 @@ from webrag.ingestion.addresses import content_hash
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.execution import Connection
 
 _PAGES_AT_ONCE = 16
 _IDS = "select id from {documents} order by random() limit %s"
@@ -56,18 +56,15 @@ async def check_pages(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> PageFaults:
     """Verify pages taken at random, or all; memory does not grow with their number."""
-
-    async def read(statement: str, value: Any) -> Rows:
-        return await connection.fetch(statement, (value,))
-
-    ids = [page_id for (page_id,) in await read(_IDS, sample)]
-    ((total,),) = await read("select count(*) from {documents} where %s", True)
+    read = connection.fetch
+    ids = [page_id for (page_id,) in await read(_IDS, (sample,))]
+    ((total,),) = await read("select count(*) from {documents}")
     faults = PageFaults(total=total)
     for start in range(0, len(ids), _PAGES_AT_ONCE):
         batch = ids[start : start + _PAGES_AT_ONCE]
-        parents, children = await read(_PARENTS, batch), await read(_CHILDREN, batch)
-        postings = await read(_POSTINGS, batch)
-        for page_id, url, markdown, recorded in await read(_DOCUMENTS, batch):
+        parents, children = await read(_PARENTS, (batch,)), await read(_CHILDREN, (batch,))
+        postings = await read(_POSTINGS, (batch,))
+        for page_id, url, markdown, recorded in await read(_DOCUMENTS, (batch,)):
             own = [row for row in children if row[0] == page_id]
             chunks = [row for row in parents if row[0] == page_id] + own
             if any(markdown[row[1] : row[2]] != row[3] for row in chunks):
@@ -176,15 +173,12 @@ def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check
 def _page_checks(faults: PageFaults) -> list[Check]:
     scope = f"{faults.pages:,} of {faults.total:,} pages verified"
     named = {"offsets": faults.offsets, "texts": faults.hashes, "postings": faults.postings}
-    return [
-        _judged(name, f"{scope}, {len(urls):,} with faults{_some(urls)}.", urls)
-        for name, urls in named.items()
-    ]
-
-
-def _some(urls: list[str]) -> str:
-    shown = ", ".join(urls[:3])
-    return f" ({shown}{', ...' if len(urls) > 3 else ''})" if urls else ""
+    found = []
+    for name, urls in named.items():
+        shown = ", ".join(urls[:3] + ["..."] * (len(urls) > 3))
+        some = f" ({shown})" if urls else ""
+        found.append(_judged(name, f"{scope}, {len(urls):,} with faults{some}.", urls))
+    return found
 
 
 def _model_check(

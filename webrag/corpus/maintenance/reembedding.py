@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,9 +24,12 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError, StorageError, WebRAGError
 from webrag.frozen import FrozenModel
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, table
+from webrag.postgres.execution import Connection, Rows, table
 
 _META_KEY = "reindexing"
+_COUNTS = """
+select (select count(*) from {data_children}), (select count(*) from {reindex_children})
+"""
 _BUILD_MEMORY = "256MB"
 
 _PENDING = """
@@ -98,8 +101,7 @@ async def prepare_next(connection: Connection, wanted: tuple[str, int]) -> None:
     """Make the second table, or keep an interrupted one that is for the same model."""
     if await unfinished_model(connection) != wanted:
         await connection.change("drop table if exists {reindex_children}")
-    create, _ = children_statements(connection.collection, wanted[1])
-    for statement in create:
+    for statement in children_statements(connection.collection, wanted[1])[0]:
         await connection.execute(statement)
     # What an interrupted run had no vectors for is tried, and told, again.
     await connection.change("delete from {reindex_children} where embedding is null")
@@ -154,15 +156,6 @@ async def insert_vectors(
         values=sql.SQL(", ").join(sql.Identifier("c", name) for (name,) in columns),
     )
     return True
-
-
-async def index_next(connection: Connection, dimensions: int) -> None:
-    """Build the indexes that are missing, which is faster over a filled table."""
-    await connection.lift_timeouts()
-    await connection.set_locally(maintenance_work_mem=_BUILD_MEMORY)
-    for statement in children_statements(connection.collection, dimensions)[1]:
-        await connection.execute(statement)
-    await connection.change("analyze {reindex_children}")
 
 
 async def switch(
@@ -277,7 +270,7 @@ async def reembed(
     """
     found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)
-    report = ReindexReport(model=model, dimensions=embedder.dimensions, previous_model=found[0])
+    report = ReindexReport(model=model, dimensions=wanted[1], previous_model=found[0])
     if found == wanted and not force:
         return report.model_copy(update={"was_current": True})
     async with _only_one(database):
@@ -357,7 +350,7 @@ class _Reembedding:
         await database.run(lambda each: prepare_next(each, self.wanted))
         if not await self._fill():
             return False
-        await database.run(lambda each: index_next(each, self.wanted[1]))
+        await database.run(self._index)
         # What others wrote meanwhile is little, and less with each round.
         for _ in range(_MOST_ROUNDS):
             if not await self._fill():
@@ -368,6 +361,14 @@ class _Reembedding:
             "Pages are being added faster than they can be embedded.",
             hint="Stop adding pages and run `webrag reindex` again; it goes on where it stopped.",
         )
+
+    async def _index(self, connection: Connection) -> None:
+        """Build the indexes that are missing, which is faster over a filled table."""
+        await connection.lift_timeouts()
+        await connection.set_locally(maintenance_work_mem=_BUILD_MEMORY)
+        for statement in children_statements(connection.collection, self.wanted[1])[1]:
+            await connection.execute(statement)
+        await connection.change("analyze {reindex_children}")
 
     async def fill_downwards(self, first: int, last: int) -> bool:
         """Whether all of a range that the model takes is embedded, or need not be any more."""
@@ -428,20 +429,17 @@ class _Reembedding:
             else:
                 vectors[text_hash] = each
         self.embedded += len(new) - len(refused)
-        self._note(chunks, refused)
+        for chunk in chunks:
+            if chunk.text_hash in refused:
+                page = chunk.url or chunk.node_id
+                self.refused[page, chunk.node_id] = str(refused[chunk.text_hash])
+                logger.warning("A chunk of %s has no vector: %s", page, refused[chunk.text_hash])
         rows = [
             (chunk, vectors.get(chunk.text_hash))
             for chunk in chunks
             if with_refused or chunk.text_hash in vectors
         ]
         return await self.database.run(lambda each: insert_vectors(each, wanted, rows))
-
-    def _note(self, chunks: Sequence[PendingChunk], refused: Mapping[bytes, WebRAGError]) -> None:
-        for chunk in chunks:
-            if chunk.text_hash in refused:
-                page = chunk.url or chunk.node_id
-                self.refused[page, chunk.node_id] = str(refused[chunk.text_hash])
-                logger.warning("A chunk of %s has no vector: %s", page, refused[chunk.text_hash])
 
     def failed(self) -> dict[str, str]:
         """Pages with chunks that were refused, and why the first one was."""
@@ -470,17 +468,15 @@ class _Reembedding:
         begun = time.monotonic()
         if begun < self.counts_at and not is_last:
             return
-        total, self.done = await self.database.run(self._count)
+
+        async def count(connection: Connection) -> Rows:
+            await connection.lift_timeouts()
+            return await connection.fetch(_COUNTS)
+
+        ((total, self.done),) = await self.database.run(count)
         self.counts_at = begun + (1 + _COUNT_PAUSE) * (time.monotonic() - begun)
         if self.on_progress is not None:
             self.on_progress(min(self.done, total), total)
-
-    async def _count(self, connection: Connection) -> Sequence[int]:
-        await connection.lift_timeouts()
-        text = "select (select count(*) from {data_children}),"
-        text += " (select count(*) from {reindex_children})"
-        (counts,) = await connection.fetch(text)
-        return counts
 
 
 @asynccontextmanager

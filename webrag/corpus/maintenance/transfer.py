@@ -13,6 +13,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, cast
@@ -166,11 +167,6 @@ class PortablePage(_Line):
         return max(self.fetched_at, self.gone_at or self.fetched_at)
 
 
-def open_for_writing(path: Path, *, compress: bool) -> IO[bytes]:
-    """Open a new file, compressed on request."""
-    return cast("IO[bytes]", gzip.open(path, "wb", 6)) if compress else path.open("wb")
-
-
 def open_for_reading(path: Path) -> IO[bytes]:
     """Open a file; whether it is compressed is seen from its first bytes."""
     try:
@@ -214,12 +210,15 @@ class _Inflated(gzip.GzipFile):
 
 def read_header(file: IO[bytes], path: Path) -> PortableHeader:
     """The header of an opened file; refuses what is no export, or one of a newer WebRAG."""
+    no_export = InputError(
+        f"The file {path} is not an export of WebRAG: its first line is not a header."
+    )
     try:
         found = json.loads(file.readline(_LONGEST_HEADER))
     except (ValueError, RecursionError, OSError, EOFError, zlib.error, _ExpandsTooMuchError):
         found = None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise _not_an_export(path)
+        raise no_export
     version = found.get("version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise InputError(
@@ -230,13 +229,7 @@ def read_header(file: IO[bytes], path: Path) -> PortableHeader:
     try:
         return PortableHeader.model_validate(found)
     except ValidationError as error:
-        raise _not_an_export(path) from error
-
-
-def _not_an_export(path: Path) -> InputError:
-    return InputError(
-        f"The file {path} is not an export of WebRAG: its first line is not a header."
-    )
+        raise no_export from error
 
 
 def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
@@ -369,7 +362,8 @@ async def export_corpus(
 
     async def work(connection: Connection) -> tuple[int, int, int]:
         await connection.lift_timeouts()
-        with open_for_writing(partial, compress=path.suffix == ".gz") as file:
+        is_compressed = path.suffix == ".gz"
+        with gzip.open(partial, "wb", 6) if is_compressed else partial.open("wb") as file:
             return await _write(connection, file, on_progress, with_logins=with_logins)
 
     try:
@@ -388,7 +382,7 @@ async def export_corpus(
 
 async def _write(
     connection: Connection,
-    file: IO[bytes],
+    file: BufferedIOBase,
     on_progress: Callable[[int, int], None] | None,
     *,
     with_logins: bool,
@@ -397,8 +391,7 @@ async def _write(
     if embedding is None:
         raise InputError(f"The collection {connection.collection!r} does not exist yet.")
     which = {"all": with_logins}
-    counts = await connection.fetch(_COUNTS, which)
-    ((total, left_out, links, private),) = counts
+    ((total, left_out, links, private),) = await connection.fetch(_COUNTS, which)
     private = 0 if with_logins else private
     total -= private
     header = PortableHeader(
@@ -425,13 +418,12 @@ async def _write(
 
 async def _with_links(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[PortablePage]:
     links: dict[int, list[PortableLink]] = {row["id"]: [] for row in rows}
-    found = await connection.fetch_as(dict, _LINKS, (list(links),))
-    for link in found:
+    for link in await connection.fetch_as(dict, _LINKS, (list(links),)):
         links[link.pop("source_document")].append(PortableLink.model_validate(link))
     return [PortablePage(**row, links=tuple(links[row["id"]])) for row in rows]
 
 
-def _write_lines(file: IO[bytes], lines: Sequence[BaseModel]) -> None:
+def _write_lines(file: BufferedIOBase, lines: Sequence[BaseModel]) -> None:
     for line in lines:
         file.write(line.model_dump_json(exclude_none=True).encode() + b"\n")
 

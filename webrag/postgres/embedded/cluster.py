@@ -271,7 +271,8 @@ class PostgresCluster:
         programs = find_programs()
         for leftover in self._folder.glob(f"{_UNFINISHED}*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        prefix, owner = self._privileges()
+        status = self._data.stat()
+        prefix, owner = privilege_prefix(status.st_uid, status.st_gid)
         if not self._cluster.exists():
             self._create_cluster([*prefix, str(programs / "initdb")], owner, lock)
         self._check_version()
@@ -302,15 +303,13 @@ class PostgresCluster:
                 raise _not_private(recorded, in_the_way)
         raise start_error(self._folder, self._log, reason)
 
-    def _privileges(self) -> tuple[list[str], int]:
-        existing = self._cluster if self._cluster.exists() else self._folder
-        status = existing.stat()
-        return privilege_prefix(status.st_uid, status.st_gid)
+    @property
+    def _data(self) -> Path:
+        return self._cluster if self._cluster.exists() else self._folder
 
     def _owner(self) -> int:
-        existing = self._cluster if self._cluster.exists() else self._folder
         try:
-            return existing.stat().st_uid
+            return self._data.stat().st_uid
         except OSError:
             return os.geteuid()
 

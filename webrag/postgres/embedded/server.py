@@ -155,7 +155,10 @@ class EmbeddedPostgres:
     def _join_or_start(self) -> bool:
         self._prepare_folder()
         with exclusive_lock(self._folder / "lock", timeout_s=self._lock_timeout_s) as lock:
-            self._take_lease()
+            if not self._holds_lease():
+                self._drop_lease()
+                lease = shared_lock(self._folder / "clients", timeout_s=self._lock_timeout_s)
+                self._lease = lease
             try:
                 # Before the server, so that a client killed in the middle leaves none behind.
                 self._ensure_watcher()
@@ -189,12 +192,6 @@ class EmbeddedPostgres:
             return os.path.samestat(os.fstat(self._lease), (self._folder / "clients").stat())
         except FileNotFoundError:
             return False
-
-    def _take_lease(self) -> None:
-        if self._holds_lease():
-            return
-        self._drop_lease()
-        self._lease = shared_lock(self._folder / "clients", timeout_s=self._lock_timeout_s)
 
     def _drop_lease(self) -> None:
         if self._lease is not None:
