@@ -143,8 +143,7 @@ class Corpus:
             return None
         first = page.stored_at or page.fetched_at
         if first <= moment:
-            text = await self.page_text(UUID(page.document_id))
-            return None if text is None else text.markdown
+            return await self.markdown(page.url)
         for past in await self.past(page.url):
             if past.stored_at <= moment < past.replaced_at:
                 return past.markdown

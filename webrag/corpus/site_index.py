@@ -2,7 +2,6 @@
 
 import re
 import struct
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,6 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-import Stemmer
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 from pydantic import ConfigDict, TypeAdapter
@@ -28,7 +26,7 @@ from webrag.ingestion.site_maps.listing import (
     Section,
     SiteListing,
 )
-from webrag.lexical.analysis import analyze, query_terms, term_weight
+from webrag.lexical.analysis import analyze, query_terms, stemmer, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
@@ -47,8 +45,6 @@ _SEPARATOR: Final = "\x1f"
 # Some 350 tokens, between a child and a parent chunk; docs/experiments.md has the figures with it.
 _PASSAGE_CHARS: Final = 1_400
 _PASSAGES_READ: Final = 2
-
-_local = threading.local()
 
 
 def pack_listing(listing: SiteListing) -> bytes:
@@ -244,16 +240,10 @@ def _variants(query: str) -> list[list[str]]:
     groups = {term: [term] for term in query_terms(query)}
     for word in _WORD.findall(query):
         own = next((term for term in analyze(word) if term in groups), None)
-        stem = _porter(word)
+        stem = str(stemmer("porter").stemWord(word.lower()))
         if own is not None and stem not in groups[own]:
             groups[own].append(stem)
     return list(groups.values())
-
-
-def _porter(word: str) -> str:
-    if not hasattr(_local, "porter"):
-        _local.porter = Stemmer.Stemmer("porter")
-    return str(_local.porter.stemWord(word.lower()))
 
 
 _MARKS = TypeAdapter(tuple[MapMark, ...])
@@ -433,17 +423,11 @@ def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:
     own = {(link.source_url, link.url) for link in links if link.origin == "page"}
     merged: list[LinkCandidate] = []
     for link in links:
-        key = (link.source_url, link.url)
-        if link.origin == "page":
-            merged.append(_filled(link, mapped.get(key)))
-        elif key not in own:
+        known = mapped.get((link.source_url, link.url))
+        if link.origin == "page" and known is not None:
+            title = known.title if known.title and is_generic_anchor(link.title) else link.title
+            told = {"title": title, "description": link.description or known.description}
+            merged.append(link.model_copy(update=told))
+        elif link.origin == "page" or (link.source_url, link.url) not in own:
             merged.append(link)
     return merged
-
-
-def _filled(link: LinkCandidate, known: LinkCandidate | None) -> LinkCandidate:
-    if known is None:
-        return link
-    title = known.title if known.title and is_generic_anchor(link.title) else link.title
-    description = link.description or known.description
-    return link.model_copy(update={"title": title, "description": description})

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -110,7 +111,11 @@ class Embedder:
         self._query_timeout_s = (
             min(limits.timeout_s, limits.query_timeout_s) if timeout_s is None else timeout_s
         )
-        self._is_async_text = _embeds_batches_async(model)
+        self._embed: Callable[[list[str]], Awaitable[_Vectors]] = (
+            model.aget_text_embedding_batch
+            if _embeds_batches_async(model)
+            else lambda texts: _MODELS.run(model.get_text_embedding_batch, texts)
+        )
 
     @property
     def model_name(self) -> str:
@@ -131,9 +136,8 @@ class Embedder:
 
         async def embed(batch: list[str]) -> NDArray[np.float32]:
             async with slots:
-                return await self._checked(
-                    lambda: self._embed_batch(batch), len(batch), self._timeout_s
-                )
+                call = partial(self._embed, batch)
+                return await self._checked(call, len(batch), self._timeout_s)
 
         plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
         batches = [list(texts[part]) for part in plan]
@@ -193,11 +197,6 @@ class Embedder:
             )
         return sizes
 
-    async def _embed_batch(self, batch: list[str]) -> _Vectors:
-        if self._is_async_text:
-            return await self.model.aget_text_embedding_batch(batch)
-        return await _MODELS.run(self.model.get_text_embedding_batch, batch)
-
     async def _checked(
         self, call: Callable[[], Awaitable[_Vectors]], expected: int, timeout_s: float
     ) -> NDArray[np.float32]:
@@ -245,17 +244,14 @@ def _embeds_batches_async(model: EmbeddingModel) -> bool:
     """
     if not hasattr(model, "_aget_text_embeddings"):
         return True  # none of LlamaIndex's
-    if _overrides(model, "_aget_text_embeddings"):
-        return True
-    return _overrides(model, "_aget_text_embedding") and not _overrides(
-        model, "_get_text_embeddings"
-    )
-
-
-def _overrides(model: EmbeddingModel, name: str) -> bool:
     from llama_index.core.base.embeddings.base import BaseEmbedding
 
-    return getattr(type(model), name) is not getattr(BaseEmbedding, name)
+    def overrides(name: str) -> bool:
+        return getattr(type(model), name) is not getattr(BaseEmbedding, name)
+
+    return overrides("_aget_text_embeddings") or (
+        overrides("_aget_text_embedding") and not overrides("_get_text_embeddings")
+    )
 
 
 Vector = NDArray[np.float32]

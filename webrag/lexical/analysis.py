@@ -227,12 +227,12 @@ def _stem(word: str) -> str:
     if language == "english" and not word.isascii():  # people type Latin words without accents
         letters = unicodedata.normalize("NFD", word)
         word = "".join(char for char in letters if not unicodedata.combining(char)) or word
-    stemmed: str = _stemmer(language).stemWord(word)
+    stemmed: str = stemmer(language).stemWord(word)
     return stemmed or word
 
 
-def _stemmer(language: str) -> Stemmer.Stemmer:
-    """One per thread: they are not thread-safe. Their own cache costs more than it saves."""
+def stemmer(language: str) -> Stemmer.Stemmer:
+    """Give this thread's: they are not thread-safe. Their own cache costs more than it saves."""
     stemmers: dict[str, Stemmer.Stemmer] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}

@@ -97,21 +97,17 @@ class EmbeddedPostgres:
     """One client of the server in `<data_dir>/postgres`; safe to use from several threads.
 
     `ensure` starts the server or joins the running one and takes a lease; `release` gives the
-    lease up. The server stops by itself after the last lease of any process is gone.
+    lease up. The server stops by itself after the last lease of any process is gone. Its data,
+    locks, log and usually its socket lie in `folder`.
     """
 
     def __init__(self, data_dir: Path, *, lock_timeout_s: float = 180.0) -> None:
         self._data_dir = Path(data_dir).expanduser().absolute()
-        self._folder = self._data_dir / "postgres"
-        self._server = PostgresCluster(self._folder)
+        self.folder = self._data_dir / "postgres"
+        self._server = PostgresCluster(self.folder)
         self._lock_timeout_s = lock_timeout_s
         self._mutex = threading.Lock()
         self._lease: int | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Where the server keeps its data, locks, log and usually its socket."""
-        return self._folder
 
     @property
     def conninfo(self) -> str:
@@ -139,7 +135,7 @@ class EmbeddedPostgres:
                 linked = error.errno == errno.ELOOP
                 reason = "a symbolic link is in the way" if linked else error.strerror
                 raise DatabaseUnavailableError(
-                    f"The data folder {self._folder} cannot be used: {reason} ({error.filename}).",
+                    f"The data folder {self.folder} cannot be used: {reason} ({error.filename}).",
                     hint="Set WEBRAG_DATA_DIR to a folder that this user can write.",
                 ) from error
 
@@ -154,10 +150,10 @@ class EmbeddedPostgres:
 
     def _join_or_start(self) -> bool:
         self._prepare_folder()
-        with exclusive_lock(self._folder / "lock", timeout_s=self._lock_timeout_s) as lock:
+        with exclusive_lock(self.folder / "lock", timeout_s=self._lock_timeout_s) as lock:
             if not self._holds_lease():
                 self._drop_lease()
-                lease = shared_lock(self._folder / "clients", timeout_s=self._lock_timeout_s)
+                lease = shared_lock(self.folder / "clients", timeout_s=self._lock_timeout_s)
                 self._lease = lease
             try:
                 # Before the server, so that a client killed in the middle leaves none behind.
@@ -171,25 +167,25 @@ class EmbeddedPostgres:
             return started
 
     def _prepare_folder(self) -> None:
-        if "\n" in str(self._folder):
+        if "\n" in str(self.folder):
             # The server's pid file, one fact a line, holds it.
             raise DatabaseUnavailableError(
                 f"The data folder {str(self._data_dir)!r} has a line break in its path.",
                 hint="Set WEBRAG_DATA_DIR to a folder without one.",
             )
-        for folder in (self._data_dir, self._folder):
+        for folder in (self._data_dir, self.folder):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except FileExistsError as error:
                 raise NotADirectoryError(*error.args, str(folder)) from error
-        if self._folder.stat().st_mode & 0o077:
-            self._folder.chmod(0o700)
+        if self.folder.stat().st_mode & 0o077:
+            self.folder.chmod(0o700)
 
     def _holds_lease(self) -> bool:
         if self._lease is None:
             return False
         try:
-            return os.path.samestat(os.fstat(self._lease), (self._folder / "clients").stat())
+            return os.path.samestat(os.fstat(self._lease), (self.folder / "clients").stat())
         except FileNotFoundError:
             return False
 
@@ -199,7 +195,7 @@ class EmbeddedPostgres:
             self._lease = None
 
     def _ensure_watcher(self) -> None:
-        held = try_exclusive_lock(self._folder / "watcher")
+        held = try_exclusive_lock(self.folder / "watcher")
         if held is None:
             return
         try:
@@ -210,7 +206,7 @@ class EmbeddedPostgres:
                     "-I",
                     "-S",
                     str(Path(__file__).with_name("watcher.py")),
-                    str(self._folder),
+                    str(self.folder),
                     str(held),
                 ],
                 pass_fds=(held,),

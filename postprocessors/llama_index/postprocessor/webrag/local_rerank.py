@@ -26,7 +26,6 @@ from llama_index.postprocessor.webrag.wordings import (
     bundle_wordings,
     wordings_score,
 )
-from numpy.typing import NDArray
 from typing_extensions import override
 
 
@@ -140,15 +139,17 @@ class LocalRerank(BaseNodePostprocessor):
             columns = [[calibrated(float(each)) for each in column] for column in sums]
             scores = [wordings_score(row) for row in zip(*columns, strict=True)]
             order = np.array(scores)
-        return [
-            self._scored(
-                nodes[i].node,
-                float(raw[i]),
-                features[i],
-                calibrated(float(raw[i])) if scores is None else scores[i],
-            )
-            for i in np.argsort(-order, kind="stable")[: self.top_n]
-        ]
+        ranked = []
+        for i in np.argsort(-order, kind="stable")[: self.top_n]:
+            known = {
+                name: float(value)
+                for name, value in zip(FEATURES, features[i], strict=True)
+                if not np.isnan(value)
+            }
+            score = calibrated(float(raw[i])) if scores is None else scores[i]
+            added = {self.raw_score_key: float(raw[i]), self.features_key: known}
+            ranked.append(rescored(nodes[i].node, score, added))
+        return ranked
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
@@ -160,16 +161,6 @@ class LocalRerank(BaseNodePostprocessor):
         passages count.
         """
         return self._scorer.score_passages(passages, wordings)
-
-    def _scored(
-        self, node: BaseNode, raw: float, features: NDArray[np.float64], score: float
-    ) -> NodeWithScore:
-        known = {
-            name: float(value)
-            for name, value in zip(FEATURES, features, strict=True)
-            if not np.isnan(value)
-        }
-        return rescored(node, score, {self.raw_score_key: raw, self.features_key: known})
 
 
 class CrossEncoderRerank(BaseNodePostprocessor):

@@ -161,7 +161,11 @@ class RerankService:
         try:
             answer = _read_answer(self.provider, await self._within_deadline(call), read)
         except RerankError as error:
-            _count(self._breaker, error)
+            # A service that finds fault with one request is well, and the next may be better.
+            if error.status in (400, 413, 422):
+                self._breaker.succeeded()
+            else:
+                self._breaker.failed()
             raise
         self._breaker.succeeded()
         return answer
@@ -344,14 +348,6 @@ async def _post(call: Call, client: httpx.AsyncClient) -> None:
         "Accept": "application/json",
     }
     await client.post(call.url, content=call.body, headers=headers)
-
-
-def _count(breaker: CircuitBreaker[None], error: RerankError) -> None:
-    # A service that finds fault with one request is well, and the next may be better.
-    if error.status in (400, 413, 422):
-        breaker.succeeded()
-    else:
-        breaker.failed()
 
 
 def _unusable(provider: str, what: str) -> RerankResponseError:
