@@ -48,10 +48,7 @@ async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 
 async def settled(futures: Collection[asyncio.Future[Any]]) -> None:
-    """Wait until all are over, even when the waiting is cancelled meanwhile.
-
-    Nothing is raised on behalf of the futures; whoever wants their outcomes asks them.
-    """
+    """Wait until all are over, even when the waiting is cancelled; nothing is raised for them."""
     cancelled = False
     while waiting := [future for future in futures if not future.done()]:
         try:

@@ -310,10 +310,7 @@ class PageAcquirer:
 
 
 def unexpected_failure(url: str, error: Exception) -> UnusablePageError:
-    """A page's failure for an error that nobody foresaw, which is logged whole.
-
-    Used where one page is all that may be lost: nothing that a page holds ends a batch.
-    """
+    """Log an error that nobody foresaw whole, and give the failure of the one page it concerns."""
     _log.error("%s could not be processed.", url, exc_info=error)
     reason = f"{type(error).__name__}: {error}"[:300]
     return UnusablePageError(

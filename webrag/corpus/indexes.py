@@ -45,11 +45,7 @@ _GRAPH_BYTES = 600
 
 
 async def _defer_index(connection: Connection, coming: int) -> bool:
-    """Drop the vector index and note it, if that many coming rows make it worth while.
-
-    It is when there are not more in the table already. Fails when readers keep the table in use
-    for half a second.
-    """
+    """Drop the vector index and note it, if no more rows are stored than are to come."""
     await connection.set_locally(lock_timeout=_LOCK_TIMEOUT)
     stored = await connection.fetch(
         "select count(*) from (select from {data_children} limit %s) stored", (coming + 1,)
@@ -65,10 +61,7 @@ async def _defer_index(connection: Connection, coming: int) -> bool:
 
 
 async def _build_index(connection: Connection) -> bool:
-    """Build an index that was deferred; not while a load is under way, which will build it.
-
-    Readers go on meanwhile, writers wait. Repeating it does nothing.
-    """
+    """Build a deferred index, unless a load is under way; readers go on, writers wait."""
     if not await connection.try_lock(f"load {connection.collection}", _LOCK_SEED):
         return False
     await connection.lift_timeouts()
@@ -96,10 +89,9 @@ async def _build_index(connection: Connection) -> bool:
 async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]:
     """Load many rows in many transactions, with the vector index built at the end.
 
-    The index is built as well when the block fails. When the process dies, or the task is
-    cancelled, the next one that opens the collection builds it.
-
-    Few rows, or fewer than there are, leave the index as it is; yields whether it was deferred.
+    It is built as well when the block fails; when the process dies or the task is cancelled, by the
+    next one that opens the collection. Few rows, or fewer than there are, leave it as it is; yields
+    whether it was deferred.
     """
     async with AsyncExitStack() as stack:
         is_deferred = coming >= LEAST_ROWS and await _start(database, stack, coming)
@@ -116,11 +108,7 @@ async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]
 
 
 async def finish_interrupted_load(database: Database) -> bool:
-    """Build the index that a load left unbuilt, unless the load is still under way.
-
-    Who may not build it goes on without: searches are exact and slower. Costs one read when
-    there is nothing to do.
-    """
+    """Build the index that a load left unbuilt, where this user may; costs one read otherwise."""
     meta = await database.run(read_meta)
     return meta is not None and meta.is_loading and await _build(database)
 
@@ -199,11 +187,9 @@ def may_be_due(page_ids: Sequence[int]) -> bool:
 async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -> int:
     """Make blocks of the pages that are in none, and those anew that lost many of their pages.
 
-    Never fails: what cannot be made now, because others hold the tables or the user may not change
-    them, is left for the next time. Writers of pages wait for half a second at most, readers not
-    at all.
-
-    Gives how many blocks were made; pages that do not fill one are not gathered.
+    What cannot be made now, because others hold the tables or the user may not change them, is left
+    for the next time. Writers of pages wait for half a second at most, readers not at all. Gives
+    how many blocks were made; pages that do not fill one are not gathered.
     """
     collection = database.config.collection
     made = 0
@@ -236,10 +222,7 @@ async def mark_dirty(connection: Connection, page_id: int) -> None:
 
 
 async def _settled(connection: Connection) -> int:
-    """The row number up to which no page can be added any more.
-
-    A page gets its number while its transaction holds the table; all that do are waited for.
-    """
+    """Wait for pages that get their number now, and give the last number."""
     await connection.set_locally(lock_timeout=_LOCK_TIMEOUT)
     await connection.change("lock table {documents} in share mode")
     rows = await connection.fetch("select coalesce(max(id), 0) from {documents}")

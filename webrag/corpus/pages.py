@@ -230,10 +230,7 @@ class Corpus:
     async def list_pages(
         self, contains: str = "", *, site: str | None = None, limit: int, offset: int = 0
     ) -> PageListing:
-        """Give some of the pages, most recently fetched first, also those that are gone.
-
-        As `WebRAG.list_pages`.
-        """
+        """Give some of the pages, most recently fetched first, also those that are gone."""
         values = _listed(contains=contains.lower(), site=site, limit=limit, offset=offset)
 
         async def work(connection: Connection) -> PageListing:
@@ -244,10 +241,7 @@ class Corpus:
         return await self._database.run(work, snapshot=True)
 
     async def status(self, url: str | None = None, *, include_urls: bool = True) -> CorpusStatus:
-        """Tell what the collection holds.
-
-        Of a page that is not stored the counts are 0.
-        """
+        """Tell what the collection holds, or counts of one page, which may be 0."""
 
         async def work(connection: Connection) -> dict[str, Any]:
             page_id, asked = None, url
@@ -301,10 +295,7 @@ class Corpus:
 
     @asynccontextmanager
     async def index_deferred(self, pages: int) -> AsyncIterator[None]:
-        """Within it, many pages are loaded; the vector index is built at the end if that is faster.
-
-        An index that a cancelled load left unbuilt is built at the end as well.
-        """
+        """Load many pages; the vector index, or one left unbuilt, is built at the end."""
         # It keeps a connection, of which there may be few, for as long as it lasts.
         if self._is_loading or self._database.config.pool_max_size == 1:
             yield
@@ -321,11 +312,7 @@ class Corpus:
     async def known_chunks(
         self, wanted: Sequence[tuple[int | None, Sequence[bytes]]]
     ) -> list[KnownChunks]:
-        """Give what new versions of pages have in common with the corpus.
-
-        `wanted` has for each page the number of its previous version, None where there is none,
-        and the hashes of the texts of the new version's chunks.
-        """
+        """Give what new pages, by their old one's number and text hashes, share with the corpus."""
 
         async def work(connection: Connection) -> list[KnownChunks]:
             found = await read_chunks(connection, wanted)
@@ -352,10 +339,7 @@ class Corpus:
         etag: str | None = None,
         last_modified: str | None = None,
     ) -> None:
-        """Note that the site confirmed the stored version; a page marked gone is back.
-
-        A validator that is None keeps the old one.
-        """
+        """Note that the site confirmed the stored version, also of a page marked gone."""
         await self._update(
             url,
             "fetched_at = greatest(fetched_at, %(at)s), gone_at = null,"

@@ -45,10 +45,7 @@ async def read_pages(connection: Connection, page_ids: Sequence[int]) -> list[St
 
 
 async def read_links(connection: Connection, page_ids: Sequence[int]) -> list[LinkCandidate]:
-    """Give the links of pages, pages in the order asked for, links in page order, mapped ones last.
-
-    A mapped link whose target the page links to itself is among them.
-    """
+    """Give the links of pages in the order asked for, links in page order, mapped ones last."""
     statement = """
         select d.url as source_url, l.url, l.title, l.description, l.heading, l.rel, l.char_start,
                l.char_end, d.depth as source_depth, l.origin

@@ -207,10 +207,7 @@ async def _list(connection: Connection) -> list[str]:
 
 
 async def drop_collection(database: Database, collection: str | None = None) -> bool:
-    """Remove a collection and all it holds; tables of others in its schema are kept.
-
-    None is the database's own collection. Gives False when there was none.
-    """
+    """Remove a collection, this one by default, but for others' tables; False for none."""
     name = check_collection_name(collection or database.config.collection)
 
     async def work(connection: Connection) -> bool:

@@ -183,10 +183,7 @@ class MapIndex:
         }
 
     def passages_about(self, at: int, queries: Sequence[str]) -> list[Section]:
-        """The two passages of a page's own text that hold most words of some questions.
-
-        A section that is too long for one passage is cut. Empty where the map has no text of it.
-        """
+        """Give the two passages of a page's own text that hold most words of some questions."""
         parts = [
             Section(heading, part) for heading, text in self._sections(at) for part in _parts(text)
         ]
@@ -382,10 +379,7 @@ class MappedLinks:
         return [url for url in dict.fromkeys(urls) if url in found]
 
     async def store(self, url: str, links: Sequence[MappedLink], at: datetime) -> None:
-        """Keep what was listed for a page in place of what was listed before.
-
-        Nothing happens when the page is not stored any more.
-        """
+        """Keep what was listed for a page that is stored in place of what was listed before."""
         await self._database.run(lambda connection: self._write(connection, url, links, at))
 
     async def _write(

@@ -520,10 +520,7 @@ def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
 
 
 def migrate_statements(collection: str, version: int) -> list[sql.Composed]:
-    """Statements that bring the tables of a version to `SCHEMA_VERSION`, in order.
-
-    Those of posting blocks and of past rows are among them, whatever the version.
-    """
+    """Give the steps from a version to `SCHEMA_VERSION`, with those of blocks and past rows."""
     steps = (_MIGRATIONS[step] for step in range(version + 1, SCHEMA_VERSION + 1))
     return [
         sql.SQL(statement).format(schema=sql.Identifier(collection))

@@ -45,10 +45,7 @@ class EmbeddingLimits:
 def plan_batches(
     sizes: Sequence[int], *, most_texts: int, most_tokens: int | None = None
 ) -> Iterator[slice]:
-    """Divide texts, in their order and of so many tokens, into as few calls as the limits allow.
-
-    A text of more than `most_tokens` is a call of its own.
-    """
+    """Divide texts, by their tokens, into few calls; one of too many is a call of its own."""
     start = tokens = 0
     for end, size in enumerate(sizes):
         over = most_tokens is not None and tokens + size > most_tokens
@@ -146,10 +143,7 @@ class Embedder:
     async def embed_what_it_takes(
         self, texts: Sequence[str]
     ) -> list[NDArray[np.float32] | WebRAGError]:
-        """Embed texts some of which the model may refuse: a vector, or why there is none, for each.
-
-        ProviderError where it is not a text that fails: the model does not embed a plain word.
-        """
+        """Embed texts, or say why the model refuses one; ProviderError where it takes none."""
         try:
             return list(await self.embed_documents(texts))
         except InputError as error:
@@ -295,10 +289,7 @@ class VectorsUnderWay:
         wanted: Mapping[bytes, PendingVector],
         make: Callable[[Sequence[bytes]], Awaitable[Vector]],
     ) -> set[bytes]:
-        """Wait until every vector is there, and give the hashes of those made by this call.
-
-        What another call fails to make, or is cancelled over, is made here.
-        """
+        """Wait for every vector, making what nobody makes, and give the hashes of those."""
         made: set[bytes] = set()
         while missing := {key: each for key, each in wanted.items() if each.value is None}:
             free = {key: each for key, each in missing.items() if each.is_free}
@@ -409,10 +400,7 @@ def download_notice(
 
 
 def known_prefixes(model: str, own: Mapping[str, str]) -> tuple[str, str]:
-    """What a model wants before a question and before a passage; empty where nothing is known.
-
-    Its own prompts, by the names under which they are saved with a model, win.
-    """
+    """Give what a model wants before a question and a passage, by its prompts or its name."""
     query = own.get("query", "")
     text = own.get("document", "") or own.get("passage", "")
     if query or text:

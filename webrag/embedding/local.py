@@ -101,10 +101,7 @@ def register_folder(folder: Path) -> str:
 
 
 def register_cross_encoder(folder: Path) -> str:
-    """Make a cross-encoder in a folder known to fastembed, as `register_folder` does.
-
-    The network's first output is one logit a pair.
-    """
+    """As `register_folder`, for a cross-encoder whose first output is one logit a pair."""
     network = _network(folder)
     with _REGISTERING:
         if not _is_listed(str(folder), TextCrossEncoder.list_supported_models()):

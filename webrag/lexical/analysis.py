@@ -290,10 +290,7 @@ _COMMON_WORD = 2.0
 
 
 def doubtful_words(text: str) -> dict[str, str]:
-    """Words of a question that may be misspelt, and the index term of each.
-
-    Names in capitals, identifiers, code, addresses and short words are none of them.
-    """
+    """Give lower-case words of prose that may be misspelt, and the index term of each."""
     words = (match[0] for match in _WORD.finditer(text))
     found = {
         word: analyze(word)

@@ -125,10 +125,7 @@ def score_words(
     blocks: Sequence[PostingBlock],
     totals: CorpusTotals,
 ) -> WordScores:
-    """Give BM25 of every child and of every whole page that holds a query term.
-
-    The terms are distinct, also those that occur nowhere; a page counts in one block at most.
-    """
+    """Give BM25 of every child and every whole page that holds one of some distinct terms."""
     idf = {
         term: inverse_document_frequency(
             sum(_held(block, term) for block in blocks), totals.children
@@ -277,10 +274,7 @@ def fuse_ranks(
     lexical: Sequence[float] | NDArray[np.float64],
     similarity: Sequence[float] | NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Reciprocal rank fusion: the sum of `1 / (60 + rank)` over both legs.
-
-    Equal values share a rank. Candidates without any query term take no lexical share.
-    """
+    """Sum `1 / (60 + rank)` over both legs; without a query term there is no lexical share."""
     words = np.asarray(lexical, dtype=float)
     dense = np.asarray(similarity, dtype=float)
     lexical_share = np.where(words > 0, 1.0 / (_RRF_CONSTANT + _ranks(words)), 0.0)

@@ -25,10 +25,7 @@ def table(collection: str, name: str) -> sql.Composed:
 
 
 def compose(collection: str, text: str, /, **parts: sql.Composable) -> sql.Composed:
-    """Put parts, and the names of a collection's tables, into a statement that has them in braces.
-
-    What braces name and `parts` lacks is a table.
-    """
+    """Put parts, and the collection's tables for all other names, into a statement's braces."""
     named = {name for _, name, _, _ in Formatter().parse(text) if name}
     tables = {name: table(collection, name) for name in named - parts.keys()}
     return sql.SQL(text).format(**tables, **parts)
@@ -62,10 +59,7 @@ class Connection(AsyncConnection[TupleRow]):
         return (await self.execute(self._composed(text, parts), values)).rowcount
 
     async def fetch_together(self, *statements: "Statement") -> list[Rows]:
-        """Run statements in one round trip and give the rows of each.
-
-        None may need what another one returns.
-        """
+        """Run independent statements in one round trip and give the rows of each."""
         async with self.pipeline():
             sent = [
                 await self.execute(each.text, each.values, binary=each.binary)
@@ -76,10 +70,7 @@ class Connection(AsyncConnection[TupleRow]):
     async def copy_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Load rows, read while they are sent, into a table of the collection, in binary form.
-
-        Columns have their types, in the order of a row's values.
-        """
+        """Load rows, read while they are sent, in the order of the columns and their types."""
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         statement = sql.SQL("copy {} ({}) from stdin (format binary)")
         target = table(self.collection, name)
@@ -91,10 +82,7 @@ class Connection(AsyncConnection[TupleRow]):
                     await copy.write(block)
 
     async def begin_snapshot(self, settings: Mapping[str, str | int] | None = None) -> None:
-        """Let all following statements see one state of the database and write nothing.
-
-        In autocommit mode and in no transaction; server settings are for this transaction alone.
-        """
+        """Begin a transaction on one state of the database that writes nothing."""
         begin = sql.SQL("begin isolation level repeatable read read only")
         local = [
             sql.SQL("set local {} = {}").format(
@@ -105,11 +93,7 @@ class Connection(AsyncConnection[TupleRow]):
         await self.execute(sql.SQL("; ").join([begin, *local]), prepare=False)
 
     async def lift_timeouts(self) -> None:
-        """Let the rest of this transaction take its time.
-
-        For what is as long as the corpus is large, and is asked for by a person: migrations, index
-        builds, checks, and waiting for another process that does one of them.
-        """
+        """Let the rest of this transaction take as long as the corpus is large."""
         await self.set_locally(statement_timeout="0", lock_timeout="0")
 
     async def try_lock(self, name: str, seed: int) -> bool:

@@ -300,10 +300,7 @@ class Server:
                 self._embedded.release()
 
     def conninfo(self, *, check: bool = False) -> str:
-        """Where to connect, after making sure of the embedded server; blocks.
-
-        With `check` the server is reached and checked again.
-        """
+        """Make sure of the embedded server, or with `check` of any, and say where it is; blocks."""
         with self._mutex:
             if self._external is not None:
                 conninfo, started = self._external, False

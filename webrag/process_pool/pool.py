@@ -209,10 +209,7 @@ class WorkerPool:
         self._is_closed = False
 
     def prepare(self, jobs: Sequence[Job[Any]]) -> None:
-        """Start a process for each of the first jobs, while what they are for is on its way.
-
-        A process takes up to half a second to start. Once any was started this does nothing.
-        """
+        """Start a process, which takes half a second, for each of the first jobs, once."""
         if self._has_started or self._is_closed:
             return
         self._has_started = True
@@ -368,10 +365,7 @@ def _received(receive: Callable[[], bytes], job: Job[Any]) -> tuple[int, Any]:
 
 
 def token_tables() -> dict[str, str]:
-    """The variable that says where tiktoken finds its tables, which llama-index-core ships.
-
-    Without them it would download them.
-    """
+    """Say by a variable where llama-index-core has tiktoken's tables; else it downloads them."""
     package = find_spec("llama_index.core")
     if package is None or not package.submodule_search_locations:
         return {}

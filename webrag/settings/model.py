@@ -91,10 +91,7 @@ def explain(
     given: dict[str, Any],
     found: dict[str, Found],
 ) -> str:
-    """One sentence that names each wrong variable, its value and what is allowed.
-
-    Values of secrets are left out. Values passed in the program win over variables.
-    """
+    """Name each wrong setting, its value, unless that is a secret, and what is allowed."""
     parts: dict[str, str] = {}
     for item in error.errors(include_url=False, include_input=False, include_context=True):
         field, *inner = map(str, item["loc"] or ("",))

@@ -129,10 +129,7 @@ async def insert_vectors(
     wanted: tuple[str, int],
     rows: Sequence[tuple[PendingChunk, NDArray[np.float32] | None]],
 ) -> bool:
-    """Copy chunks with their new vectors, or none; those deleted meanwhile are left out.
-
-    False when the second table is not for this model any more; nothing was written.
-    """
+    """Copy chunks still there with new vectors, or none; False for another model's table."""
     # In the order in which `switch` takes them; from here on nobody switches or begins anew.
     await connection.change("lock table {documents} in row share mode")
     if await unfinished_model(connection) is None:
@@ -161,10 +158,7 @@ async def insert_vectors(
 async def switch(
     connection: Connection, wanted: tuple[str, int]
 ) -> Literal["switched", "incomplete", "busy"]:
-    """Put the second table in the first one's place and record the model, if it is complete.
-
-    `busy` when others hold the tables for longer than readers should be kept waiting.
-    """
+    """Let the second table serve, if it is complete; `busy` where readers would wait."""
     await connection.lift_timeouts()
     try:
         async with connection.transaction():
@@ -261,12 +255,9 @@ async def reembed(
 ) -> ReindexReport:
     """Give every chunk of the collection a vector of this model, then search by those.
 
-    Pages may be searched and added meanwhile. What was embedded is kept when the call ends early,
-    and a later call for the same model goes on from there. A chunk that the model does not take
-    has no vector and is named in the report.
-
-    As `WebRAG.reindex`. Between two batches `is_over` is asked; when it is true, the call ends
-    early.
+    Pages may be searched and added meanwhile. When the call ends early, as it does once `is_over`
+    between two batches, what was embedded is kept, and a later call for the same model goes on from
+    there. A chunk that the model does not take has no vector and is named in the report.
     """
     found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)
@@ -293,10 +284,7 @@ async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
 
 
 async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
-    """Numbers of the first and the last chunk of about equal parts of the collection.
-
-    Parts of less than 4,096 chunks are not divided.
-    """
+    """Divide the collection into about equal ranges of chunk numbers, none for less than 4,096."""
     ((first, last),) = await database.fetch("select min(id), max(id) from {data_children}")
     if first is None:
         return []
@@ -315,10 +303,9 @@ async def reembed_range(
 ) -> tuple[int, bool]:
     """Embed some chunks for a reindexing that `reembed` completes, from the last one down.
 
-    As `reembed` goes upwards, the two meet. Chunks that the model does not take are left to it.
-
-    Nothing is done when `prepare_reembedding` was not called for the model, or when the collection
-    has been switched over. Gives how many chunks were embedded, and whether nothing is left to do.
+    As `reembed` goes upwards, the two meet; chunks that the model does not take are left to it.
+    Nothing is done without `prepare_reembedding` for the model, or after the switch. Gives how many
+    chunks were embedded, and whether nothing is left to do.
     """
     work = _Reembedding(database, embedder, (model, embedder.dimensions), None, is_over)
     is_done = await work.fill_downwards(*numbers)

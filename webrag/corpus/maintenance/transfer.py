@@ -233,10 +233,7 @@ def read_header(file: IO[bytes], path: Path) -> PortableHeader:
 
 
 def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
-    """Line number, from 2 on, and page of each line; for a line that is none, why.
-
-    A file that is cut off gives a reason for its last line.
-    """
+    """Give the number of each line, from 2 on, and its page, or why it is none."""
     number = 1
     while True:
         number += 1
@@ -346,12 +343,7 @@ async def export_corpus(
     with_logins: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
-    """Write every page of the collection, as of one moment, to a file that appears when complete.
-
-    Memory does not grow with the corpus.
-
-    As `WebRAG.export_corpus`.
-    """
+    """Write all pages, as of one moment, to a file that appears when complete."""
     if not overwrite and await asyncio.to_thread(path.exists):
         raise InputError(
             f"The file {path} exists already; name another one, or replace it with --overwrite"
@@ -455,12 +447,10 @@ async def import_corpus(
     *,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store the pages of a file; each is stored completely or not at all.
+    """Store the pages of a file, a few at a time, each completely or not at all.
 
-    Of a large file, the vector index is built at the end. A few pages are in memory at a time. An
-    unusable line is reported and the others go on. Repeating an import changes nothing.
-
-    As `WebRAG.import_corpus`.
+    Of a large file, the vector index is built at the end. An unusable line is reported and the
+    others go on. Repeating an import changes nothing.
     """
     with await asyncio.to_thread(open_for_reading, path) as file:
         header = await asyncio.to_thread(read_header, file, path)

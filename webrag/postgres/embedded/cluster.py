@@ -23,10 +23,7 @@ from webrag.postgres.server import start_error
 
 
 def why_not_private(folder: Path, owners: Collection[int]) -> str | None:
-    """Why others could put something into the folder; None when they cannot.
-
-    Looked at is what has the name, not what a link of that name leads to.
-    """
+    """Say why others could put something into the folder, no link of that name; None for no."""
     try:
         status = folder.lstat()
     except OSError as error:
@@ -43,10 +40,7 @@ def why_not_private(folder: Path, owners: Collection[int]) -> str | None:
 
 
 def open_private_log(path: Path) -> int:
-    """A descriptor that appends to the file, made with mode 0600 and the owner of its folder.
-
-    What is a link, or somebody else's, is refused.
-    """
+    """Open a file of its own to append to, with mode 0600 and the owner of its folder."""
     if path.is_symlink():
         raise _refused_log(path, "it is a symbolic link")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -480,10 +474,7 @@ def _fits_a_socket(folder: Path) -> bool:
 
 
 def _user_name(user: int) -> str:
-    """The name that libpq compares with the server's; empty, for no comparison, without one.
-
-    Containers run under user ids that have no name.
-    """
+    """Give the name that libpq compares with the server's; containers may have none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

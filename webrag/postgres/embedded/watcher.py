@@ -35,10 +35,7 @@ def _postmaster(pid_file: Path) -> int | None:
 
 
 def _listener(probe: socket.socket) -> int | None:
-    """Process id of who listens, as the kernel says; None where it does not.
-
-    The pid file of a dead server may name a process that is a stranger to the socket.
-    """
+    """Ask the kernel who listens: a pid file of a dead server may name a stranger."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -182,10 +182,7 @@ class RecencyBoost(BaseNodePostprocessor):
 
 
 def parse_date(value: Any) -> datetime | None:
-    """The instant a metadata value stands for; None if it is no date. UTC where no zone is given.
-
-    A year counts as its first day.
-    """
+    """Give the instant a metadata value stands for, in UTC without a zone; None for no date."""
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())

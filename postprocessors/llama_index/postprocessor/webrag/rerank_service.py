@@ -273,10 +273,7 @@ _answers: ContextVar[list[httpx.Response] | None] = ContextVar("rerank_answers",
 
 
 def _answer_client(proxy: str | None) -> httpx.AsyncClient:
-    """A client that keeps each answer, to a limit, for whoever judges it.
-
-    The packages of the services take much for a ranking that is none.
-    """
+    """Make a client that keeps each answer, to a limit, as packages take much for a ranking."""
     client = limited_client(
         httpx.AsyncClient,
         proxy,

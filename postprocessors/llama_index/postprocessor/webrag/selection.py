@@ -72,10 +72,7 @@ def choose_distinct(
 
 
 def within_budget(sizes: Iterable[int], budget: int) -> int:
-    """How many from the first on fit a budget together; at least one where there is any.
-
-    No size is asked for after the first that does not fit.
-    """
+    """Count those that fit a budget together, from the first on; the first always does."""
     kept = spent = 0
     for size in sizes:
         spent += size

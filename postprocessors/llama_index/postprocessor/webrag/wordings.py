@@ -32,10 +32,7 @@ class AskedWording:
 
 
 def bundle_wordings(query_bundle: "QueryBundle") -> tuple[str, ...]:
-    """Other wordings of a question in LlamaIndex's own idiom: its `custom_embedding_strs`.
-
-    Query transforms such as `HyDEQueryTransform` leave them there, the question itself among them.
-    """
+    """Read other wordings of a question from `custom_embedding_strs`, as HyDE leaves them."""
     return fitted_wordings(query_bundle.query_str, query_bundle.custom_embedding_strs or ())
 
 
