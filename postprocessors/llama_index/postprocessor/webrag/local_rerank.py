@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.filters import rescored
 from llama_index.postprocessor.webrag.local_scoring import (
     CrossEncoderScorer,
@@ -122,10 +122,7 @@ class LocalRerank(BaseNodePostprocessor):
         if not nodes:
             return []
         idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
-        passages = [
-            _passage_of(n.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
-            for n in nodes
-        ]
+        passages = _passages(nodes, self.title_key, self.heading_path_key)
         # The nodes' metadata is about the question.
         similarity = [n.metadata.get(self.similarity_key) for n in nodes]
         page_lexical = [n.metadata.get(self.page_lexical_key) for n in nodes]
@@ -195,10 +192,7 @@ class CrossEncoderRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
-        passages = [
-            _passage_of(item.node, title_key=self.title_key, heading_path_key=self.heading_path_key)
-            for item in nodes
-        ]
+        passages = _passages(nodes, self.title_key, self.heading_path_key)
         asked = [
             AskedWording(text) for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
         ]
@@ -208,11 +202,14 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]
 
 
-def _passage_of(node: BaseNode, *, title_key: str, heading_path_key: str) -> Passage:
-    """Give text, title and headings of a node; one heading may stand in place of their list."""
-    headings = node.metadata.get(heading_path_key) or ()
-    return Passage(
-        text=node.get_content(metadata_mode=MetadataMode.NONE),
-        title=str(node.metadata.get(title_key) or ""),
-        headings=(headings,) if isinstance(headings, str) else tuple(map(str, headings)),
-    )
+def _passages(
+    nodes: Sequence[NodeWithScore], title_key: str, heading_path_key: str
+) -> list[Passage]:
+    """Give text, title and headings of nodes; one heading may stand in place of their list."""
+    found = []
+    for item in nodes:
+        title, headings = item.metadata.get(title_key), item.metadata.get(heading_path_key) or ()
+        names = (headings,) if isinstance(headings, str) else tuple(map(str, headings))
+        text = item.node.get_content(metadata_mode=MetadataMode.NONE)
+        found.append(Passage(text, str(title or ""), names))
+    return found
