@@ -18,6 +18,8 @@ from itertools import chain
 
 import Stemmer
 
+from webrag.lexical.function_words import without_function_words
+
 _COMMON = """
 a an and are as at be been being but by for from had has have having he her hers him his i if
 in into is it its me my of on or our ours she so such than that the their theirs them then
@@ -118,7 +120,7 @@ def query_terms(text: str) -> list[str]:
     Made like `analyze`, without the words questions are put in ("how do I ..."). When nothing
     else is left, those words count after all; empty only when the text holds no word.
     """
-    words = _words(text)
+    words = _words(without_function_words(text, QUESTION_STOPWORDS))
     for stopwords in (QUESTION_STOPWORDS, INDEX_STOPWORDS, frozenset[str]()):
         found = dict.fromkeys(term for word in words for term in _word_terms(word, stopwords))
         if found:
@@ -129,7 +131,8 @@ def query_terms(text: str) -> list[str]:
 def content_words(text: str) -> dict[str, list[str]]:
     """Give the words of a question that are none of those it is put in, each with its terms."""
     shortened = {word.replace("'", "") for word in QUESTION_STOPWORDS}  # "dont", as many type it
-    found = {word: [*_word_terms(word, QUESTION_STOPWORDS)] for word in _words(text)}
+    words = _words(without_function_words(text, QUESTION_STOPWORDS))
+    found = {word: [*_word_terms(word, QUESTION_STOPWORDS)] for word in words}
     bare = {word.strip("?!.,;:()\"'"): terms for word, terms in found.items() if terms}
     return {word: terms for word, terms in bare.items() if word.lower() not in shortened}
 
@@ -231,6 +234,12 @@ def _stem(word: str) -> str:
     return stemmed or word
 
 
+@lru_cache(maxsize=65_536)
+def stem_in(language: str, term: str) -> str:
+    """Stem an index term, which is stemmed by its script alone, as its language has it."""
+    return stemmer(language).stemWord(term) or term
+
+
 def stemmer(language: str) -> Stemmer.Stemmer:
     """Give this thread's: they are not thread-safe. Their own cache costs more than it saves."""
     stemmers: dict[str, Stemmer.Stemmer] | None = getattr(_local, "stemmers", None)
@@ -252,6 +261,12 @@ _LEAST_CHUNKS = 2
 # Words of letters alone: what stands in an identifier, an address or code is meant as it is.
 _WORD = re.compile(r"(?<![\w'`/.:@$=-])[A-Za-z][a-z]+(?![\w'`/:@$=(-]|\.\w)")
 _PAIR = re.compile(r"(?<![\w'`/.:@$=-])(?=([A-Za-z][a-z]+)[ -]([a-z]+)(?![\w'`/:@$=(-]|\.\w))")
+
+# "Cuesta" asks for a price, and is no "cuenta" mistyped, however often a page has that.
+_NO_CONTENT = QUESTION_STOPWORDS | {
+    *("costa", "costano", "coute", "coutent", "cuesta", "cuestan", "custa", "custam"),
+    *("kosten", "kostet", "kosztuje"),
+}
 
 # British to American and back.
 _SPELLINGS = tuple(
@@ -291,11 +306,12 @@ _COMMON_WORD = 2.0
 
 def doubtful_words(text: str) -> dict[str, str]:
     """Give lower-case words of prose that may be misspelt, and the index term of each."""
-    words = (match[0] for match in _WORD.finditer(text))
+    told = without_function_words(text, QUESTION_STOPWORDS)
+    words = (match[0] for match in _WORD.finditer(told))
     found = {
         word: analyze(word)
         for word in words
-        if _LEAST_LETTERS <= len(word) <= _MOST_LETTERS and word.lower() not in QUESTION_STOPWORDS
+        if _LEAST_LETTERS <= len(word) <= _MOST_LETTERS and word.lower() not in _NO_CONTENT
     }
     return {word: terms[0] for word, terms in found.items() if len(terms) == 1}
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Final
 
 from webrag.orchestration.models import ConfidenceBand, ScoreProfile
@@ -43,8 +43,7 @@ def is_list_of_links(text: str, start: int, links: Iterable[tuple[int, int]]) ->
         left, right = max(first - start, 0), min(last - start, len(text))
         if left < right:
             linked[left:right] = b"\x01" * (right - left)
-    told = [bool(mark) for mark, char in zip(linked, text, strict=True) if char.isalnum()]
-    return sum(told) > len(told) / 2
+    return sum(map(str.isalnum, compress(text, linked))) * 2 > sum(map(str.isalnum, text))
 
 
 def quality(score: float, profile: ScoreProfile) -> float:

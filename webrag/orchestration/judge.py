@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import islice
 from typing import Final, NamedTuple
@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webrag.frozen import FrozenModel
-from webrag.lexical.analysis import analyze, query_terms, term_weight
+from webrag.lexical.analysis import (
+    QUESTION_STOPWORDS,
+    analyze,
+    query_terms,
+    stem_in,
+    term_weight,
+)
+from webrag.lexical.function_words import language_of
 from webrag.orchestration.confidence import below_high, quality
 from webrag.orchestration.models import (
     AnswerUnit,
@@ -242,10 +249,15 @@ class Asked:
         self.text = question
         self.is_reworded = bool(wordings)
         terms = [query_terms(text) for text in texts]
-        self._places = {
-            term: place for place, term in enumerate(dict.fromkeys(t for own in terms for t in own))
-        }
-        known = [max(_LEAST_WEIGHT, weights.get(term, 1.0)) for term in self._places] or [1.0]
+        language = language_of(question, QUESTION_STOPWORDS)
+        self._stem = partial(stem_in, language) if language else str
+        stems = (self._stem(term) for own in terms for term in own)
+        self._places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
+        weight_of: dict[str, float] = {}
+        for term, weight in weights.items():
+            stem = self._stem(term)
+            weight_of[stem] = min(weight, weight_of.get(stem, weight))
+        known = [max(_LEAST_WEIGHT, weight_of.get(stem, 1.0)) for stem in self._places] or [1.0]
         held = np.array([self.held(own) for own in terms]).reshape(len(texts), len(known))
         sums = np.maximum((held * known).sum(axis=1, keepdims=True), _LEAST_WEIGHT)
         self.shares: Floats = held * known / sums
@@ -266,7 +278,7 @@ class Asked:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
         found = np.zeros(max(1, len(self._places)))
         for term in terms:
-            if (place := self._places.get(term)) is not None:
+            if (place := self._places.get(self._stem(term))) is not None:
                 found[place] = 1.0
         return found
 
@@ -335,6 +347,7 @@ def _read(text: str) -> _Read:
 
 
 def _shape(said: str, unit: Unit) -> list[float]:
+    signs = len(said) - sum(map(str.isalnum, said)) - sum(map(str.isspace, said))
     return [
         unit.kind == "code",
         unit.kind == "row",
@@ -344,7 +357,7 @@ def _shape(said: str, unit: Unit) -> list[float]:
         unit.introduces,
         len(said) / _MAX_CHARS,
         said.rstrip(" *_`").endswith(("?", "\uff1f")),
-        sum(not c.isalnum() and not c.isspace() for c in said) / max(1, len(said)),
+        signs / max(1, len(said)),
     ]
 
 

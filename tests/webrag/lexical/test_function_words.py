@@ -1,0 +1,78 @@
+"""Questions in other languages than English are searched by what they are about."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webrag.lexical.analysis import QUESTION_STOPWORDS, doubtful_words, query_terms
+from webrag.lexical.function_words import language_of, without_function_words
+
+
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("Welche Dateien braucht man dafür?", ["dateien", "braucht"]),
+        ("¿Cuántos votos recibió el candidato?", ["voto", "recibio", "candidato"]),
+        ("cuantos votos recibio", ["voto", "recibio"]),
+        ("Qu’est-ce qu’un contexte de notation ?", ["context", "notat"]),
+        ("Quel graveur faut-il supprimer du contexte ?", ["graveur", "supprim", "context"]),
+        ("Quanto dura la quota dell'anno?", ["dura", "quota", "anno"]),
+        ("Com quantos votos Pacheco foi eleito?", ["voto", "pacheco", "eleito"]),
+        ("Waarom brak de dam?", ["brak", "dam"]),
+        ("Które systemy nie były obsługiwane?", ["systemi", "obsługiwan"]),
+        ("Câte echipe au jucat?", ["echip", "jucat"]),
+        ("超级碗在哪个城市举行？", ["超级", "级碗", "碗在", "城市", "市举", "举行"]),
+        ("この都市の目的は何ですか？", ["この", "の都", "都市", "市の", "の目", "目的", "的は"]),
+        ("Hangi takım kaç maç kazandı?", ["takım", "mac", "kazandı"]),
+    ],
+)
+def test_words_that_ask_are_no_terms(question: str, terms: list[str]) -> None:
+    assert query_terms(question) == terms
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I die in the game?",
+        "man page die signal",
+        "set locale de",
+        "en passant",
+        "von Neumann architecture",
+        "d'Artagnan",
+        "pour the batter",
+        "status codes AU UD UA",
+        "目的",
+    ],
+)
+def test_english_keeps_what_other_languages_leave_out(question: str) -> None:
+    assert without_function_words(question, QUESTION_STOPWORDS) == question
+
+
+def test_a_question_of_nothing_else_is_searched_as_it_is() -> None:
+    assert query_terms("Was ist das?") == ["ist", "das"]
+
+
+@pytest.mark.parametrize("question", ["¿Cuánto cuesta la entrada?", "Cuanto cuesta la entrada"])
+def test_words_that_ask_are_not_taken_for_typing_errors(question: str) -> None:
+    assert set(doubtful_words(question)) == {"entrada"}
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("In welchem Abstand stehen die Kreuzchen des Rasters?", "german"),
+        ("Welche vier Freiheiten garantiert Freie Software?", "german"),
+        ("est-ce que je peux mettre un chiffre", "french"),
+        ("How many bits are in a word?", None),
+        ("PuTTYgen, ECDSA, EdDSA, Ed25519, Ed448", None),
+    ],
+)
+def test_a_question_is_in_the_language_of_its_function_words(
+    question: str, language: str | None
+) -> None:
+    assert language_of(question, QUESTION_STOPWORDS) == language
+
+
+@given(st.text())
+def test_a_question_keeps_something(text: str) -> None:
+    assert bool(without_function_words(text, QUESTION_STOPWORDS)) == bool(text)
