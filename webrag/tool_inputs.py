@@ -6,6 +6,7 @@ context in every conversation.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -46,14 +47,17 @@ MAX_FORGET_URLS: Final = 200
 _TRUE: Final = ("true", "1", "yes")
 _FALSE: Final = ("false", "0", "no")
 
-# Words that clients try and that mean the same, though they are not spelt alike.
+# Letters left out, doubled or swapped; "offset" and "set" are not so alike.
+_SPELT_ALIKE: Final = 0.85
+# Names that models try and that mean the same.
 _SYNONYMS: Final = (
-    frozenset({"url", "urls", "source_url", "source_urls", "page", "pages", "link", "links"}),
+    frozenset({"url", "urls", "sourceurl", "sourceurls", "page", "pages", "link", "links"}),
     frozenset({"query", "question", "q", "text", "prompt"}),
     frozenset({"quote", "quotation", "text", "citation", "passage"}),
-    frozenset({"citations", "quotes", "quotations", "quote", "url", "urls"}),
+    frozenset({"citations", "quotes", "quotations", "quote"}),
     frozenset({"sites", "site", "host", "hosts", "domain", "domains"}),
-    frozenset({"top_k", "limit", "k", "n", "max_results"}),
+    frozenset({"topk", "limit", "k", "n", "maxresults"}),
+    frozenset({"passageid", "id", "chunkid"}),
 )
 
 
@@ -193,17 +197,26 @@ class ToolInput(BaseModel):
     def _given(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        known = list(cls.model_fields)
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            said = f"{cls.where} has no argument {shown_value(unknown[0])}; it takes "
-            meant = _meant(unknown[0], known)
-            guess = f" Did you mean {meant}?" if meant else ""
-            raise InputError(f"{said}{', '.join(known)}.{guess} {cls.example}".rstrip())
+        values = cls._named(values)
         for name, field in cls.model_fields.items():
             if field.is_required() and _is_missing(field.annotation, values.get(name)):
                 raise InputError(f"{name} is missing: {field.description} {cls.example}".rstrip())
         return {name: each for name, each in values.items() if not _is_omitted(cls, name, each)}
+
+    @classmethod
+    def _named(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by their own names, where those that are given mean one of them."""
+        known = list(cls.model_fields)
+        named = {name: value for name, value in values.items() if name in known}
+        for name in [each for each in values if each not in named]:
+            meant = _meant(name, [each for each in known if each not in named])
+            if meant is None:
+                said = f"{cls.where} has no argument {shown_value(name)}; it takes "
+                alike = get_close_matches(name.lower(), known, n=1)
+                guess = f" Did you mean {alike[0]}?" if alike else ""
+                raise InputError(f"{said}{', '.join(known)}.{guess} {cls.example}".rstrip())
+            named[meant] = values[name]
+        return named
 
     @classmethod
     def input_schema(cls) -> dict[str, Any]:
@@ -227,10 +240,15 @@ def _is_missing(kind: Any, value: object) -> bool:
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
-    """The argument that a wrong name stands for, as far as one can tell."""
-    word = name.lower()
-    alike = [each for words in _SYNONYMS if word in words for each in known if each in words]
-    return next(iter(alike or get_close_matches(word, known, n=1)), None)
+    """The argument that another name stands for: nearly so spelt, or of the same meaning."""
+    word, spelt = _bare(name), {_bare(each): each for each in known}
+    alike = [each for each in spelt for words in _SYNONYMS if {word, each} <= words]
+    meant = get_close_matches(word, spelt, n=1, cutoff=_SPELT_ALIKE) or alike
+    return spelt[meant[0]] if meant else None
+
+
+def _bare(name: str) -> str:
+    return re.sub("[^a-z]", "", name.lower())
 
 
 _KEPT: Final = ("type", "items", "enum", "properties", "required", "description")
@@ -421,6 +439,16 @@ class VerifyInput(ToolInput):
         json_schema_extra={"items": CitationInput.input_schema()},
     )
     live: Flag = Field(default=True, description="false checks stored pages only.")
+
+    @classmethod
+    @override
+    def _named(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments; those of one quotation, given beside `live`, are a list of it."""
+        own = {name: each for name, each in values.items() if name in CitationInput.model_fields}
+        if own and "citations" not in values:
+            others = {name: each for name, each in values.items() if name not in own}
+            values = {**others, "citations": [own]}
+        return super()._named(values)
 
 
 class ForgetInput(ToolInput):

@@ -37,6 +37,36 @@ def test_list_is_read_in_every_form_clients_send(value: Any, texts: list[str] | 
     assert read(SearchInput, query="q", source_urls=value).source_urls == texts
 
 
+@pytest.mark.parametrize(
+    ("tool", "values", "meant"),
+    [
+        (SearchInput, {"query": "q", "url": URL}, {"query": "q", "source_urls": [URL]}),
+        (SearchInput, {"question": "q", "limit": 3}, {"query": "q", "top_k": 3}),
+        (SearchInput, {"query": "q", "wording": ["a"]}, {"query": "q", "wordings": ["a"]}),
+        (ReadInput, {"link": URL, "maxTokens": 300}, {"url": URL, "max_tokens": 300}),
+        (
+            AnswerInput,
+            {"urls": URL, "query": "q", "reserch_mode": "deep"},
+            {"url": [URL], "query": "q", "research_mode": "deep"},
+        ),
+        (
+            VerifyInput,
+            {"url": URL, "quote": "q", "live": False},
+            {"citations": [{"url": URL, "quote": "q"}], "live": False},
+        ),
+    ],
+)
+def test_argument_under_another_name_is_understood(
+    tool: type[ToolInput], values: dict[str, Any], meant: dict[str, Any]
+) -> None:
+    assert read(tool, **values).model_dump(exclude_unset=True) == meant
+
+
+def test_name_that_means_what_is_given_already_is_refused() -> None:
+    with pytest.raises(InputError, match="search has no argument 'question'"):
+        read(SearchInput, query="q", question="another")
+
+
 @pytest.mark.parametrize("value", [7, {"a": 1}, [1, 2], ["a", None], [["a"]]])
 def test_list_of_anything_but_texts_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="give one text or a list of texts"):

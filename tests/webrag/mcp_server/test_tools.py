@@ -662,35 +662,22 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
     [
         (
             "search",
-            {"query": "q", "url": URL},
-            "search has no argument 'url'; it takes query, wordings, parts, intent, max_tokens, "
-            "detail, seen, source_urls, sites, years, has, as_of, top_k. Did you mean source_urls?",
+            {"query": "q", "recency": "month"},
+            "search has no argument 'recency'; it takes query, wordings, parts, intent, "
+            "max_tokens, detail, seen, source_urls, sites, years, has, as_of, top_k.",
         ),
         (
             "answer",
-            {"url": URL, "question": "q"},
+            QUESTION | {"question": "q"},
             "answer has no argument 'question'; it takes query, wordings, parts, intent, "
             "max_tokens, detail, seen, url, known_context, constraints, expansion_budget, "
-            "research_mode, retrieval_mode. Did you mean query?",
+            "research_mode, retrieval_mode.",
         ),
         (
-            "verify",
-            {"url": URL, "quote": "q"},
-            "verify has no argument 'url'; it takes citations, live. Did you mean citations? "
-            'For example {"citations": [{"url": "https://...", "quote": "..."}]}.',
-        ),
-        (
-            "answer",
-            QUESTION | {"reserch_mode": "deep"},
-            "answer has no argument 'reserch_mode'; it takes query, wordings, parts, intent, "
-            "max_tokens, detail, seen, url, known_context, constraints, expansion_budget, "
-            "research_mode, retrieval_mode. Did you mean research_mode?",
-        ),
-        (
-            "verify",
-            {"citations": [{"quote": "q", "page": URL}]},
-            "An entry of citations has no argument 'page'; it takes quote, url, char_start, "
-            "char_end, passage_id. Did you mean url?",
+            "ingest",
+            {"url": URL, "pages": 20},
+            "ingest has no argument 'pages'; it takes url, refresh, max_pages, include, exclude, "
+            "queue, version. Did you mean max_pages?",
         ),
         (
             "verify",
