@@ -59,7 +59,7 @@ def test_brief_stats_do_not_repeat_what_the_trace_and_the_options_say(
     assert "Note: " not in told
 
 
-@pytest.mark.parametrize(("band", "is_told"), [("high", False), ("medium", True), ("none", True)])
+@pytest.mark.parametrize(("band", "is_told"), [("medium", False), ("low", True), ("none", True)])
 def test_stats_say_how_many_pages_of_a_site_are_stored_where_something_may_be_missing(
     make_result: MakeResult, band: str, is_told: bool
 ) -> None:
