@@ -25,6 +25,7 @@ from webrag.mcp_server.runtime import ProgressReporter, Runtime
 from webrag.mcp_server.schemas import (
     IngestOutput,
     ReadOutput,
+    SitesOutput,
     UnfinishedSite,
     VerifyOutput,
 )
@@ -173,14 +174,17 @@ class Handlers:
         urls, refused = _usable("url", given.url, MAX_INGEST_URLS)
         refresh = given.refresh
         version = None if given.version is None else checked_version(given.version)
-        crawl = _crawl_options(given, urls, version)
+        crawl = _crawl_options(given, version)
         memory = await self._memory(progress)
         if given.queue:
             if version and crawl is None:
                 raise InputError("version goes with queue only where max_pages is given.")
             return await _enqueued(memory, urls, crawl, refused, refresh=refresh)
         if crawl is not None:
-            return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
+            sites = [
+                await self._ingest_site(memory, url, crawl, deadline, progress) for url in urls
+            ]
+            return sites[0] if len(sites) == 1 and not refused else _sites_reply(sites, refused)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         report: IngestReport | None = None
         found = len(urls)
@@ -305,18 +309,21 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
         )
 
 
-def _crawl_options(
-    given: IngestInput, urls: Sequence[str], version: str | None
-) -> CrawlOptions | None:
+def _sites_reply(sites: Sequence[Reply], refused: Mapping[str, str]) -> Reply:
+    lines = [f"- {one_line(url)}\n  (refused: {why})" for url, why in refused.items()]
+    return Reply(
+        "\n\n".join([*(site.text for site in sites), *lines]),
+        is_error=all(site.is_error for site in sites),
+        data=SitesOutput.model_validate({"sites": [s.data for s in sites], "refused": refused}),
+        changes_pages=True,
+    )
+
+
+def _crawl_options(given: IngestInput, version: str | None) -> CrawlOptions | None:
     """How far to follow links; None when only the named pages are wanted."""
     chosen = given.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
     if not chosen:
         return None
-    if len(urls) > 1:
-        raise InputError(
-            f"{', '.join(chosen)}: a crawl starts from one page, and url names {len(urls)}; call "
-            "once for each."
-        )
     try:
         return CrawlOptions(refresh=given.refresh, version=version, **chosen)
     except ValidationError as error:
@@ -368,7 +375,7 @@ async def _enqueued(
     refresh: bool,
 ) -> Reply:
     jobs = (
-        [await memory.jobs.enqueue_site(urls[0], crawl)]
+        [await memory.jobs.enqueue_site(url, crawl) for url in urls]
         if crawl is not None
         else await memory.jobs.enqueue_pages(urls, refresh=refresh)
     )

@@ -112,6 +112,13 @@ class UnfinishedSite(FrozenModel):
     queued: int
 
 
+class SitesOutput(FrozenModel):
+    """What became of several sites; `refused` has addresses that cannot be used, with reasons."""
+
+    sites: tuple[SiteReport | UnfinishedSite, ...]
+    refused: dict[str, str]
+
+
 class VerifyOutput(FrozenModel):
     """What was found of each quotation; `refused` has the others by their place, from 1."""
 
@@ -126,7 +133,7 @@ def output_schema(tool: str) -> dict[str, Any]:
     from webrag.presentation.jobs import EnqueuedJobs
     from webrag.presentation.results import ResultDocument
 
-    ingested: Any = IngestOutput | SiteReport | UnfinishedSite | EnqueuedJobs
+    ingested: Any = IngestOutput | SiteReport | UnfinishedSite | SitesOutput | EnqueuedJobs
     outputs: dict[str, Any] = {
         "answer": ResultDocument,
         "search": ResultDocument,

@@ -266,6 +266,19 @@ async def test_site_to_be_ingested_by_workers_is_only_enqueued(call: Call, memor
     assert f"- 1: {URL}\n  (waiting" in text_of(result)
 
 
+async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory: Any) -> None:
+    urls = [URL, "https://b.org/", "ftp://x"]
+    settings = Settings(mcp_structured_output=True)
+    async with Client(build_server(settings, load=load)) as client:
+        result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
+
+    options = CrawlOptions(max_pages=30)
+    assert memory.calls == [("ingest_site", {"url": url, "options": options}) for url in urls[:2]]
+    assert text_of(result).count("[INGEST REPORT]") == 2
+    assert "- ftp://x\n  (refused: " in text_of(result)
+    assert [site["start_url"] for site in result.structured_content["sites"]] == urls[:2]
+
+
 async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
     result = await call("ingest", {"url": [URL, "ftp://x"], "queue": True})
 
@@ -279,7 +292,7 @@ async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, mem
     [
         ({"max_pages": 0}, "max_pages is 0"),
         ({"max_pages": 10**7}, "max_pages is 10000000; at most 1,000,000"),
-        ({"max_pages": 5, "url": [URL, f"{URL}b"]}, "starts from one page, and url names 2"),
+        ({"max_pages": 5, "url": ["ftp://x"]}, "ftp"),
     ],
 )
 async def test_ingest_refuses_a_crawl_that_cannot_be(
@@ -755,6 +768,7 @@ STRUCTURED: dict[str, tuple[str, dict[str, Any]]] = {
     "status": ("status", {}),
     "pages": ("ingest", {"url": [URL, "https://example.org/gone", "ftp://x"]}),
     "a site": ("ingest", {"url": URL, "max_pages": 9}),
+    "sites": ("ingest", {"url": [URL, f"{URL}b"], "max_pages": 9}),
     "jobs": ("ingest", {"url": URL, "queue": True}),
     "verify": ("verify", {"citations": [{"quote": "x", "url": URL}, {"quote": "y", "url": ""}]}),
     "forget": ("forget", {"url": URL}),

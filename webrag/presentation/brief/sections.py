@@ -448,8 +448,8 @@ def _stored(result: OrchestrationResult) -> str:
 
 def _parts(result: OrchestrationResult) -> str:
     return "; ".join(
-        f'"{one_line(part.text, max_chars=_ANCHOR_CHARS)}" {part.confidence:.2f} ({part.confidence_band}'
-        f"{', open' if part.is_open else ''})"
+        f'"{one_line(part.text, max_chars=_ANCHOR_CHARS)}" {part.confidence:.2f}'
+        f" ({part.confidence_band}{', open' if part.is_open else ''})"
         for part in result.parts
     )
 
