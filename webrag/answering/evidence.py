@@ -75,6 +75,15 @@ class Evidence:
         inside = self.chunk.char_start <= start < end <= self.chunk.char_end
         return inside and not any(each.overlaps(start, end) for each in self.unquotable)
 
+    def quotable_text(self, start: int, end: int) -> str:
+        """A span of the page without what may not be quoted."""
+        text, offset, kept = self.chunk.text, self.chunk.char_start, []
+        for span in sorted(self.unquotable, key=lambda each: each.start):
+            if span.overlaps(start, end):
+                kept.append(text[start - offset : max(span.start, start) - offset])
+                start = min(span.end, end)
+        return "".join([*kept, text[start - offset : end - offset]])
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedPart:

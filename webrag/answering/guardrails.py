@@ -159,12 +159,7 @@ def with_defaults(guardrails: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
 
 
 def _has_quotable_text(evidence: Evidence) -> bool:
-    chunk = evidence.chunk
-    at, kept = chunk.char_start, []
-    for span in sorted(evidence.unquotable, key=lambda each: each.start):
-        kept.append(chunk.text[at - chunk.char_start : span.start - chunk.char_start])
-        at = max(at, span.end)
-    kept.append(chunk.text[at - chunk.char_start :])
+    text = evidence.quotable_text(evidence.chunk.char_start, evidence.chunk.char_end)
     # Headings alone say nothing that could be quoted.
-    lines = [line for part in kept for line in part.splitlines() if not line.startswith("#")]
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
     return any(char.isalnum() for line in lines for char in line)

@@ -1,6 +1,7 @@
 """One deterministic pass from a question to an answer with checked citations."""
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,7 +63,8 @@ def part_text(part: AnswerPart) -> str:
     """A sentence with the numbers of its citations; code in a fence, rows with their frame."""
     marks = "".join(f"[{number}]" for number in part.citations)
     if part.kind == "code":
-        fence = "`" * max(3, _longest_run(part.text, "`") + 1)
+        runs = re.findall("`+", part.text)
+        fence = "`" * max([3, *(len(run) + 1 for run in runs)])
         return f"{fence}\n{part.text}\n{fence}\n{marks}"
     if part.kind == "table":
         rows = (line.strip().strip("|").strip() for line in part.text.splitlines())
@@ -76,14 +78,6 @@ def answer_text(parts: Sequence[AnswerPart], band: Band) -> str:
     notice = [band.notice] if band.notice else []
     ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
     return "\n\n".join(ordered)
-
-
-def _longest_run(text: str, char: str) -> int:
-    longest = run = 0
-    for each in text:
-        run = run + 1 if each == char else 0
-        longest = max(longest, run)
-    return longest
 
 
 @dataclass(slots=True)

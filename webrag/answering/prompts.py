@@ -1,7 +1,7 @@
 """What a language model is told when it writes or judges an answer; it asks nothing."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from webrag.answering.evidence import Evidence
@@ -95,17 +95,7 @@ def evidence_text(evidence: Evidence, *, whole: bool) -> str:
     start, end = chunk.char_start, chunk.char_end
     if focus is not None and not (whole and len(chunk.text) <= _MAX_PASSAGE_CHARS):
         start, end = focus.char_start, focus.char_end
-    kept = "".join(_quotable_parts(evidence, start, end))
-    return kept[:_MAX_PASSAGE_CHARS]
-
-
-def _quotable_parts(evidence: Evidence, start: int, end: int) -> Iterator[str]:
-    text, offset, at = evidence.chunk.text, evidence.chunk.char_start, start
-    for span in sorted(evidence.unquotable, key=lambda each: each.start):
-        if span.overlaps(at, end):
-            yield text[at - offset : max(span.start, at) - offset]
-            at = min(span.end, end)
-    yield text[at - offset : end - offset]
+    return evidence.quotable_text(start, end)[:_MAX_PASSAGE_CHARS]
 
 
 def _framed(evidence: Evidence, nonce: str, place: int) -> str:
