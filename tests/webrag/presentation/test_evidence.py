@@ -212,18 +212,30 @@ def test_whole_table_does_not_name_its_columns_again(
     assert "columns:" not in brief
 
 
-@pytest.mark.parametrize(("band", "sides"), [("high", 4), ("medium", 8), ("low", 5), ("none", 0)])
+@pytest.mark.parametrize(
+    ("band", "absent", "sides"),
+    [
+        ("high", (), 4),
+        ("medium", (), 8),
+        ("low", (), 5),
+        ("none", (), 0),
+        ("medium", ("glaze",), 8),
+        ("low", ("glaze",), 0),
+    ],
+)
 def test_less_likely_the_quotation_the_more_whole_sentences_stand_around_it(
     make_chunk: MakeChunk,
     make_result: MakeResult,
     make_unit: MakeUnit,
     count_tokens: Counter,
     band: str,
+    absent: tuple[str, ...],
     sides: int,
 ) -> None:
     sentences = [f"Step {number:02} of a firing takes {number:02} hours." for number in range(40)]
     chunk = make_chunk(" ".join(sentences), " ".join(sentences))
-    result = make_result(chunk, units=(make_unit(chunk, sentences[20]),), confidence_band=band)
+    units = (make_unit(chunk, sentences[20]),)
+    result = make_result(chunk, units=units, confidence_band=band, absent_words=absent)
 
     (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
 

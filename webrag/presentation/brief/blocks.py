@@ -309,7 +309,9 @@ def _around(
     chunk, own = ranked.chunk, (unit.char_start, unit.char_end)
     if result.mode == "full_context" or config.detail == "full" or config.every_passage:
         return chunk.char_start, chunk.char_end
-    of_best, of_others = _REACH[result.confidence_band]
+    band = result.confidence_band
+    # A word of the question stands nowhere: more of what is near does not answer it.
+    of_best, of_others = _REACH["none" if band == "low" and result.absent_words else band]
     reach = of_best if is_best else of_others
     if not reach or (result.confidence_band == "high" and own[1] - own[0] > _ALONE_CHARS):
         return own
