@@ -16,6 +16,7 @@ from webrag.errors import DatabaseUnavailableError, InputError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.brief.models import EvidenceBlock
     from webrag.presentation.results import CommandLine, ResultDocument
     from webrag.settings import Settings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 COLLECTION = "webrag_demo"
 _LONGEST_DEMO_S = 120.0
 
-_FOLLOW_UPS = "[FOLLOW-UP OPTIONS]"
 _PAGE = "https://docs.python.org/3/library/asyncio-task.html"
 
 
@@ -35,36 +35,29 @@ def demo_command(ctx: click.Context) -> None:
     The answer is two links away from the start page, so you see links being followed. Keys and
     DATABASE_URL are not used; the pages go to a collection of their own, made anew on each run.
     """
-    options = run_options(ctx)
-    text, document, evidence = run(_demo(ctx))
-    # They suggest questions to a site that has stopped by now.
-    print_either(ctx, document, text.partition(_FOLLOW_UPS)[0].rstrip())
-    if not (options.json or options.quiet):
-        click.echo(_closing(command_line(ctx), document.query, evidence))
+    text, document = run(_demo(ctx))
+    print_either(ctx, document, text, has_links=True)  # the site has stopped by now
 
 
-def _closing(line: "CommandLine", question: str, evidence: "list[EvidenceBlock]") -> str:
-    """What a reader of the last lines needs: question, best quotation, commands that work here."""
-    best = next((each for each in evidence if each.citation), None)
-    stored = ("search", "How is the embedded database started?", "--collection", COLLECTION)
-    found = ""
-    if best and best.citation:
-        found = f'\n\nBest quotation, from {best.url}:\n"{best.citation.verbatim_text}"'
-    return f"""
-The question was: {question}{found}
+def _told(result: "OrchestrationResult", best: "EvidenceBlock", line: "CommandLine") -> str:
+    """The question, the best quotation and where it stands, and the command to go on with."""
+    from webrag.presentation.reports import counted
+    from webrag.presentation.results import quotation_lines
 
-What to try next:
-  {line.of(*stored)}
-      searches the pages that the demo has stored; its site has stopped, nothing is fetched
-  {line.of("answer", _PAGE, "How is a task protected from cancellation?")}
-      a page of your choice; add --deep to follow its links where the evidence is too thin
-  {line.of("mcp", "--install", "claude-desktop")}
-      gives it to an assistant, after asking; also cursor, vscode, codex, gemini, zed and others
-  {line.of("web")}
-      asks and reads in a browser, and looks after what is stored"""
+    pages = counted(len(result.urls_fetched), "page")
+    seconds = result.timing.total_ms / 1000
+    ask = line.of("answer", _PAGE, "How is a task protected from cancellation?")
+    return "\n".join(
+        [
+            f"{result.query}\n",
+            *quotation_lines(best),
+            f"\nRead {pages} for it in {seconds:.1f} s, from the start page along its links.",
+            f"A page of your choice: {ask}",
+        ]
+    )
 
 
-async def _demo(ctx: click.Context) -> "tuple[str, ResultDocument, list[EvidenceBlock]]":
+async def _demo(ctx: click.Context) -> "tuple[str, ResultDocument]":
     from webrag.demo import QUESTION, START_PAGE, serve_demo_site
 
     options = run_options(ctx)
@@ -84,8 +77,9 @@ async def _demo(ctx: click.Context) -> "tuple[str, ResultDocument, list[Evidence
             url = urljoin(base_url, START_PAGE)
             await progress("question", QUESTION)
             result = await rag.answer(url, QUESTION, research_mode="deep", on_progress=progress)
-            document = result_document(result, rag.best_passages(result))
-            return rag.brief(result), document, rag.evidence(result)
+            passages = rag.best_passages(result)
+            text = _told(result, passages[0], command_line(ctx))
+            return text, result_document(result, passages)
 
 
 @asynccontextmanager

@@ -251,12 +251,12 @@ def _print_report(report: "IngestReport", *, is_error: bool) -> None:
 
 
 def _failure(report: "IngestReport") -> str:
-    reasons = [
-        reason if url in reason else f"{url}: {reason}" for url, reason in report.failed.items()
-    ]
-    if len(report.pages) + len(reasons) == 1:
-        return reasons[0]
-    return "\n".join([f"{_count(report).rstrip('.')}:", *(f"- {reason}" for reason in reasons)])
+    from webrag.presentation.reports import reason_beside
+
+    if len(report.pages) + len(report.failed) == 1:
+        return next(iter(report.failed.values()))
+    lines = [f"- {url}: {reason_beside(url, reason)}" for url, reason in report.failed.items()]
+    return "\n".join([f"{_count(report).rstrip('.')}:", *lines])
 
 
 def _count(report: "IngestReport") -> str:

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import gc
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -134,7 +135,7 @@ class _Commands(click.Group):
 
             near = get_close_matches(args[0], self.list_commands(ctx), 1)
             if args[0] in _TOLD:
-                said = f"That is `webrag {_TOLD[args[0]]}`."
+                said = f"That is `webrag {_told(args[0], args[1:])}`."
             elif near:
                 said = f"Did you mean {near[0]!r}?"
             else:
@@ -180,6 +181,14 @@ def main() -> None:
 
     Start with `webrag demo`: it needs no key, no server and no network.
     """
+
+
+def _told(word: str, given: list[str]) -> str:
+    """The command that a word of another program stands for, with what was given to it."""
+    what = re.search(r"\b(?:URL|QUESTION|HOST|SITE|FILE)\b", _TOLD[word])
+    if what is None or not given or any(each.startswith("-") for each in given):
+        return _TOLD[word]
+    return f"{_TOLD[word][: what.start()]}{shlex.join(given)}{_TOLD[word][what.end() :]}"
 
 
 @contextlib.contextmanager

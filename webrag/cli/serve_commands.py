@@ -97,13 +97,14 @@ def _check(command: list[str]) -> None:
     click.echo(f"Starting {shlex.join(command)} ...", err=True)
     seconds, tools, status = run(check(command))
     click.echo(f"It answers after {seconds:.1f} s, with {', '.join(tools)}.")
-    stored = next((line for line in status.splitlines() if line.startswith("Documents")), "")
-    click.echo(stored or status)
+    count = status.partition("Documents indexed: ")[2].partition("\n")[0]
+    click.echo(f"Pages stored: {count}" if count else status)
 
 
 def _start(ctx: click.Context) -> list[str]:
     """The command that starts this server from anywhere, with what a client would not see."""
     from webrag.settings.model import is_fixed
+    from webrag.settings.variables import usual_folder
 
     settings: Settings = ctx.obj
     program = Path(sys.argv[0]).absolute()
@@ -120,6 +121,8 @@ def _start(ctx: click.Context) -> list[str]:
             click.echo(
                 f"Note: clients do not see {origin}; write it into {settings.file}.", err=True
             )
+    if settings.data_dir != usual_folder("data"):
+        fixed.append("data_dir")
     words = [
         word
         for field in values
@@ -127,7 +130,8 @@ def _start(ctx: click.Context) -> list[str]:
         for value in values[field]
         for word in (f"--{field.replace('_', '-').removesuffix('s')}", str(value))
     ]
-    if file := ctx.params["env_file"]:
+    file = ctx.params["env_file"] or settings.file
+    if file is not None and file != usual_folder("config") / ".env" and file.exists():
         words += ["--env-file", str(file.absolute())]
     return [*command, "mcp", *words]
 

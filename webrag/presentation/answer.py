@@ -1,5 +1,6 @@
 """Gives what the answer manager returns: as text, and as a document for programs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -35,6 +36,14 @@ def in_words(result: ManagerResult) -> str:
     return _ENDINGS[result.final_reason]
 
 
+def trust(result: ManagerResult) -> str:
+    """The same as a sentence, for people."""
+    if result.final_reason == "confidence_too_low_clarify":
+        return "No answer: the confidence is too low."
+    what = "Confidence " if result.state == "success" else "No answer: "
+    return f"{what}{in_words(result)}."
+
+
 def format_answer(result: ManagerResult) -> str:
     """The whole text of a result: the answer, then its citations and what is known of it."""
     return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
@@ -52,16 +61,16 @@ def format_brief_details(
     place: str = "URL",
 ) -> str:
     """Where each citation leads, and the confidence in words; `format_details` has the rest."""
-    lines = [line for each in result.citations for line in _place(each)]
+    is_unanswered = result.final_reason == "confidence_too_low_clarify"
+    lines = _places(result.citations)
     lines += [""] if lines else []
-    what = "Confidence" if result.state == "success" else "No answer"
-    lines.append(f"{what}: {in_words(result)}.")
-    if result.uncertainty_note:
+    lines.append(trust(result))
+    if result.uncertainty_note and not is_unanswered:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
     lines += as_of_note(result.as_of)
     lines += _searched(result)
     lines += [f"Note: {one_line(each, max_chars=300)}" for each in result.degraded]
-    if result.final_reason == "confidence_too_low_clarify" and result.as_of is None:
+    if is_unanswered and result.as_of is None:
         lines.append(look_on_the_web(result.query, command, place))
     if result.citations:
         lines.append("The quotations in full: --full.")
@@ -73,9 +82,30 @@ def _searched(result: ManagerResult) -> list[str]:
     return [also_searched(words)] if words else []
 
 
-def _place(citation: AnswerCitation) -> list[str]:
-    name = page_name(citation.title, citation.section_heading, citation.place, citation.as_of)
-    return [f"[{citation.number}] {name}", f"    {citation.link}"]
+def _places(citations: Sequence[AnswerCitation]) -> list[str]:
+    """Each place of a page once, with the numbers of all that stands there."""
+    held: dict[tuple[str, str], list[AnswerCitation]] = {}
+    for each in citations:
+        name = page_name(each.title, each.section_heading, each.place, each.as_of)
+        held.setdefault((name, each.source_url), []).append(each)
+    return [
+        line
+        for (name, _), same in held.items()
+        for line in (f"[{ranges([e.number for e in same])}] {name}", f"    {same[0].link}")
+    ]
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers as people write them, `1, 3\u20135`."""
+    runs: list[list[int]] = []
+    for each in numbers:
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return ", ".join(
+        f"{run[0]}\u2013{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
+    )
 
 
 def _moment(citation: AnswerCitation) -> str:

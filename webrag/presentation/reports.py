@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus.models import (
@@ -91,8 +92,7 @@ def format_ingest(
         lines += map(_ingest_line, pages)
     lines += [f"- {url}\n  (gone: there is no such file any more)" for url in gone]
     lines += [
-        f"- {url}\n  (failed: {one_line(reason.removeprefix(f'{url} '))})"
-        for url, reason in failed.items()
+        f"- {url}\n  (failed: {reason_beside(url, reason)})" for url, reason in failed.items()
     ]
     lines += [f"- {url}\n  (not finished)" for url in unfinished]
     if left_out:
@@ -106,6 +106,11 @@ def format_ingest(
             "call to continue: what is stored is kept.",
         ]
     return "\n".join(lines).rstrip()
+
+
+def reason_beside(url: str, reason: str) -> str:
+    """Why a page could not be fetched, on a line that names the page already."""
+    return one_line(reason.removeprefix(f"The page {url} ").removeprefix(f"{url} "), max_chars=300)
 
 
 def _ingest_line(page: AcquiredPage) -> str:
@@ -155,7 +160,11 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
     outcomes = [(report.pages.get(name, 0), words) for name, words in OUTCOMES.items()]
     lines += [f"- {count:,} {words}" for count, words in outcomes if count]
     lines += _reasons("Could not be fetched:", report.failed)
-    lines += [f"  {url}: {one_line(reason)}" for url, reason in report.failures.items()]
+    failures = list(report.failures.items())
+    named = failures[:_LATEST_FAILURES] if caller == "cli" else failures
+    lines += [f"  {url}: {reason_beside(url, reason)}" for url, reason in named]
+    if len(failures) > len(named):
+        lines.append(f"  `webrag status {urlsplit(report.start_url).netloc}` lists them all.")
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)
     return "\n".join([*lines, "", ending(report, caller=caller)])
@@ -274,12 +283,12 @@ def format_status(
         is_listed: Whether pages were asked for; else the latest failures alone are listed.
         caller: Who is told how to go on; a model does without what only who runs it can change.
     """
-    lines = [
-        "[CORPUS STATUS]",
-        f"Documents indexed: {status.documents:,}",
-        f"Total chunks: {status.chunks:,}",
-        f"Total tokens: {status.tokens:,}",
-    ]
+    lines = ["[CORPUS STATUS]"]
+    if caller == "cli":
+        lines += [f"Pages stored: {status.documents:,}", f"Passages: {status.chunks:,}"]
+    else:
+        lines += [f"Documents indexed: {status.documents:,}", f"Total chunks: {status.chunks:,}"]
+        lines.append(f"Total tokens: {status.tokens:,}")
     if status.gone:
         lines.append(f"Gone from their sites, not searched: {status.gone:,}")
     if status.failed:
@@ -290,7 +299,7 @@ def format_status(
     if not status.documents and not status.gone and not status.failed:
         return "\n".join([*lines, "", _nothing(status, caller)])
     lines += _sites(status, caller)
-    return "\n".join([*lines, *_listing(status, max_pages, page, is_listed=is_listed)])
+    return "\n".join([*lines, *_listing(status, max_pages, page, caller, is_listed=is_listed)])
 
 
 def _setup(status: CorpusStatus) -> Iterator[str]:
@@ -366,13 +375,22 @@ def _others(collections: Sequence[CollectionSize]) -> str:
     return ", ".join([*names, f"and {more:,} more"] if more else names)
 
 
-def _listing(status: CorpusStatus, max_pages: int, portion: int, *, is_listed: bool) -> list[str]:
+def _listing(
+    status: CorpusStatus,
+    max_pages: int,
+    portion: int,
+    caller: Literal["mcp", "cli"],
+    *,
+    is_listed: bool,
+) -> list[str]:
     first = (portion - 1) * max_pages
     window = slice(first, first + max_pages)
-    pages = [_page_line(page) for page in status.pages[window]]
+    pages = [_page_line(page, caller) for page in status.pages[window]]
     failures = status.failures[window] if is_listed else status.failures[:_LATEST_FAILURES]
     listed = [
-        *_section("Indexed URLs:", pages, len(status.pages) - first),
+        *_section(
+            "Pages:" if caller == "cli" else "Indexed URLs:", pages, len(status.pages) - first
+        ),
         *_section(
             "Could not be fetched:",
             [_failure_line(page) for page in failures],
@@ -404,14 +422,15 @@ def _section(title: str, lines: list[str], total: int) -> list[str]:
     return ["", title, *lines, *([f"... and {more:,} more pages"] if more > 0 else [])]
 
 
-def _page_line(page: PageStatus) -> str:
+def _page_line(page: PageStatus, caller: Literal["mcp", "cli"]) -> str:
+    size = f"{counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}"
+    size = counted(page.chunk_count, "passage") if caller == "cli" else size
     by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""
     by += " with your login" if page.with_login else ""
     gone = f", gone since {shown_moment(page.gone_at)}" if page.gone_at else ""
     return (
         f"- {one_line(page.title or '') or 'Untitled'} — {page.url}\n"
-        f"  ({counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}, "
-        f"fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
+        f"  ({size}, fetched {shown_moment(page.fetched_at)}{by}{gone}){_last_request(page)}"
     )
 
 
@@ -424,7 +443,8 @@ def _last_request(page: PageStatus) -> str:
 
 
 def _failure_line(page: FailedPage) -> str:
-    return f"- {page.url}\n  (failed {shown_moment(page.checked_at)}: {one_line(page.reason)})"
+    why = reason_beside(page.url, page.reason)
+    return f"- {page.url}\n  (failed {shown_moment(page.checked_at)}: {why})"
 
 
 _STORED = {

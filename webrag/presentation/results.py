@@ -282,9 +282,8 @@ def format_result(
         return "\n".join([*nothing, *_what_would_find_it(result, command, place)])
     most = _SHOWN[result.confidence_band]
     best, *others = _one_by_one(passages)[:most]
-    lines = [*as_of_note(result.as_of), f"Confidence: {_CONFIDENCE[result.confidence_band]}.", ""]
-    lines += _quoted(best, _BEST_LINES)
-    lines += [f"    {line}" for line in (*_stands_in(best), f"— {_name(best)}", _link(best))]
+    lines = [*as_of_note(result.as_of), f"Confidence {_CONFIDENCE[result.confidence_band]}.", ""]
+    lines += quotation_lines(best)
     if others:
         lines += ["", "Further passages:"]
     for number, block in enumerate(others, 2):
@@ -292,6 +291,12 @@ def format_result(
         lines += [f"   {line}" for line in (*_quoted(block, _OTHER_LINES), *_stands_in(block))]
     lines += [*_rest(result, passages, command), *_notes(result)]
     return "\n".join([*lines, *_what_would_find_it(result, command, place)])
+
+
+def quotation_lines(best: EvidenceBlock) -> list[str]:
+    """The best quotation and where it stands."""
+    place = (*_stands_in(best), f"— {_name(best)}", _link(best))
+    return [*_quoted(best, _BEST_LINES), *(f"    {line}" for line in place)]
 
 
 def _what_would_find_it(result: OrchestrationResult, command: CommandLine, place: str) -> list[str]:

@@ -434,8 +434,11 @@ def _is_foreign(info: FieldInfo, found: Found) -> bool:
 def user_folder(kind: Literal["data", "config"]) -> Path:
     """The user's folder for WebRAG, by the platform's convention; it may not exist."""
     xdg = os.environ.get(f"XDG_{kind.upper()}_HOME", "")
-    if xdg and Path(xdg).is_absolute():
-        return Path(xdg) / "webrag"
+    return Path(xdg) / "webrag" if Path(xdg).is_absolute() else usual_folder(kind)
+
+
+def usual_folder(kind: Literal["data", "config"]) -> Path:
+    """That folder where no variable of the environment names another one."""
     try:
         home = Path.home()
     except RuntimeError:

@@ -280,16 +280,19 @@ class AskHandlers:
 
 
 def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
-    from webrag.presentation.answer import in_words
+    from webrag.presentation.answer import ranges, trust
     from webrag.presentation.html.stored_page import page_html
 
     parts = [(part, page_html(_as_markdown(part)).html) for part in result.parts]
+    sources = [
+        (ranges([each.number for each in same]), same) for same in _by_page(result.citations)
+    ]
     return {
         "result": result,
         "parts": parts,
         "citations": {each.number: each for each in result.citations},
-        "sources": _by_page(result.citations),
-        "confidence": in_words(result),
+        "sources": sources,
+        "trust": trust(result),
         "follow_ups": follow_ups(asked, result),
     }
 

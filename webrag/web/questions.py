@@ -20,7 +20,11 @@ _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[`*_\\¶#]|\]\([^)]*\)|[\[\]]")
 _NUMBER = re.compile(r"\A\d{1,3}(?:\.\d{1,3}){0,5}\.?\s")
-_ASKS = re.compile(r"(how|what|why|when|where|which|who|can|does|is|are)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:how to|(?:(?:how|what|why|when|where|which|who)\s+)?"
+    r"(?:are|can|could|did|do|does|has|have|is|may|must|should|was|were|will|would))\b",
+    re.IGNORECASE,
+)
 # What every page has, and nobody asks about.
 _EVERYWHERE = re.compile(
     r"(see also|contents|on this page|table of contents|references?|next steps?|introduction|"
@@ -46,7 +50,7 @@ def questions_from(title: str, markdown: str) -> Iterable[str]:
             continue
         if len(heading.split()) not in _WORDS or heading.casefold() == subject.casefold():
             continue
-        if _ASKS.match(heading):
+        if heading.endswith("?") or _ASKS.match(heading):
             yield f"{heading.rstrip('?')}?"
         elif subject:
             yield f"What does “{subject}” say about {_in_a_sentence(heading)}?"
@@ -141,7 +145,11 @@ def _subject(turn: Turn) -> list[str]:
         terms = {term for text in named if text for term in query_terms(text)}
         if found := [word for word in words if terms & set(query_terms(word))]:
             return found[:_MOST_TERMS]
-    return words[:_MOST_TERMS]
+    # No page is named so: what the question does is not what it is about.
+    things = [
+        word for word in words if re.search(rf"\b(?:the|an?)\s+{re.escape(word)}", turn.question)
+    ]
+    return (words[words.index(things[-1]) :] if things else words)[:_MOST_TERMS]
 
 
 def thread_markdown(turns: Sequence[Turn]) -> str:

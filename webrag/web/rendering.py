@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -118,7 +118,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {"usual_pages": USUAL_PAGES, "most_pages": MOST_PAGES}
     environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": counted}
-    environment.filters |= {"ranges": ranges, "site": _site}
+    environment.filters |= {"site": _site}
     return environment
 
 
@@ -132,16 +132,3 @@ def _site(site: str) -> str:
 
 def _day(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d}" if moment else ""
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers as people write them, `1, 3\u20135`."""
-    runs: list[list[int]] = []
-    for each in numbers:
-        if runs and each == runs[-1][-1] + 1:
-            runs[-1].append(each)
-        else:
-            runs.append([each])
-    return ", ".join(
-        f"{run[0]}\u2013{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
-    )

@@ -110,7 +110,7 @@ def test_what_is_stored_is_searched_and_stays(files: Files, corpus_command: Run)
     assert "pruned in February" in prune["retrieved"][0]["text"]
     assert prune["retrieved"][0]["url"].startswith("file://")
     assert (visit["abstained"], hopeless["abstained"]) == (False, True)
-    assert "Documents indexed: 3" in corpus_command(None, "status").stdout
+    assert "Pages stored: 3" in corpus_command(None, "status").stdout
 
 
 def test_an_empty_collection_is_no_result(files: Files, corpus_command: Run) -> None:

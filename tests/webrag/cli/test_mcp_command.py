@@ -82,6 +82,7 @@ def test_command_line_writes_nothing_unless_somebody_says_so(
     webrag: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
 
     refused = webrag("mcp", "--install", "cursor")
     written = webrag("mcp", "--install", "cursor", "--yes", "--collection", "work")
@@ -109,6 +110,18 @@ def test_client_is_told_what_stands_in_the_environment_that_it_does_not_see(
     assert (
         "clients do not see MAX_PAGES_PER_RUN in the environment; write it into" in printed.stderr
     )
+
+
+def test_client_that_does_not_see_where_the_shell_keeps_data_is_told_the_folder(
+    webrag: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    printed = webrag("mcp", "--print-config", "cursor")
+
+    assert json.loads(printed.stdout)["mcpServers"]["webrag"]["args"][2:] == [
+        "mcp", "--data-dir", str(tmp_path / "webrag"),
+    ]  # fmt: skip
 
 
 def test_help_names_every_client(webrag: Callable[..., Result]) -> None:

@@ -122,7 +122,7 @@ def test_stopped_command_leaves_no_process_and_no_page(
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
     wait_until(lambda: is_empty(process.pid))
-    assert "Documents indexed: 0" in webrag("status", *where).stdout
+    assert "Pages stored: 0" in webrag("status", *where).stdout
 
 
 def test_reader_that_stops_reading_is_no_error() -> None:

@@ -75,7 +75,7 @@ def test_wrong_path_imports_nothing_that_answers() -> None:
 def test_status_imports_no_llama_index(database: Database) -> None:
     modules, shown = imported("status", "-q", *place(database))
 
-    assert "Documents indexed: 0" in shown
+    assert "Pages stored: 0" in shown
     assert not modules & {*HEAVY, "workflows", "webrag.orchestration.engine"}
     assert not modules & {"webrag.answering.evidence", "webrag.retrieval.search"}
 

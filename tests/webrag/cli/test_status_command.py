@@ -22,7 +22,7 @@ def test_status_lists_what_is_stored(site: Any, corpus_command: Run) -> None:
 
     result = corpus_command(site, "status", "--pages")
 
-    assert "Documents indexed: 2" in result.stdout
+    assert "Pages stored: 2" in result.stdout
     assert f"{site}/a" in result.stdout
 
 

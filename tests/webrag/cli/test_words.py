@@ -164,7 +164,7 @@ def test_status_of_a_host_counts_that_host_alone(
     shown = corpus_command(None, "status", sites[1].removeprefix("http://")).stdout
     other = corpus_command(None, "status", "docs.example.com").stdout
 
-    assert "Documents indexed: 1\n" in shown
+    assert "Pages stored: 1\n" in shown
     assert "docs.example.com is not stored; 2 other pages are." in other
 
 
@@ -219,7 +219,7 @@ def test_path_names_a_stored_file_to_every_command(
 
     assert "citric acid" in corpus_command(None, "read", name).stdout
     assert corpus_command(None, "verify", name, "with citric acid").exit_code == 0
-    assert "Documents indexed: 1" in corpus_command(None, "status", name).stdout
+    assert "Pages stored: 1" in corpus_command(None, "status", name).stdout
     assert "1 page removed." in corpus_command(None, "forget", name, "--yes").stdout
 
 
@@ -230,7 +230,7 @@ def test_folder_stands_for_the_files_below_it(tmp_path: Path, corpus_command: Ru
     corpus_command(None, "ingest", str(tmp_path), "-q")
     folder = str(tmp_path / "manual")
 
-    assert "Documents indexed: 2" in corpus_command(None, "status", folder).stdout
+    assert "Pages stored: 2" in corpus_command(None, "status", folder).stdout
     found = corpus_command(None, "search", folder, "how", "often", "is", "the", "filter", "cleaned")
     assert (found.exit_code, "manuals.html" in found.stdout) == (0, False)
     assert "every three weeks" in found.stdout

@@ -46,7 +46,7 @@ def test_best_quotation_comes_first_with_its_link_and_the_confidence_in_words(
 ) -> None:
     lines = shown(make_result(*chunks, confidence=0.9, confidence_band="high")).splitlines()
 
-    assert lines[0] == "Confidence: high: this very likely answers the question."
+    assert lines[0] == "Confidence high: this very likely answers the question."
     assert lines[2].startswith('"')
     best = max(chunks, key=lambda item: item.reranked_score)
     link = next(line.strip() for line in lines if "://" in line)

@@ -43,16 +43,15 @@ def status() -> CorpusStatus:
 def test_status_lists_totals_and_pages(status: CorpusStatus) -> None:
     assert format_status(status) == (
         "[CORPUS STATUS]\n"
-        "Documents indexed: 1\n"
-        "Total chunks: 1,047\n"
-        "Total tokens: 198,432\n"
+        "Pages stored: 1\n"
+        "Passages: 1,047\n"
         "Collection: webrag\n"
         "Embedding model: bundled/wordllama-256-logtf\n"
         "Database: embedded PostgreSQL 18.4\n"
         "\n"
-        "Indexed URLs:\n"
+        "Pages:\n"
         f"- Install — {URL}\n"
-        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)"
+        "  (1,047 passages, fetched 2026-02-22 14:30 UTC)"
     )
 
 
@@ -120,7 +119,7 @@ def test_status_tells_the_last_request_of_each_page_and_what_never_came(
 
     assert "\nCould not be fetched: 1\n" in text
     assert text.endswith(
-        "  (1,047 chunks, 198,432 tokens, fetched 2026-02-22 14:30 UTC)\n"
+        "  (1,047 passages, fetched 2026-02-22 14:30 UTC)\n"
         "  (last request 2026-02-23 08:00 UTC: failed: no answer)\n"
         "\n"
         "Could not be fetched:\n"

@@ -1,7 +1,7 @@
 import pytest
 from starlette.requests import Request
 
-from webrag.web.rendering import ranges
+from webrag.presentation.answer import ranges
 from webrag.web.site import may_run
 
 

@@ -10,6 +10,8 @@ from webrag.web.questions import questions_from
     [
         ("## How to work with SQLite URIs", "How to work with SQLite URIs?"),
         ("### Why is it slow?", "Why is it slow?"),
+        ("### What is soot", "What is soot?"),
+        ("## Where the ash goes", "What does “Stove manual” say about where the ash goes?"),
         ("## Cleaning the stove", "What does “Stove manual” say about cleaning the stove?"),
         ("## 4.1. Cleaning the stove", "What does “Stove manual” say about cleaning the stove?"),
         ("## SQLite URI options", "What does “Stove manual” say about SQLite URI options?"),

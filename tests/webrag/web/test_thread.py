@@ -66,6 +66,12 @@ def test_subject_that_was_any_is_the_one_asked_about() -> None:
     assert in_thread("And how do I delete it?", [branch]) == "How do I delete the branch?"
 
 
+def test_subject_that_no_page_names_is_the_thing_of_the_question() -> None:
+    blinking = Turn("How do I blink an LED?", cited("The Embedded Rust Book", "Registers"))
+
+    assert in_thread("And how do I debug it?", [blinking]) == "How do I debug the LED?"
+
+
 def test_subject_is_kept_over_several_questions() -> None:
     earlier = [KERNEL, Turn("And how do I install it?", cited("Installing packages"))]
 

@@ -116,6 +116,7 @@ function showThread(place) {
     Object.assign(field, { type: "hidden", name, value });
     return field;
   }));
+  place.querySelector("[data-save-thread]").href = URL.createObjectURL(new Blob([found.markdown || ""], { type: "text/markdown" }));
   document.title = `${found.turns[0].question.slice(0, 80)} \u2013 WebRAG`;
   place.querySelectorAll("[hidden]").forEach((each) => { each.hidden = false; });
 }
