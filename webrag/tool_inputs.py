@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import (
@@ -311,11 +312,13 @@ class AnswerInput(_Asked):
 def pages_or_sites(
     source_urls: Sequence[str] | None, sites: Sequence[str] | None
 ) -> tuple[Sequence[str] | None, Sequence[str] | None]:
-    """Take hosts alone that are named in place of pages for their sites.
+    """Take hosts alone that are named in place of pages for their sites, and pages for pages.
 
     Raises:
         InputError: Hosts are named beside pages or sites, all of which would have to hold.
     """
+    if sites and not source_urls and all(map(_is_page, sites)):
+        source_urls, sites = sites, None
     hosts, pages = sites_and_addresses(source_urls or (), takes_paths=False)
     if hosts and (pages or sites):
         raise InputError(
@@ -323,6 +326,12 @@ def pages_or_sites(
             " with their paths."
         )
     return (None, hosts) if hosts else (None if source_urls is None else pages, sites)
+
+
+def _is_page(site: str) -> bool:
+    named = urlsplit(as_address(site, takes_paths=False))
+    is_address = named.scheme in ("http", "https", "file") and "@" not in site
+    return is_address and named.path.strip("/") != ""
 
 
 class SearchInput(_Asked):

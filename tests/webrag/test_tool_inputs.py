@@ -169,3 +169,21 @@ def test_one_citation_is_taken_for_a_list_of_one(value: Any) -> None:
 def test_unlisted_argument_is_taken_and_not_shown() -> None:
     assert read(StatusInput, include_urls="no").include_urls is False
     assert "include_urls" not in StatusInput.input_schema()["properties"]
+
+
+@pytest.mark.parametrize(
+    ("sites", "pages", "hosts"),
+    [
+        (["https://docs.test/guide.html"], ("https://docs.test/guide.html",), None),
+        (["docs.test/guide/"], ("https://docs.test/guide/",), None),
+        (["https://docs.test/"], None, ("docs.test",)),
+        (["docs.test@1.5"], None, ("docs.test@1.5",)),
+        (["github.com/owner/tool@v2"], None, ("github.com/owner/tool@v2",)),
+    ],
+)
+def test_page_named_as_a_site_is_searched_alone(
+    sites: list[str], pages: tuple[str, ...] | None, hosts: tuple[str, ...] | None
+) -> None:
+    asked = SearchInput(query="How?", sites=sites).question()
+
+    assert (asked.source_urls, asked.sites) == (pages, hosts)

@@ -187,8 +187,12 @@ def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
     """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
     if not yes and not sys.stdin.isatty():
         raise InputError(f"Dropping the collection {name!r} needs --yes when nobody can be asked.")
-    confirm = None if yes else _confirm_drop
-    if not _worked(ctx, "", lambda rag, _: rag.drop_collection(name, confirm=confirm)):
+
+    def confirmed(collection: "CollectionSize") -> bool:
+        held = "" if collection.documents is None else f" with {_pages(collection.documents)}"
+        return yes or click.confirm(f"Drop {collection.name}{held}?", err=True, abort=True)
+
+    if not _worked(ctx, "", lambda rag, _: rag.drop_collection(name, confirm=confirmed)):
         raise WebRAGError(
             f"There is no collection {name!r}.", hint="`webrag status` lists the collections."
         )
@@ -211,11 +215,6 @@ def _confirm_pages(urls: "Sequence[str]") -> bool:
     if len(urls) > _SHOWN:
         click.echo(f"... and {len(urls) - _SHOWN:,} more", err=True)
     return click.confirm(f"Forget {_pages(len(urls))}?", err=True, abort=True)
-
-
-def _confirm_drop(collection: "CollectionSize") -> bool:
-    held = "" if collection.documents is None else f" with {_pages(collection.documents)}"
-    return click.confirm(f"Drop {collection.name}{held}?", err=True, abort=True)
 
 
 def _pages(count: int) -> str:

@@ -146,7 +146,12 @@ def eval_command(
     for rows in judged.tables.values():
         print_columns(rows)
         click.echo()
-    click.echo(_wordings_used(asked, wordings))
+    # Which figures these are.
+    if worded := sum(bool(question.wordings) for question in asked):
+        source = wordings or "the questions file"
+        click.echo(f"Asked with other wordings: {worded} of {len(asked)} questions, from {source}.")
+    else:
+        click.echo("Asked without other wordings.")
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if report is not None:
@@ -183,15 +188,6 @@ def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Wa
     return [answering_with(patient, each) for each in (mcp_tools, fetch_tools)], report_agents
 
 
-def _wordings_used(asked: "Sequence[Question]", file: Path | None) -> str:
-    """Which figures these are: with other wordings of the questions, or without any."""
-    count = sum(bool(question.wordings) for question in asked)
-    if not count:
-        return "Asked without other wordings."
-    source = "the questions file" if file is None else str(file)
-    return f"Asked with other wordings: {count} of {len(asked)} questions, from {source}."
-
-
 async def _run(
     settings: "Settings",
     questions: "Sequence[Question]",
@@ -214,7 +210,9 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    prefix = _collection_prefix()
+    # Names the machine: on a server that machines share, a process id says nothing by itself.
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    prefix = f"webrag_eval_{machine}_"
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
         await _drop_leftovers(rag, prefix)
@@ -233,12 +231,6 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
-
-
-def _collection_prefix() -> str:
-    # Names the machine: on a server that machines share, a process id says nothing by itself.
-    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    return f"webrag_eval_{machine}_"
 
 
 async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:

@@ -126,21 +126,13 @@ def _list(ctx: click.Context) -> None:
     if not found:
         click.echo("There are no logins; `webrag login HOST` keeps one.")
         return
-    rows = [
-        (
-            each.host,
-            f"{each.saved_at:%Y-%m-%d}" if each.saved_at else "WEBRAG_LOGIN_HEADERS",
-            _end(each.expires_at),
-        )
-        for each in found
-    ]
-    print_columns([("HOST", "KEPT", "ENDS"), *rows])
-
-
-def _end(moment: datetime | None) -> str:
-    if moment is None:
-        return "when the site ends it"
-    return "expired" if moment <= datetime.now(UTC) else shown_moment(moment)
+    rows, now = [("HOST", "KEPT", "ENDS")], datetime.now(UTC)
+    for each in found:
+        kept = f"{each.saved_at:%Y-%m-%d}" if each.saved_at else "WEBRAG_LOGIN_HEADERS"
+        end = shown_moment(each.expires_at) if each.expires_at else "when the site ends it"
+        is_over = each.expires_at is not None and each.expires_at <= now
+        rows.append((each.host, kept, "expired" if is_over else end))
+    print_columns(rows)
 
 
 def _store(settings: "Settings") -> "LoginStore":

@@ -48,7 +48,12 @@ def print_text(text: str, *, pager: bool = False, has_links: bool = False) -> No
     """
     lines = shutil.get_terminal_size().lines
     is_paged = pager and sys.stdout.isatty() and text.count("\n") + 2 > lines
-    is_rich = not is_paged and may_be_terminal(sys.stdout) and _has_colours()
+    is_rich = False
+    if not is_paged and may_be_terminal(sys.stdout):
+        from rich.console import Console
+
+        console = Console()
+        is_rich = console.is_terminal and not (console.no_color or console.is_dumb_terminal)
     if is_rich:
         text = _SECTION.sub(lambda match: click.style(match[0], bold=True), text)
     if has_links:
@@ -67,13 +72,6 @@ def may_be_terminal(stream: IO[str]) -> bool:
     from webrag.settings.variables import forces_terminal
 
     return stream.isatty() or forces_terminal()
-
-
-def _has_colours() -> bool:
-    from rich.console import Console
-
-    console = Console()
-    return console.is_terminal and not console.no_color and not console.is_dumb_terminal
 
 
 def print_json(value: Any) -> None:

@@ -161,13 +161,14 @@ def web_command(ctx: click.Context, /, no_open: bool) -> None:
     webrag web --port 9000 --allow-host 192.168.1.10
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.mcp_server.server import serve_page
+    from webrag.settings.variables import has_screen
 
     quiet = run_options(ctx).quiet
 
     def listening(address: str) -> None:
         is_started()
         click.echo(address if quiet else f"WebRAG is at {address} (Ctrl-C ends it)")
-        if not no_open:
+        if not no_open and has_screen():
             click.launch(address)
 
     try:

@@ -108,21 +108,17 @@ def ranges(numbers: Sequence[int]) -> str:
     )
 
 
-def _moment(citation: AnswerCitation) -> str:
-    return f", as of {shown_moment(citation.as_of)}" if citation.as_of else ""
-
-
 def _citations(result: ManagerResult) -> str:
     if not result.citations:
         return ""
     lines = ["[CITATIONS]"]
     for citation in result.citations:
         title = one_line(citation.title or "", max_chars=120)
+        as_of = f", as of {shown_moment(citation.as_of)}" if citation.as_of else ""
         lines += [
             f"[{citation.number}] {_quoted(citation.verbatim_text)}",
             f"    \u2014 {f'{title}, ' if title else ''}{citation.source_url}",
-            f"    chars {citation.char_start}-{citation.char_end}{_moment(citation)},"
-            f" passage: {citation.link}",
+            f"    chars {citation.char_start}-{citation.char_end}{as_of}, passage: {citation.link}",
         ]
     return "\n".join(lines)
 

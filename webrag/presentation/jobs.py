@@ -27,7 +27,8 @@ def format_jobs(jobs: Sequence[Job]) -> str:
     """One line for each job."""
     if not jobs:
         return "There are no jobs: `webrag ingest URL --queue` makes one."
-    return "\n".join(["[JOBS]", *map(_line, jobs)])
+    lines = [f"- {job.id}: {one_line(job.request.subject)}\n  ({_state(job)})" for job in jobs]
+    return "\n".join(["[JOBS]", *lines])
 
 
 def format_job(job: Job) -> str:
@@ -80,10 +81,6 @@ def format_span(span: timedelta) -> str:
     return f"{seconds}s"
 
 
-def _line(job: Job) -> str:
-    return f"- {job.id}: {one_line(job.request.subject)}\n  ({_state(job)})"
-
-
 def _state(job: Job) -> str:
     said: list[str] = [job.state]
     if job.request.options is not None and not job.ended_at:
@@ -113,7 +110,9 @@ def _found(checks: Sequence[CitationCheck]) -> str:
 def _schedule(schedule: Schedule) -> str:
     said = [f"every {format_span(schedule.every)}"]
     if schedule.overdue > timedelta(minutes=5):
-        said.append(f"overdue for {_about(schedule.overdue)}: no worker has begun it")
+        minutes = schedule.overdue.total_seconds() / 60
+        late = f"{minutes / 60:.0f} hours" if minutes >= 120 else f"{minutes:.0f} minutes"
+        said.append(f"overdue for {late}: no worker has begun it")
     elif schedule.overdue:
         said.append("due now")
     else:
@@ -123,11 +122,6 @@ def _schedule(schedule: Schedule) -> str:
     if schedule.last_job is not None:
         said.append(f"last visit: job {schedule.last_job}")
     return f"- {schedule.id}: {schedule.request.url}\n  ({'; '.join(said)})"
-
-
-def _about(span: timedelta) -> str:
-    minutes = span.total_seconds() / 60
-    return f"{minutes / 60:.0f} hours" if minutes >= 120 else f"{minutes:.0f} minutes"
 
 
 def _time(moment: datetime) -> str:

@@ -324,7 +324,7 @@ def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
     for site in status.sites[:_MOST_SITES]:
         since = shown_moment(site.fetched_at)
         lines.append(
-            f"- {_place(site.site)}: {counted(site.documents, 'page')}, fetched since {since}"
+            f"- {site_name(site.site)}: {counted(site.documents, 'page')}, fetched since {since}"
         )
         lines += [f"  {each}" for each in _versions(site)]
     if (more := len(status.sites) - _MOST_SITES) > 0:
@@ -335,7 +335,8 @@ def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
     return lines
 
 
-def _place(site: str) -> str:
+def site_name(site: str) -> str:
+    """What people call a site."""
     return "files of this machine" if site == FILES else one_line(site)
 
 

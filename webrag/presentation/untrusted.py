@@ -105,16 +105,11 @@ def holds_forged_line(text: str) -> bool:
 
 def _is_forged(line: str) -> bool:
     visible = _visible(line)
-    rest = " ".join(visible[_prefix_end(visible) :].split())[:_COMPARED_CHARS]
+    rest = " ".join(_LINE_PREFIX.sub("", visible, count=1).split())[:_COMPARED_CHARS]
     if _OTHER_STRUCTURE.match(rest):
         return True
     header = _HEADER.match(rest)
     return header is not None and _letters(header[1]) in _SECTION_LETTERS
-
-
-def _prefix_end(visible: str) -> int:
-    match = _LINE_PREFIX.match(visible)
-    return match.end() if match else 0
 
 
 def _visible(line: str) -> str:

@@ -437,6 +437,12 @@ def user_folder(kind: Literal["data", "config"]) -> Path:
     return Path(xdg) / "webrag" if Path(xdg).is_absolute() else usual_folder(kind)
 
 
+def has_screen() -> bool:
+    """Whether a browser can open a window, or the user has named what opens addresses."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, names))
+
+
 def usual_folder(kind: Literal["data", "config"]) -> Path:
     """That folder where no variable of the environment names another one."""
     try:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from webrag.answering.models import AnswerCitation, AnswerEvent, ManagerResult
 
-_RECENT = 8
 _PING_S = 15
 _ID_CHARS = 40
 _MOST_TURNS = 30
@@ -260,8 +259,6 @@ class AskHandlers:
     ) -> Response:
         site = self._site
         run: WatchedRun | None = values["run"]
-        recent = site.runs.latest("answer", owner=site.owner_of(request))
-        newest = {each.asked["asked"].text: each for each in reversed(recent)}
         return site.page(
             request,
             "ask.html",
@@ -269,7 +266,6 @@ class AskHandlers:
             asked=asked,
             longest_s=site.research_s,
             research_s=site.research_s if asked.is_deep else None,
-            recent=list(newest.values())[::-1][:_RECENT],
             earlier=self._thread(request, run.asked["after"]) if run else [],
             has_model=uses_language_model(site.settings()),
             where=where_to_look(asked),

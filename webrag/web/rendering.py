@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
@@ -13,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES
-from webrag.ingestion.addresses import FILES
-from webrag.presentation.reports import counted
+from webrag.presentation.reports import counted, site_name
 from webrag.presentation.untrusted import clean_block, one_line
 
 FRAGMENT_HEADER: Final = "x-webrag-fragment"
@@ -117,18 +115,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {"usual_pages": USUAL_PAGES, "most_pages": MOST_PAGES}
-    environment.filters |= {"line": _line, "block": clean_block, "day": _day, "count": counted}
-    environment.filters |= {"site": _site}
+    environment.filters |= {
+        "line": lambda text, max_chars=200: one_line(text or "", max_chars=max_chars),
+        "block": clean_block,
+        "day": lambda moment: f"{moment:%Y-%m-%d}" if moment else "",
+        "count": counted,
+    }
+    environment.filters |= {"site": site_name}
     return environment
-
-
-def _line(text: str | None, max_chars: int = 200) -> str:
-    return one_line(text or "", max_chars=max_chars)
-
-
-def _site(site: str) -> str:
-    return "files of this machine" if site == FILES else site
-
-
-def _day(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d}" if moment else ""

@@ -1,3 +1,4 @@
+import os
 import re
 import socket
 import subprocess
@@ -5,7 +6,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
+import pytest
 from click.testing import Result
 
 
@@ -44,3 +47,23 @@ def test_port_that_was_asked_for_and_is_taken_is_told(webrag: Callable[..., Resu
 
     assert result.exit_code == 2
     assert f"Port {port} of 127.0.0.1 is in use by another program." in result.stderr
+
+
+@pytest.mark.parametrize("screen", [{}, {"DISPLAY": ":0"}], ids=["without", "with"])
+def test_browser_is_opened_only_where_there_is_a_screen(
+    postgres_dir: Path, tmp_path: Path, screen: dict[str, str]
+) -> None:
+    opener, opened = tmp_path / "xdg-open", tmp_path / "opened"
+    opener.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    opener.chmod(0o755)
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment |= {"PATH": f"{tmp_path}:{environment['PATH']}", **screen}
+    command = [sys.executable, "-m", "webrag", "web", "-q", "--data-dir", str(postgres_dir)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        urlopen(address).close()  # answered once the browser was asked to open
+        process.terminate()
+
+    assert opened.exists() == bool(screen)

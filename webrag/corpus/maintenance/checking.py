@@ -140,25 +140,23 @@ def _schema_check(meta: CorpusMeta) -> Check:
 
 async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> list[Check]:
     (row,) = await connection.fetch_as(dict, _ROWS)
-    counted = "{documents:,} pages, {parents:,} parents, {children:,} chunks.".format(**row)
-    embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} chunks."
-    orphans = f"{row['orphans']:,} chunks without parent, {row['childless']:,} parents without"
-    orphans += f" chunk, {row['pageless']:,} rows without page."
+    counted = "{documents:,} pages, {parents:,} sections, {children:,} passages.".format(**row)
+    embedded = f"{row['children'] - row['unembedded']:,} of {row['children']:,} passages."
+    orphans = f"{row['orphans']:,} passages without section, {row['childless']:,} sections without"
+    orphans += f" passage, {row['pageless']:,} rows without page."
     return [
         _check("ok", "rows", counted),
-        _judged("embeddings", embedded, row["unembedded"], _REINDEX),
+        _judged("vectors", embedded, row["unembedded"], _REINDEX),
         _judged(
             "vector size",
             f"{row['dimensions']} dimensions; {embedding[1]} are recorded.",
             row["dimensions"] != embedding[1],
             _REINDEX,
         ),
-        _judged("orphan rows", orphans, row["orphans"] + row["childless"] + row["pageless"]),
+        _judged("stray rows", orphans, row["orphans"] + row["childless"] + row["pageless"]),
+        _judged("counts", f"{row['miscounted']:,} pages differ.", row["miscounted"], _REFRESH),
         _judged(
-            "chunk counts", f"{row['miscounted']:,} pages differ.", row["miscounted"], _REFRESH
-        ),
-        _judged(
-            "lexical index",
+            "word index",
             f"{row['wordless']:,} pages without entries.",
             row["wordless"],
             _REFRESH,
@@ -172,7 +170,7 @@ def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check
 
 def _page_checks(faults: PageFaults) -> list[Check]:
     scope = f"{faults.pages:,} of {faults.total:,} pages verified"
-    named = {"offsets": faults.offsets, "texts": faults.hashes, "postings": faults.postings}
+    named = {"offsets": faults.offsets, "texts": faults.hashes, "words": faults.postings}
     found = []
     for name, urls in named.items():
         shown = ", ".join(urls[:3] + ["..."] * (len(urls) > 3))

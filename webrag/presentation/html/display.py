@@ -97,19 +97,16 @@ def _passage(number: int, block: EvidenceBlock, item: RankedChunk, *, is_open: b
         if block.is_adjacent
         else f"{_bar(block.relevance)} {block.relevance:.2f}"
     )
-    link = block.citation.link if block.citation else block.url
+    quote = block.citation
+    link = quote.link if quote else block.url
+    offsets = f"characters {block.char_start} to {block.char_end}"
+    offsets += f", quotation {quote.char_start} to {quote.char_end}" if quote else ""
     return (
         f"<details{' open' if is_open else ''}><summary>{number}. {_text(place)} {score}</summary>"
         f'<div class="passage">{_marked(chunk.text, chunk.char_start, block)}</div>'
         f'<p class="muted"><a href="{escape(link)}">{_text(block.url)}</a>, '
-        f"{_offsets(block)}</p></details>"
+        f"{offsets}</p></details>"
     )
-
-
-def _offsets(block: EvidenceBlock) -> str:
-    passage = f"characters {block.char_start} to {block.char_end}"
-    quote = block.citation
-    return f"{passage}, quotation {quote.char_start} to {quote.char_end}" if quote else passage
 
 
 def _marked(text: str, offset: int, block: EvidenceBlock) -> str:
@@ -161,7 +158,8 @@ def register_displays() -> bool:
     Returns:
         False, and nothing is done, outside IPython. Repeating it does no harm.
     """
-    shell = _running_shell()
+    ipython = sys.modules.get("IPython")  # never imported here, only found when it runs already
+    shell = None if ipython is None else ipython.get_ipython()
     if shell is None:
         return False
     formatters = shell.display_formatter.formatters
@@ -179,12 +177,6 @@ def register_displays() -> bool:
     )
     formatters["text/plain"].for_type_by_name("webrag.app", "IngestReport", _shows_text(str))
     return True
-
-
-def _running_shell() -> Any:
-    """IPython's shell; it is never imported here, only found when it runs already."""
-    ipython = sys.modules.get("IPython")
-    return None if ipython is None else ipython.get_ipython()
 
 
 def _shows_text(as_text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:

@@ -5,7 +5,7 @@ not kept in it, and what looks like one is shown as text.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -33,6 +33,16 @@ _TAGS: Final = {
     "DefinitionListDefinition": "dd",
     "TableRow": "tr",
     "BlockQuote": "blockquote",
+}
+# What is wider than the screen scrolls by itself, with the keyboard as well.
+_FRAMES: Final = {
+    "CodeBlock": ('<pre tabindex="0"><code>', "</code></pre>"),
+    "HtmlBlock": ('<pre tabindex="0">', "</pre>"),
+    "Table": (
+        '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>',
+        "</tbody></table></div>",
+    ),
+    "Image": ('<span class="image">Image: ', "</span>"),
 }
 _BLOCKS: Final = frozenset({"p", "li", "dt", "dd", "blockquote"})
 _MAX_CONTENTS_CHARS: Final = 120
@@ -156,7 +166,9 @@ class _Renderer:
                 self._depth -= 1
                 self._close(kind, detail)
         elif name in ("InlineMath", "DisplayMath"):
-            self._framed("span", ' class="math"', start, end)
+            self.out.append('<span class="math">')
+            self.write(start, end)
+            self.out.append("</span>")
         elif name == "SoftBreak":
             self.write(start, end)
         elif name == "HardBreak":
@@ -238,11 +250,6 @@ class _Renderer:
         label = f' data-number="{" ".join(map(str, new))}"' if new else ""
         self.out.append(f"{extra}<mark{anchor}{label}>{shown}</mark>")
 
-    def _framed(self, tag: str, attributes: str, start: int, end: int) -> None:
-        self.out.append(f"<{tag}{attributes}>")
-        self.write(start, end)
-        self.out.append(f"</{tag}>")
-
     def _enter(self, kind: str, detail: Any, start: int) -> None:
         if self._depth == 0:
             self.show_images(start)
@@ -252,87 +259,51 @@ class _Renderer:
             self.show_images(start)
 
     def _open(self, kind: str, detail: Any) -> None:
-        special = _OPENERS.get(kind)
-        if special is not None:
-            self.out.append(special(self, detail))
-        elif (tag := _TAGS.get(kind)) is not None:
-            number = self._numbers[-1] if kind == "Item" and self._numbers else None
-            value = "" if number is None else f' value="{number}"'
-            self.out.append(f'<{tag}{value} dir="auto">' if tag in _BLOCKS else f"<{tag}>")
+        match kind:
+            case "Heading":
+                self._open_heading(detail)
+            case "List":
+                self.out.append("<ul>" if detail is None else f'<ol start="{int(detail)}">')
+            case "TableHead":
+                self._cell = "th"
+                self.out.append("<thead><tr>")
+            case "TableCell":
+                self.out.append(f'<{self._cell} dir="auto">')
+            case _ if kind in _FRAMES:
+                self.out.append(_FRAMES[kind][0])
+            case _ if (tag := _TAGS.get(kind)) is not None:
+                number = self._numbers[-1] if kind == "Item" and self._numbers else None
+                value = "" if number is None else f' value="{number}"'
+                self.out.append(f'<{tag}{value} dir="auto">' if tag in _BLOCKS else f"<{tag}>")
 
     def _close(self, kind: str, detail: Any) -> None:
-        special = _CLOSERS.get(kind)
-        if special is not None:
-            self.out.append(special(self, detail))
-        elif (tag := _TAGS.get(kind)) is not None:
-            self.out.append(f"</{tag}>")
+        match kind:
+            case "Heading":
+                self._close_heading(detail)
+            case "List":
+                self.out.append("</ol>" if detail else "</ul>")
+            case "TableHead":
+                self._cell = "td"
+                self.out.append("</tr></thead><tbody>")
+            case "TableCell":
+                self.out.append(f"</{self._cell}>")
+            case _ if kind in _FRAMES:
+                self.out.append(_FRAMES[kind][1])
+            case _ if (tag := _TAGS.get(kind)) is not None:
+                self.out.append(f"</{tag}>")
 
-    def open_heading(self, detail: Any) -> str:
+    def _open_heading(self, detail: Any) -> None:
         """Headings are a level below the title of the page that shows them."""
         self._heading = []
         level = int(str(detail["level"])[1])
         anchor = f"s{len(self.contents) + 1}"
         self.contents.append(Heading(anchor, level, ""))
         place = f' id="{anchor}"' if self._part is None else ""
-        return f'<h{min(level + 1, 6)}{place} dir="auto">'
+        self.out.append(f'<h{min(level + 1, 6)}{place} dir="auto">')
 
-    def close_heading(self, detail: Any) -> str:
-        """The heading's words go to the contents."""
+    def _close_heading(self, detail: Any) -> None:
         heading, words = self.contents[-1], "".join(self._heading or ())
         self._heading = None
         text = one_line(words, max_chars=_MAX_CONTENTS_CHARS) or "(no words)"
         self.contents[-1] = Heading(heading.anchor, heading.level, text)
-        return f"</h{min(int(str(detail)[1]) + 1, 6)}>"
-
-    def open_head(self, _detail: Any) -> str:
-        """Cells that follow are headers."""
-        self._cell = "th"
-        return "<thead><tr>"
-
-    def close_head(self, _detail: Any) -> str:
-        """Cells that follow are data."""
-        self._cell = "td"
-        return "</tr></thead><tbody>"
-
-    def open_cell(self, _detail: Any) -> str:
-        """A cell of the kind that its row has."""
-        return f'<{self._cell} dir="auto">'
-
-    def close_cell(self, _detail: Any) -> str:
-        """The end of it."""
-        return f"</{self._cell}>"
-
-
-def _open_list(_renderer: _Renderer, first: Any) -> str:
-    return "<ul>" if first is None else f'<ol start="{int(first)}">'
-
-
-def _close_list(_renderer: _Renderer, is_ordered: Any) -> str:
-    return "</ol>" if is_ordered else "</ul>"
-
-
-def _always(html: str) -> Callable[[_Renderer, Any], str]:
-    return lambda _renderer, _detail: html
-
-
-# What is wider than the screen scrolls by itself, with the keyboard as well.
-_OPENERS: Final[dict[str, Callable[[_Renderer, Any], str]]] = {
-    "Heading": _Renderer.open_heading,
-    "List": _open_list,
-    "CodeBlock": _always('<pre tabindex="0"><code>'),
-    "HtmlBlock": _always('<pre tabindex="0">'),
-    "Table": _always('<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'),
-    "TableHead": _Renderer.open_head,
-    "TableCell": _Renderer.open_cell,
-    "Image": _always('<span class="image">Image: '),
-}
-_CLOSERS: Final[dict[str, Callable[[_Renderer, Any], str]]] = {
-    "Heading": _Renderer.close_heading,
-    "List": _close_list,
-    "CodeBlock": _always("</code></pre>"),
-    "HtmlBlock": _always("</pre>"),
-    "Table": _always("</tbody></table></div>"),
-    "TableHead": _Renderer.close_head,
-    "TableCell": _Renderer.close_cell,
-    "Image": _always("</span>"),
-}
+        self.out.append(f"</h{min(int(str(detail)[1]) + 1, 6)}>")

@@ -26,7 +26,6 @@ async function ask(fields) {
   fields.set("csrf", csrf);
   closeReader();
   document.querySelector(".where").open = false;
-  document.querySelector(".recent")?.remove();
   byId("ask").querySelector(".main").textContent = "Ask anew"; // the box below the answer goes on from it
   const response = await fetch("/runs", {
     method: "POST", body: fields, headers: { "X-WebRAG-Fragment": "1" },
