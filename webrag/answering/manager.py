@@ -72,9 +72,22 @@ def part_text(part: AnswerPart) -> str:
     return f"{part.text} {marks}"
 
 
+def whole_tables(parts: Sequence[AnswerPart]) -> list[AnswerPart]:
+    """The parts with rows that follow each other, a header among them, as one table."""
+    told: list[AnswerPart] = []
+    for part in parts:
+        if told and told[-1].kind == part.kind == "table":
+            before = told.pop()
+            citations = tuple(dict.fromkeys((*before.citations, *part.citations)))
+            text = f"{before.text}\n{part.text}"
+            part = part.model_copy(update={"text": text, "citations": citations})
+        told.append(part)
+    return told
+
+
 def answer_text(parts: Sequence[AnswerPart], band: Band) -> str:
     """The whole answer: its sentences and the band's notice."""
-    blocks = [part_text(part) for part in parts]
+    blocks = [part_text(part) for part in whole_tables(parts)]
     notice = [band.notice] if band.notice else []
     ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
     return "\n\n".join(ordered)

@@ -1,7 +1,7 @@
 """`webrag answer` and `webrag search`: a question in, the best quotation and its place out."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,13 +22,15 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import host_of, split_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from webrag.answering.models import AnswerEvent, ManagerResult
+    from webrag.answering.models import AnswerCitation, AnswerEvent, AnswerPart, ManagerResult
     from webrag.app import WebRAG
     from webrag.orchestration.models import OrchestrationResult
     from webrag.presentation.results import CommandLine, ResultDocument
     from webrag.question import Question
+
+_T = TypeVar("_T")
 
 
 @question_command(
@@ -156,14 +158,25 @@ def _presented(
     if reading.full:
         text = rag.brief(result, max_tokens=max_tokens)
     else:
-        shown = list(passages)
-        text = format_result(result, shown, line, place)
-        while max_tokens is not None and len(shown) > 1 and rag.count_tokens(text) > max_tokens:
-            text = format_result(result, shown := shown[:-1], line, place)
+        show = partial(format_result, result, command=line, place=place)
+        text = _fitting(passages, show, max_tokens, rag.count_tokens)
     document = result_document(result, passages)
     if max_tokens is not None:
         document = document.within(max_tokens, rag.count_tokens)
     return text, document
+
+
+def _fitting(
+    items: "Sequence[_T]",
+    show: "Callable[[Sequence[_T]], str]",
+    max_tokens: int | None,
+    count_tokens: "Callable[[str], int]",
+) -> str:
+    """The items as a text that has at most so many tokens; one is shown in any case."""
+    text = show(items)
+    while max_tokens is not None and len(items) > 1 and count_tokens(text) > max_tokens:
+        text = show(items := items[:-1])
+    return text
 
 
 def _place(question: "Question") -> str:
@@ -210,10 +223,11 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
 
     with step_progress(quiet=options.quiet) as writer.show_step:
         result, count_tokens = run_opened(ctx.obj, ask, quiet=options.quiet)
+    result = result.model_copy(update={"citations": result.citations[: reading.top_k]})
     if options.json:
         from webrag.presentation.answer import answer_document
 
-        print_json(answer_document(_shortened(result, reading.top_k)))
+        print_json(answer_document(result))
     else:
         details = _details(result, asked, reading, count_tokens, command_line(ctx))
         writer.finish(result, details, pager=not reading.no_pager)
@@ -222,10 +236,6 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
         click.echo(f"Nothing of {', '.join(asked.sites)} is stored.", err=True)
     if is_empty or result.state == "fail":
         ctx.exit(1)
-
-
-def _shortened(result: "ManagerResult", top_k: int | None) -> "ManagerResult":
-    return result.model_copy(update={"citations": result.citations[:top_k]})
 
 
 def _details(
@@ -238,15 +248,14 @@ def _details(
     from webrag.presentation.answer import format_brief_details, format_details
 
     brief = partial(format_brief_details, command=line, place=_place(question))
-    show = format_details if reading.full else brief
-    left = len(result.citations) if reading.top_k is None else reading.top_k
-    text = show(_shortened(result, left))
-    while reading.max_tokens is not None and left > 1:
-        if count_tokens(f"{result.answer}\n{text}") <= reading.max_tokens:
-            break
-        left -= 1
-        text = show(_shortened(result, left))
-    return text
+    details = format_details if reading.full else brief
+
+    def show(citations: "Sequence[AnswerCitation]") -> str:
+        return details(result.model_copy(update={"citations": tuple(citations)}))
+
+    said = count_tokens(result.answer)
+    left = None if reading.max_tokens is None else reading.max_tokens - said
+    return _fitting(result.citations, show, left, count_tokens)
 
 
 class _Writer:
@@ -256,6 +265,7 @@ class _Writer:
         self.show_step: Callable[[str], None] = lambda _text: None
         self._streams = streams
         self._has_written = False
+        self._rows: list[AnswerPart] = []
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
@@ -264,10 +274,22 @@ class _Writer:
 
         if event.kind == "step" and not self._has_written:
             self.show_step(STEPS.get(event.detail, event.detail))
-        if event.kind == "part" and self._streams:
+        if event.part is not None and self._streams:
             self.show_step("")
-            click.echo(f"{clean_block(event.detail)}\n")
             self._has_written = True
+            if event.part.kind == "table":
+                self._rows.append(event.part)  # a header waits for its rows
+            else:
+                self._print_rows()
+                click.echo(f"{clean_block(event.detail)}\n")
+
+    def _print_rows(self) -> None:
+        from webrag.answering.manager import part_text, whole_tables
+        from webrag.presentation.untrusted import clean_block
+
+        for table in whole_tables(self._rows):
+            click.echo(f"{clean_block(part_text(table))}\n")
+        self._rows.clear()
 
     def finish(self, result: "ManagerResult", details: str, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
@@ -277,6 +299,7 @@ class _Writer:
             text = f"{clean_block(result.answer)}\n\n{details}".rstrip()
             print_text(text, pager=pager, has_links=True)
             return
+        self._print_rows()
         if result.notice:
             click.echo(f"{clean_block(result.notice)}\n")
         print_text(details, has_links=True)

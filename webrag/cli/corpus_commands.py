@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webrag.app import WebRAG
-    from webrag.corpus.maintenance.checking import CorpusCheck
     from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import CollectionSize, CorpusStatus
 
@@ -93,6 +92,8 @@ def forget_command(
     A HOST alone, as `webrag status` prints it, counts as --site; a folder stands for all files
     below it. Asks first; without a terminal it needs --yes. Exit code 1 when one is not stored.
     """
+    from webrag.presentation.reports import format_forget
+
     if not yes and not sys.stdin.isatty():
         raise InputError("Forgetting pages needs --yes when nobody can be asked.")
     host = host_of(urls[0]) if len(urls) == 1 and site is None else None
@@ -109,11 +110,11 @@ def forget_command(
         unknown = (site,)
     verb = "is" if len(unknown) == 1 else "are"
     error = f"{', '.join(unknown)} {verb} not stored." if unknown else None
-    lines = [*(f"- {url}" for url in report.removed), f"{_pages(len(report.removed))} removed."]
+    text = format_forget(report.model_copy(update={"unknown": ()}))
     failed = {"error": error_value("InputError", error)} if error else {}
     is_json = run_options(ctx).json
     if report.removed or error is None or is_json:
-        print_either(ctx, {**dict(report), **failed}, "\n".join(lines))
+        print_either(ctx, {**dict(report), **failed}, text)
     if error is not None:
         if not is_json:
             click.echo(f"Error: {error}", err=True)
@@ -174,7 +175,11 @@ def check_command(ctx: click.Context, everything: bool) -> None:
     if run_options(ctx).json:
         print_json({"ok": result.is_sound, **dict(result)})
     else:
-        _print_checks(result)
+        print_columns([(check.level, check.name, check.found) for check in result.checks])
+        if remedies := [check for check in result.checks if check.remedy]:
+            click.echo("\nWhat to do:")
+        for check in remedies:
+            click.echo(f"- {check.name}: {check.remedy}")
     if not result.is_sound:
         ctx.exit(1)
 
@@ -230,15 +235,6 @@ def _echo_failures(said: str, failed: "Mapping[Any, str]", what: str = "") -> No
         click.echo(f"- {what}{name}: {reason}", err=True)
     if len(failed) > _NAMED:
         click.echo(f"... and {len(failed) - _NAMED:,} more; --json lists all.", err=True)
-
-
-def _print_checks(result: "CorpusCheck") -> None:
-    print_columns([(check.level, check.name, check.found) for check in result.checks])
-    remedies = [check for check in result.checks if check.remedy]
-    if remedies:
-        click.echo("\nWhat to do:")
-    for check in remedies:
-        click.echo(f"- {check.name}: {check.remedy}")
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

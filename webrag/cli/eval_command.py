@@ -210,9 +210,7 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    # Names the machine: on a server that machines share, a process id says nothing by itself.
-    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    prefix = f"webrag_eval_{machine}_"
+    prefix = _collection_prefix()
     own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
     async with WebRAG(own) as rag:
         await _drop_leftovers(rag, prefix)
@@ -231,6 +229,12 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
+
+
+def _collection_prefix() -> str:
+    # Names the machine: on a server that machines share, a process id says nothing by itself.
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    return f"webrag_eval_{machine}_"
 
 
 async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:

@@ -14,7 +14,7 @@ from webrag.cli.output import (
     print_json,
     print_text,
 )
-from webrag.cli.progress import crawl_progress, page_progress
+from webrag.cli.progress import count_progress, crawl_progress
 from webrag.cli.running import run_opened
 from webrag.cli.words import addresses
 from webrag.errors import InputError, PageGoneError, WebRAGError
@@ -193,10 +193,18 @@ def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, An
             on_found=begin,
         )
 
-    with page_progress(quiet=options.quiet) as (begin, advance):
+    done = wanted = 0
+    with count_progress(quiet=options.quiet) as tell:
+
+        def begin(total: int) -> None:
+            nonlocal wanted
+            wanted = total
+            tell("Pages", done, wanted)
 
         def on_page(_url: str, outcome: "AcquiredPage | WebRAGError") -> None:
-            advance(not isinstance(outcome, WebRAGError))
+            nonlocal done
+            done += 1
+            tell("Pages", done, wanted)
             if isinstance(outcome, WebRAGError):
                 hints.update(dict.fromkeys(hints_of(outcome)))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
-from webrag.cli.options import RunOptions, json_option, parse_age, run_options, with_settings
+from webrag.cli.options import json_option, parse_age, run_options, with_settings
 from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run, run_opened
 from webrag.cli.words import addresses
@@ -148,19 +148,14 @@ def work_command(
 
     Needs the extra `workers`, as docs/guide/install.md says.
     """
-    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": kinds or None}
-    chosen |= {} if keep is None else {"kept": keep}
-    run(_work(ctx.obj, chosen, until_empty, run_options(ctx)))
-
-
-async def _work(
-    settings: "Settings", chosen: dict[str, Any], until_empty: bool, options: RunOptions
-) -> None:
-    from webrag.app import WebRAG
     from webrag.wiring.components import require_workers
 
     require_workers()
     from webrag.jobs.models import WorkerOptions
+
+    options, settings = run_options(ctx), ctx.obj
+    chosen: dict[str, Any] = {"concurrency": concurrency, "queues": kinds or None}
+    chosen |= {} if keep is None else {"kept": keep}
 
     def tell(turn: "Turn", end: "TurnEnd") -> None:
         if not options.quiet:
@@ -173,15 +168,18 @@ async def _work(
     logging.getLogger("procrastinate.worker").setLevel(logging.CRITICAL)
     one_at_a_time = settings.fetching.model_copy(update={"host_concurrency": 1})
     settings = settings.model_copy(update={"fetching": one_at_a_time})
-    # Anybody who may reach the queue can ask for a page.
-    async with WebRAG(settings, is_own_user=False) as rag:
-        if not options.quiet:
-            click.echo(f"Working on the jobs of {settings.collection}; Ctrl-C ends it.", err=True)
-        await rag.work(
-            WorkerOptions(**chosen),
-            until_empty=until_empty,
-            on_turn=tell,
-        )
+
+    async def work() -> None:
+        from webrag.app import WebRAG
+
+        # Anybody who may reach the queue can ask for a page.
+        async with WebRAG(settings, is_own_user=False) as rag:
+            if not options.quiet:
+                said = f"Working on the jobs of {settings.collection}; Ctrl-C ends it."
+                click.echo(said, err=True)
+            await rag.work(WorkerOptions(**chosen), until_empty=until_empty, on_turn=tell)
+
+    run(work())
 
 
 for _command in jobs_command.commands.values():

@@ -73,8 +73,13 @@ def login_command(
         _list(ctx)
         return
     name = checked_host(host)
+    store = _store(ctx.obj)
     if remove:
-        _remove(ctx, name)
+        if not store.forget(name):
+            known = ", ".join(store.hosts()) or "none"
+            raise InputError(f"There is no login for {name}; there is: {known}.")
+        said = f"Deleted the login for {name}. `webrag forget --site {name}` deletes pages that"
+        print_either(ctx, {"host": name}, f"{said} were read with it.")
         return
     if file is not None:
         cookies = cookies_for(name, read_cookie_file(file))
@@ -84,24 +89,12 @@ def login_command(
         whence = f"The file {file} has" if file is not None else "The browser has"
         raise InputError(f"{whence} no cookies of {name}, so that nothing was kept.")
     login = Login(name, cookies, saved_at=datetime.now(UTC))
-    place = _store(ctx.obj).save(login)
+    place = store.save(login)
     from webrag.presentation.reports import counted
 
     value = {"host": name, "cookies": len(cookies), "expires_at": login.expires_at}
     kept = f"Kept {counted(len(cookies), 'cookie')} of {name}, encrypted; {_KEPT[place]}."
     print_either(ctx, value, kept)
-
-
-def _remove(ctx: click.Context, name: str) -> None:
-    store = _store(ctx.obj)
-    if not store.forget(name):
-        known = ", ".join(store.hosts()) or "none"
-        raise InputError(f"There is no login for {name}; there is: {known}.")
-    said = (
-        f"Deleted the login for {name}. `webrag forget --site {name}` deletes pages that were read"
-        " with it."
-    )
-    print_either(ctx, {"host": name}, said)
 
 
 def _list(ctx: click.Context) -> None:

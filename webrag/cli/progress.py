@@ -61,29 +61,6 @@ def start_progress(text: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def page_progress(
-    *, quiet: bool
-) -> "Iterator[tuple[Callable[[int], None], Callable[[bool], None]]]":
-    """Progress of fetching pages; tell it how many there are, then whether each was obtained."""
-    done = failed = wanted = 0
-
-    def begin(total: int) -> None:
-        nonlocal wanted
-        wanted = total
-        show(f"0 of {total} pages, 0 failed", 0, total)
-
-    with _shown(quiet=quiet) as show:
-
-        def report(obtained: bool) -> None:
-            nonlocal done, failed
-            done += 1
-            failed += not obtained
-            show(f"{done} of {wanted} pages, {failed} failed", done, wanted)
-
-        yield begin, report
-
-
-@contextmanager
 def crawl_progress(*, quiet: bool) -> "Iterator[CrawlProgressCallback]":
     """Progress of a crawl, whose number of pages is found out on the way."""
     from webrag.presentation.reports import crawl_line

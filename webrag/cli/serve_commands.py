@@ -58,7 +58,14 @@ def mcp_command(
         _configure(name, _start(ctx), writes=install is not None, asks=not yes)
         return
     if check:
-        _check(_start(ctx))
+        from webrag.mcp_server.clients import check as tried
+
+        command = _start(ctx)
+        click.echo(f"Starting {shlex.join(command)} ...", err=True)
+        seconds, tools, status = run(tried(command))
+        click.echo(f"It answers after {seconds:.1f} s, with {', '.join(tools)}.")
+        count = status.partition("Documents indexed: ")[2].partition("\n")[0]
+        click.echo(f"Pages stored: {count}" if count else status)
         return
     from webrag.mcp_server.server import serve
 
@@ -89,16 +96,6 @@ def _configure(name: str, command: list[str], *, writes: bool, asks: bool) -> No
         click.confirm(f"Write this into {client.path}?", err=True, abort=True)
     path = install(client, command)
     click.echo(f"Written to {path}. Start {client.title} again, and ask it to search WebRAG.")
-
-
-def _check(command: list[str]) -> None:
-    from webrag.mcp_server.clients import check
-
-    click.echo(f"Starting {shlex.join(command)} ...", err=True)
-    seconds, tools, status = run(check(command))
-    click.echo(f"It answers after {seconds:.1f} s, with {', '.join(tools)}.")
-    count = status.partition("Documents indexed: ")[2].partition("\n")[0]
-    click.echo(f"Pages stored: {count}" if count else status)
 
 
 def _start(ctx: click.Context) -> list[str]:

@@ -2,17 +2,13 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webrag.settings import Settings
-
-T = TypeVar("T")
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -101,7 +97,8 @@ def allowed_names(settings: Settings) -> AllowedNames:
     """
     hosts = [*_LOOPBACK, *map(_as_sent, settings.mcp_allowed_hosts)]
     if settings.mcp_bind_host not in _WILDCARDS:
-        hosts.append(_bracketed(settings.mcp_bind_host))
+        host = settings.mcp_bind_host
+        hosts.append(f"[{host}]" if ":" in host and not host.startswith("[") else host)
     origins = [
         f"{scheme}://{_as_sent(authority)}"
         for scheme, _, authority in (each.partition("://") for each in settings.mcp_allowed_origins)
@@ -112,10 +109,11 @@ def allowed_names(settings: Settings) -> AllowedNames:
         origins.append(f"{parts.scheme}://{_as_sent(parts.netloc)}")
     local = [f"{scheme}://{name}" for name in _LOOPBACK for scheme in _DEFAULT_PORTS]
     return AllowedNames(
-        hosts=frozenset(_known(parse_authority(host) for host in hosts)),
-        origins=frozenset(_known(_parse_origin(origin) for origin in origins)),
+        hosts=frozenset(filter(None, map(parse_authority, hosts))),
+        origins=frozenset(filter(None, map(_parse_origin, origins))),
         any_port=frozenset(
-            (scheme, authority.host) for scheme, authority in _known(map(_parse_origin, local))
+            (scheme, authority.host)
+            for scheme, authority in filter(None, map(_parse_origin, local))
         ),
     )
 
@@ -161,16 +159,8 @@ def _parse_origin(text: str) -> tuple[str, Authority] | None:
     return scheme, Authority(authority.host, authority.port or _DEFAULT_PORTS[scheme])
 
 
-def _known(parsed: Iterable[T | None]) -> Iterable[T]:
-    return (each for each in parsed if each is not None)
-
-
 def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def _as_sent(authority: str) -> str:

@@ -13,7 +13,6 @@ from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
     CorpusStatus,
-    FailedPage,
     PageStatus,
     SiteSize,
 )
@@ -21,7 +20,7 @@ from webrag.crawling.report import CrawlProgress, SiteReport
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_local, site_of
 from webrag.presentation.untrusted import frame_notice, framed, one_line
-from webrag.retrieval.citation_checks import CitationCheck, Finding
+from webrag.retrieval.citation_checks import VERBATIM, CitationCheck, Finding
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.forgetting import ForgetReport
@@ -394,7 +393,11 @@ def _listing(
         ),
         *_section(
             "Could not be fetched:",
-            [_failure_line(page) for page in failures],
+            [
+                f"- {page.url}\n  (failed {shown_moment(page.checked_at)}:"
+                f" {reason_beside(page.url, page.reason)})"
+                for page in failures
+            ],
             len(status.failures) - first,
         ),
     ]
@@ -443,11 +446,6 @@ def _last_request(page: PageStatus) -> str:
     return f"\n  (last request {shown_moment(page.checked_at)}: {page.outcome}{reason})"
 
 
-def _failure_line(page: FailedPage) -> str:
-    why = reason_beside(page.url, page.reason)
-    return f"- {page.url}\n  (failed {shown_moment(page.checked_at)}: {why})"
-
-
 _STORED = {
     "exact": "exact, word for word",
     "moved": "exact, but at other offsets than given",
@@ -457,7 +455,7 @@ _STORED = {
     "not_stored": "unknown, as the page is not stored (`ingest` or `answer` store it)",
 }
 
-_LIVE = {
+LIVE = {
     "exact": "still there",
     "moved": "still there, at another place",
     "reformatted": "still there, formatted differently",
@@ -466,9 +464,9 @@ _LIVE = {
     "gone": "gone; the site says that the page does not exist",
     "unreachable": "unknown, as the page could not be read",
     "unchecked": "not checked",
+    "not_stored": "not checked, as the page is not stored any more",
 }
-
-_VERBATIM = ("exact", "moved")
+"""What became of a quotation on the live page, in words."""
 
 SHOWN_CHARS = 1500
 
@@ -490,11 +488,11 @@ def format_verification(
         shown_chars: Characters of each text at most.
     """
     total = len(checks)
-    stored = sum(check.stored.state in _VERBATIM for check in checks)
+    stored = sum(check.stored.state in VERBATIM for check in checks)
     lines = ["[VERIFICATION]", f"{stored} of {total} are verbatim in the stored version."]
     asked = [check for check in checks if check.live.state not in ("unchecked", "unreachable")]
     if asked:
-        live = sum(check.live.state in _VERBATIM for check in asked)
+        live = sum(check.live.state in VERBATIM for check in asked)
         lines.append(f"{live} of {len(asked)} are verbatim on the live page.")
     places = (number for number in count(1) if number not in refused)
     entries = {
@@ -516,7 +514,7 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
     if check.page_unchanged:
         line += "; live: the page is unchanged"
     elif check.live.state != "unchecked" or check.live.reason is not None:
-        line += f"; live: {_found(_LIVE, check.live)}"
+        line += f"; live: {_found(LIVE, check.live)}"
     lines = [f'{line} \u2014 "{given}", {_url(check.url)}']
     if check.last_seen_at is not None and check.missing_since is not None:
         lines.append(
@@ -525,7 +523,7 @@ def _entry(number: int, check: CitationCheck, nonce: str | None, shown_chars: in
         )
     known = {check.citation.quote, None}
     for name, finding in (("Stored", check.stored), ("Live", check.live)):
-        if finding.text not in known and finding.state not in _VERBATIM:
+        if finding.text not in known and finding.state not in VERBATIM:
             known.add(finding.text)
             text = finding.text or ""
             text = text if len(text) <= shown_chars else f"{text[:shown_chars]}…"

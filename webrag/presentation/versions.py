@@ -9,7 +9,6 @@ from webrag.retrieval.version_changes import (
     ChangeKind,
     VersionChange,
     VersionComparison,
-    VersionPassage,
 )
 
 _MAX_CHARS: Final = 600
@@ -44,12 +43,8 @@ def _body(change: VersionChange) -> str:
     if words:
         lines = [f"  {words.strip()}"]
     else:
-        lines = [_quoted(passage) for passage, _ in shown if passage is not None]
+        texts = [clean_block(passage.text) for passage, _ in shown if passage is not None]
+        cut = [e if len(e) <= _MAX_CHARS else f"{e[:_MAX_CHARS].rstrip()} ..." for e in texts]
+        lines = [f"  {line}".rstrip() for text in cut for line in text.splitlines()]
     lines += [f"  {label}: {passage.link}" for passage, label in shown if passage is not None]
     return "\n".join(lines)
-
-
-def _quoted(passage: VersionPassage) -> str:
-    text = clean_block(passage.text)
-    cut = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS].rstrip()} ..."
-    return "\n".join(f"  {line}".rstrip() for line in cut.splitlines())

@@ -140,7 +140,8 @@ class AskHandlers:
         """The form; with a question, the whole answer beneath it."""
         asked = asked_question(request.query_params)
         if not asked.text or not may_run(request):
-            return await self._form(request, asked)
+            around = await self._surroundings(request, suggests=not asked.text)
+            return self._page(request, asked, around, run=None, result=None)
         run = self._start(request, asked, request.query_params)
         try:
             async for name, _ in run.followed():
@@ -225,10 +226,6 @@ class AskHandlers:
             thread_markdown(turns), media_type="text/markdown", headers=dict(HEADERS)
         )
 
-    async def _form(self, request: Request, asked: Question) -> Response:
-        around = await self._surroundings(request, suggests=not asked.text)
-        return self._page(request, asked, around, run=None, result=None)
-
     async def _surroundings(self, request: Request, *, suggests: bool = False) -> dict[str, Any]:
         """What the form offers, and why it cannot; the script has the form already."""
         nothing: dict[str, Any] = {"sites": [], "years": {}, "suggested": (), "problem": None}
@@ -276,13 +273,15 @@ class AskHandlers:
 
 
 def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
+    from webrag.answering.manager import whole_tables
     from webrag.presentation.answer import ranges, trust
     from webrag.presentation.html.stored_page import page_html
 
-    parts = [(part, page_html(_as_markdown(part)).html) for part in result.parts]
-    sources = [
-        (ranges([each.number for each in same]), same) for same in _by_page(result.citations)
-    ]
+    parts = [(part, page_html(_as_markdown(part)).html) for part in whole_tables(result.parts)]
+    pages: dict[UUID, list[AnswerCitation]] = {}
+    for each in result.citations:
+        pages.setdefault(each.document_id, []).append(each)
+    sources = [(ranges([each.number for each in same]), same) for same in pages.values()]
     return {
         "result": result,
         "parts": parts,
@@ -291,13 +290,6 @@ def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
         "trust": trust(result),
         "follow_ups": follow_ups(asked, result),
     }
-
-
-def _by_page(citations: "Sequence[AnswerCitation]") -> "list[list[AnswerCitation]]":
-    pages: dict[UUID, list[AnswerCitation]] = {}
-    for each in citations:
-        pages.setdefault(each.document_id, []).append(each)
-    return list(pages.values())
 
 
 def _as_markdown(part: Any) -> str:

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from webrag.concurrency import in_background
 from webrag.presentation.html.stored_page import Mark, page_html
+from webrag.presentation.reports import LIVE
 from webrag.retrieval.word_matches import WordChange, word_changes
 from webrag.web.site import NotKeptError, Site
 
@@ -21,19 +22,6 @@ if TYPE_CHECKING:
 
 _VERIFY_S = 30.0
 _ENDINGS = ".,;:!?\u3002"
-
-# Of the live page, in the words of somebody who wants to rely on the quotation.
-_LIVE = {
-    "exact": "The live page says exactly this.",
-    "moved": "The live page says exactly this, at another place.",
-    "reformatted": "The live page says this in other marks or spacing.",
-    "changed": "The live page says something else now.",
-    "absent": "The live page does not say this any more.",
-    "gone": "The page does not exist any more.",
-    "unreachable": "The live page could not be read.",
-    "unchecked": "The live page was not reached in time.",
-    "not_stored": "The page is not stored any more.",
-}
 
 
 def changed_words(before: str, after: str) -> tuple[WordChange, ...]:
@@ -139,7 +127,7 @@ class ReadHandlers:
             run=run,
             citation=citation,
             live=live,
-            sentence=_LIVE[live.state],
+            found=LIVE[live.state],
             words=changed_words(citation.verbatim_text, live.text or "") if is_changed else (),
         )
 

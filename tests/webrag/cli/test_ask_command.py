@@ -45,6 +45,16 @@ def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
     assert result.stderr.startswith("Reading the question ...\nReading the pages you named ...\n")
 
 
+def test_row_is_printed_below_the_header_of_its_table(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": TABLE})
+
+    shown = corpus_command(site, "ask", "What is the weight of a Dadant hive?", f"{site}/").stdout
+
+    assert "| Type | Frames | Weight |\n| Dadant | 12 | 28 kg |\n[" in shown
+
+
 @pytest.mark.parametrize(
     ("page", "question", "mark"),
     [

@@ -62,7 +62,10 @@ def status(corpus_command: Run, *arguments: str) -> Any:
 def test_forget_removes_the_page_and_says_so(filled: Any, corpus_command: Run) -> None:
     result = corpus_command(None, "forget", f"{filled}/apples", "--yes")
 
-    assert (result.exit_code, result.stdout) == (0, f"- {filled}/apples\n1 page removed.\n")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"[FORGET REPORT]\n1 page deleted.\n- {filled}/apples\n",
+    )
     assert [each["url"] for each in status(corpus_command)["pages"]] == [f"{filled}/bananas"]
 
 

@@ -3,13 +3,7 @@ from itertools import count
 
 import pytest
 
-from webrag.cli.progress import (
-    count_progress,
-    crawl_progress,
-    page_progress,
-    run_progress,
-    start_progress,
-)
+from webrag.cli.progress import count_progress, crawl_progress, run_progress, start_progress
 from webrag.crawling.report import CrawlProgress
 
 
@@ -83,27 +77,17 @@ async def test_phases_are_live_on_a_terminal(
     assert captured.out == ""
 
 
-def test_pages_are_counted_with_failures(capsys: pytest.CaptureFixture[str]) -> None:
-    with page_progress(quiet=False) as (begin, report):
-        begin(2)
-        report(True)
-        report(False)
-
-    assert capsys.readouterr().err == "2 of 2 pages, 1 failed\n"
-
-
 def test_plain_progress_of_many_pages_is_told_every_five_seconds(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = count()
     monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
 
-    with page_progress(quiet=False) as (begin, report):
-        begin(20)
-        for _ in range(20):
-            report(True)
+    with count_progress(quiet=False) as report:
+        for done in range(21):
+            report("Pages", done, 20)
 
-    numbers = [line.partition(" ")[0] for line in capsys.readouterr().err.splitlines()]
+    numbers = [line.split()[1] for line in capsys.readouterr().err.splitlines()]
     assert numbers == ["4", "9", "14", "19", "20"]
 
 

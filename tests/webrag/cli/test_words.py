@@ -149,7 +149,7 @@ def test_host_as_status_prints_it_is_taken_by_status_and_forget(
     again = corpus_command(None, "forget", host, "--yes")
 
     assert (shown.exit_code, f"— {site}/\n" in shown.stdout) == (0, True)
-    assert "1 page removed." in forgotten.stdout
+    assert "1 page deleted." in forgotten.stdout
     assert after.exit_code == 1
     assert (again.exit_code, f"{host} is not stored." in again.stderr) == (1, True)
 
@@ -220,7 +220,7 @@ def test_path_names_a_stored_file_to_every_command(
     assert "citric acid" in corpus_command(None, "read", name).stdout
     assert corpus_command(None, "verify", name, "with citric acid").exit_code == 0
     assert "Pages stored: 1" in corpus_command(None, "status", name).stdout
-    assert "1 page removed." in corpus_command(None, "forget", name, "--yes").stdout
+    assert "1 page deleted." in corpus_command(None, "forget", name, "--yes").stdout
 
 
 def test_folder_stands_for_the_files_below_it(tmp_path: Path, corpus_command: Run) -> None:
@@ -234,7 +234,7 @@ def test_folder_stands_for_the_files_below_it(tmp_path: Path, corpus_command: Ru
     found = corpus_command(None, "search", folder, "how", "often", "is", "the", "filter", "cleaned")
     assert (found.exit_code, "manuals.html" in found.stdout) == (0, False)
     assert "every three weeks" in found.stdout
-    assert "2 pages removed." in corpus_command(None, "forget", folder, "--yes").stdout
+    assert "2 pages deleted." in corpus_command(None, "forget", folder, "--yes").stdout
     assert "files of this machine: 1 page," in corpus_command(None, "status").stdout
 
 

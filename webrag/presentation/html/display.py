@@ -165,7 +165,9 @@ def register_displays() -> bool:
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(OrchestrationResult, _html)
     shown_as: dict[type, Callable[[Any], str]] = {
-        OrchestrationResult: _brief,
+        OrchestrationResult: lambda result: format_brief(
+            result, _CONFIG, count_tokens=_estimated_tokens
+        ),
         CorpusStatus: format_status,
         SiteReport: format_site,
     }
@@ -194,10 +196,6 @@ def _answer(result: Any) -> str:
 
 def _html(result: OrchestrationResult) -> str:
     return result_html(result, evidence_blocks(result, _CONFIG, count_tokens=_estimated_tokens))
-
-
-def _brief(result: OrchestrationResult) -> str:
-    return format_brief(result, _CONFIG, count_tokens=_estimated_tokens)
 
 
 def _estimated_tokens(text: str) -> int:
