@@ -218,18 +218,18 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     asked = asked_question(question, given, urls=pages)
     check_answerable(asked)
 
-    async def ask(rag: "WebRAG") -> "tuple[ManagerResult, Callable[[str], int]]":
-        return await rag.answer_to(asked, on_event=writer.tell), rag.count_tokens
+    async def ask(rag: "WebRAG") -> "tuple[ManagerResult, str]":
+        result = await rag.answer_to(asked, on_event=writer.tell)
+        result = result.model_copy(update={"citations": result.citations[: reading.top_k]})
+        return result, _details(result, asked, reading, rag.count_tokens, command_line(ctx))
 
     with step_progress(quiet=options.quiet) as writer.show_step:
-        result, count_tokens = run_opened(ctx.obj, ask, quiet=options.quiet)
-    result = result.model_copy(update={"citations": result.citations[: reading.top_k]})
+        result, details = run_opened(ctx.obj, ask, quiet=options.quiet)
     if options.json:
         from webrag.presentation.answer import answer_document
 
         print_json(answer_document(result))
     else:
-        details = _details(result, asked, reading, count_tokens, command_line(ctx))
         writer.finish(result, details, pager=not reading.no_pager)
     is_empty = result.state != "fail" and not (result.retrieval and result.retrieval.documents)
     if is_empty and asked.sites:

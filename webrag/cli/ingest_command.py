@@ -259,11 +259,9 @@ def _print_report(report: "IngestReport", *, is_error: bool) -> None:
 
 
 def _failure(report: "IngestReport") -> str:
-    from webrag.presentation.reports import reason_beside
-
     if len(report.pages) + len(report.failed) == 1:
         return next(iter(report.failed.values()))
-    lines = [f"- {url}: {reason_beside(url, reason)}" for url, reason in report.failed.items()]
+    lines = [f"- {why if url in why else f'{url}: {why}'}" for url, why in report.failed.items()]
     return "\n".join([f"{_count(report).rstrip('.')}:", *lines])
 
 
