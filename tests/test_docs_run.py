@@ -43,10 +43,8 @@ OTHERS = {
     "webrag ingest git+": "test_app_git.py clones one",
     "git clone": "the continuous integration begins with it",
     "pip install uv": "the continuous integration begins with it",
-    "python3 -m venv": "the continuous integration begins with it",
     "uv run --group dev pytest": "it is what runs this",
     "bash .ci/run": "it is what runs this",
-    "python3 -m http.server": "Python's own",
     "python benchmarks/": "test_benchmarks.py runs each; a test below looks for their options",
     "webrag eval benchmarks/": "the sites are downloaded; eval is run with others below",
 }
@@ -66,7 +64,6 @@ BEFORE = {
     'webrag search "retry a failed upload" --site': "webrag ingest https://docs.example.com/",
     "webrag corpus import": "webrag corpus drop shared --yes",
     "uv run webrag verify": "webrag ingest https://docs.example.org/",
-    "webrag corpus drop old": "webrag ingest https://a.example.org/ --collection old_experiments",
 }
 
 QUESTION = {

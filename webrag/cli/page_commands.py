@@ -95,7 +95,7 @@ def verify_command(
 
     if (file is None) != (len(words) > 1):
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
-    given = _read_citations(file) if file is not None else [_given(words, chars)]
+    given = [_given(words, chars)] if file is None else _read_citations(file)
     if queue:
         from webrag.wiring.components import require_workers
 

@@ -48,17 +48,13 @@ def setup_command(
         server, model, key = _chosen(model, key=key)
     if server is None:
         return
-    _write(ctx, server, model, _key() if key and server != "none" else None)
-
-
-def _write(ctx: click.Context, server: str, model: str | None, key: str | None) -> None:
-    """Try what was chosen, write it, and say so; a variable of the environment would still win."""
     from webrag.settings.model import changed_settings, is_fixed
     from webrag.settings.variables import variable_names
     from webrag.wiring.language_models import LANGUAGE_MODEL, tried
 
     settings: Settings = ctx.obj
-    values, seconds = run(tried(settings, server, model, key))
+    secret = _key() if key and server != "none" else None
+    values, seconds = run(tried(settings, server, model, secret))
     with changed_settings(settings, values):
         url, model, path = values[LANGUAGE_MODEL[0]], values[LANGUAGE_MODEL[1]], settings.file
     took = None if url is None else seconds

@@ -139,10 +139,14 @@ async def check(command: Sequence[str]) -> tuple[float, list[str], str]:
                 status = await client.call_tool("status", {})
         # Whatever a server that does not start makes of the client's tasks, in groups or alone.
         except Exception as error:
+            inner: BaseException = error
+            while isinstance(inner, BaseExceptionGroup):
+                inner = inner.exceptions[0]
+            what = str(inner).rstrip(".") or type(inner).__name__
             log.seek(0)
             said = "".join(log.readlines()[-_LOG_LINES:]).rstrip()
             raise WebRAGError(
-                f"The server did not answer: {_innermost(error)}.",
+                f"The server did not answer: {what}.",
                 hint=said or f"Try: {shlex.join(command)}",
             ) from error
     text = "\n".join(each.text for each in status.content if each.type == "text")
@@ -193,9 +197,3 @@ def _in_toml(client: McpClient, text: str, lines: str) -> str:
     if {**before, client.key: before.get(client.key, {})} != then:
         raise InputError("its lines cannot be told apart")
     return after
-
-
-def _innermost(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error).rstrip(".") or type(error).__name__

@@ -1,9 +1,10 @@
 """Jobs and schedules as text."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
+from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel
 from webrag.jobs.models import Job, JobKind, Schedule
 from webrag.presentation.reports import (
@@ -37,10 +38,10 @@ def format_job(job: Job) -> str:
         f"[JOB {job.id}]",
         f"{_KINDS[job.request.kind]}: {one_line(job.request.subject)}",
         f"State: {_state(job)}",
-        f"Enqueued: {_time(job.enqueued_at)}",
+        f"Enqueued: {shown_moment(job.enqueued_at)}",
     ]
-    lines += [f"Begun: {_time(job.started_at)}"] if job.started_at else []
-    lines += [f"Ended: {_time(job.ended_at)}"] if job.ended_at else []
+    lines += [f"Begun: {shown_moment(job.started_at)}"] if job.started_at else []
+    lines += [f"Ended: {shown_moment(job.ended_at)}"] if job.ended_at else []
     lines += [f"Schedule: {job.schedule}"] if job.schedule is not None else []
     if job.deaths:
         lines.append(f"Workers that ended while they worked on it: {job.deaths} in a row")
@@ -92,7 +93,7 @@ def _state(job: Job) -> str:
     if job.report.checks and job.ended_at:
         said.append(_found(job.report.checks))
     if job.retry_at:
-        said.append(f"tried again at {_time(job.retry_at)}")
+        said.append(f"tried again at {shown_moment(job.retry_at)}")
     if job.reason:
         said.append(one_line(job.reason))
     return "; ".join(said)
@@ -116,13 +117,9 @@ def _schedule(schedule: Schedule) -> str:
     elif schedule.overdue:
         said.append("due now")
     else:
-        said.append(f"due at {_time(schedule.next_at)}")
+        said.append(f"due at {shown_moment(schedule.next_at)}")
     if schedule.failures:
         said.append(f"failed {counted(schedule.failures, 'time')} in a row")
     if schedule.last_job is not None:
         said.append(f"last visit: job {schedule.last_job}")
     return f"- {schedule.id}: {schedule.request.url}\n  ({'; '.join(said)})"
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

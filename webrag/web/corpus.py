@@ -167,7 +167,12 @@ class CorpusHandlers:
             with tempfile.TemporaryDirectory(prefix="webrag-import-") as folder:
                 path = Path(folder) / f"corpus{suffix}"
                 await asyncio.to_thread(_copy, upload, path)
-                return _imported(await rag.import_corpus(path, on_progress=told))
+                report: ImportReport = await rag.import_corpus(path, on_progress=told)
+            counts = report.model_dump(exclude={"failed"})
+            return _NOTHING | {
+                "counts": {name: count for name, count in counts.items() if count},
+                "failures": {f"line {line}": why for line, why in report.failed.items()},
+            }
 
         asked = {"urls": (upload.filename,)}
         return self._begin(request, "import", asked, work, release=upload.file.close)
@@ -210,14 +215,6 @@ _NOTHING: Final = {
     "may_go_on": False,
     "is_empty": False,
 }
-
-
-def _imported(report: "ImportReport") -> dict[str, Any]:
-    counts = report.model_dump(exclude={"failed"})
-    return _NOTHING | {
-        "counts": {name: count for name, count in counts.items() if count},
-        "failures": {f"line {line}": why for line, why in report.failed.items()},
-    }
 
 
 async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
