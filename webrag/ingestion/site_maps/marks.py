@@ -38,17 +38,7 @@ _JAVADOC_ROOT: Final = re.compile(
 )
 _DOXYGEN_TREE: Final = re.compile(r"navtreedata\.js")
 _DOXYGEN_FILE: Final = re.compile(r"search/search(?:data)?\.js|navtreedata\.js")
-_RUST_VERSION: Final = re.compile(r"1\.(\d{1,4})\.")
-# From then on the index has other numbers, then other files, again and again.
-_RUST_VERSION_WITHOUT_INDEX: Final = 76
 _DOCUSAURUS_FILE: Final = re.compile(r"assets/js/(?:main|runtime~main)\.")
-_RUSTDOC_VARIABLES: Final = (
-    "root-path",
-    "resource-suffix",
-    "search-index-js",
-    "rustdoc-version",
-    "current-crate",
-)
 _JEKYLL_SEARCH: Final = re.compile(r"(?:^|/)(?:search|search-data|index)\.json$")
 _JEKYLL_SCRIPT: Final = re.compile(r"assets/js/(?:just-the-docs|search-data)\.js")
 _INDEX_NAMES: Final = frozenset(
@@ -81,10 +71,10 @@ class _Page:
         self.url_root = _first(tree, "script[data-url_root]", "data-url_root")
         self.docusaurus_tag = _first(tree, "meta[name=docusaurus_tag]", "content")[:_MAX_TAG_CHARS]
         variables = "#rustdoc-vars, meta[name='rustdoc-vars']"
-        self.rustdoc = {
-            name: _first(tree, variables, f"data-{name}")[:_MAX_ADDRESS_CHARS]
-            for name in _RUSTDOC_VARIABLES
-        }
+        self.rust_root, self.crate = (
+            _first(tree, variables, f"data-{name}")[:_MAX_ADDRESS_CHARS]
+            for name in ("root-path", "current-crate")
+        )
 
     def at(self, href: str) -> str | None:
         """The address a relative one means, on the page's own site."""
@@ -148,15 +138,9 @@ def _mdbook(page: _Page) -> MapMark | None:
 
 
 def _rustdoc(page: _Page) -> MapMark | None:
-    told = page.rustdoc
-    if not told["root-path"]:
-        return None
-    version = _RUST_VERSION.match(told["rustdoc-version"])
-    if version is not None and int(version[1]) >= _RUST_VERSION_WITHOUT_INDEX:
-        return page.mark("index_page", told["root-path"], f"{told['current-crate']}/all.html")
-    named = page.at(told["search-index-js"]) if told["search-index-js"] else None
-    file = named or f"search-index{told['resource-suffix']}.js"
-    return page.mark("rustdoc", told["root-path"], file)
+    # Its search index is written in another way every few versions.
+    is_named = page.rust_root and page.crate
+    return page.mark("index_page", page.rust_root, f"{page.crate}/all.html") if is_named else None
 
 
 def _javadoc(page: _Page) -> MapMark | None:

@@ -1,4 +1,4 @@
-"""Indexes and navigation of programs' references: rustdoc, Javadoc, Doxygen, Sphinx."""
+"""Indexes and navigation of programs' references: Javadoc, Doxygen, Sphinx."""
 
 import itertools
 import re
@@ -19,104 +19,6 @@ from webrag.ingestion.site_maps.listing import (
 )
 
 _MAX_ITEMS: Final = 300_000
-_MAX_RUST_ITEMS: Final = 25_000
-
-# Names of item types in addresses, by the letter of the index from "A".
-_RUST_TYPES: Final = """
-mod externcrate import struct enum fn type static trait impl tymethod method structfield variant
-macro primitive associatedtype constant associatedconstant union foreigntype keyword existential
-attr derive traitalias
-""".split()  # noqa: SIM905
-_RUST_MODULE: Final = "mod"
-_RUST_UNPAGED: Final = frozenset({"externcrate", "import", "impl"})
-
-
-def read_rustdoc(text: str, root: str, page_url: str) -> SiteListing:
-    """Read a `search-index.js` of rustdoc before 1.76: items, their paths, their first sentences.
-
-    The crate of `page_url` comes first, and others while there are not too many items: half of
-    the standard library's index names the same things once more.
-    """
-    crates = dict(table_of(read_data(text), "content"))
-    listing = Listing(root)
-    own = page_url.removeprefix(root).partition("/")[0]
-    left = _MAX_RUST_ITEMS
-    for name in sorted(crates, key=lambda name: name != own):
-        crate = crates[name]
-        if not (isinstance(crate, dict) and name):
-            continue
-        count = len(list_of(crate.get("n"), "list of names"))
-        if name == own or count <= left:
-            _note_crate(listing, name, crate)
-            left -= count
-    return listing.done()
-
-
-def _note_crate(listing: Listing, name: str, crate: Mapping[str, Any]) -> None:
-    names = list_of(crate.get("n"), "list of names")
-    types = crate.get("t")
-    paths = _rust_paths(crate.get("q"), len(names))
-    said = crate.get("d")
-    texts = said if isinstance(said, list) else []
-    # Numbers from 1; 0 for items with a page of their own.
-    parents = list_of(crate.get("i"), "list of owners")
-    owners = crate.get("p")
-    top = listing.page(f"{name}/index.html", name)
-    if top is not None:
-        listing.text(top, plain(text_of(crate.get("doc"))))
-    for at, item in enumerate(itertools.islice(names, _MAX_ITEMS)):
-        kind = _rust_type(types, at)
-        owner = _owner(owners, parents[at] if at < len(parents) else 0)
-        href = _rust_address(paths[at], kind, text_of(item), owner)
-        page = listing.page(href, "" if owner else text_of(item)) if href else None
-        if page is None:
-            continue
-        if owner:
-            page.title = page.title or owner[1]
-            listing.name(page, text_of(item))
-        listing.text(page, plain(text_of(texts[at])) if at < len(texts) else "")
-
-
-def _rust_type(types: Any, at: int) -> str:
-    """The type of an item: letters from "A", or before version 1.69 numbers from 0."""
-    if not isinstance(types, str | list) or at >= len(types):
-        return ""
-    number = ord(types[at]) - ord("A") if isinstance(types, str) else types[at]
-    if not isinstance(number, int):
-        return ""
-    return _RUST_TYPES[number] if 0 <= number < len(_RUST_TYPES) else ""
-
-
-def _rust_paths(stated: Any, count: int) -> list[str]:
-    """The module of each item; one not stated is that of the item before."""
-    rows = stated if isinstance(stated, list) else []
-    pairs = [row for row in rows if isinstance(row, list) and len(row) == 2]
-    # In a list of strings an empty one is that of the item before, in pairs it is none.
-    told = pairs or [[at, path] for at, path in enumerate(rows) if path]
-    changes = {at: path for at, path in told if isinstance(at, int) and isinstance(path, str)}
-    paths = itertools.accumulate(range(count), lambda last, at: changes.get(at, last), initial="")
-    return list(paths)[1:]
-
-
-def _owner(owners: Any, number: Any) -> tuple[str, str] | None:
-    if not (isinstance(owners, list) and isinstance(number, int) and 0 < number <= len(owners)):
-        return None
-    found = owners[number - 1]
-    if not (isinstance(found, list) and len(found) >= 2 and isinstance(found[0], int)):
-        return None
-    kind = _RUST_TYPES[found[0]] if 0 <= found[0] < len(_RUST_TYPES) else ""
-    return kind, text_of(found[1])
-
-
-def _rust_address(path: str, kind: str, name: str, owner: tuple[str, str] | None) -> str | None:
-    folder = path.replace("::", "/")
-    if owner is not None:
-        return f"{folder}/{owner[0]}.{owner[1]}.html" if owner[0] and owner[1] else None
-    if not kind or not name or kind in _RUST_UNPAGED:
-        return None
-    if kind == _RUST_MODULE:
-        return f"{folder}/{name}/index.html"
-    return f"{folder}/{kind}.{name}.html"
 
 
 def read_javadoc(texts: Sequence[str], root: str) -> SiteListing:

@@ -41,7 +41,6 @@ from webrag.ingestion.site_maps.programs import (
     read_doxygen_tree,
     read_inventory,
     read_javadoc,
-    read_rustdoc,
     read_search_index,
 )
 
@@ -279,7 +278,8 @@ _READERS: Final[Mapping[str, _Read]] = {
     "llms": _one_file(read_llms),
     "mdbook": _one_file(read_mdbook),
     "mkdocs": _one_file(read_mkdocs),
-    "rustdoc": lambda mark, page_url, files: read_rustdoc(_first(files), mark.root, page_url),
+    # Pages that were stored before `all.html` was read name a file of this kind.
+    "rustdoc": _one_file(read_index_page),
     "sitemap": _sitemap,
     "sphinx": _sphinx,
     "vitepress": _vitepress,

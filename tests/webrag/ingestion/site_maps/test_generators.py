@@ -99,11 +99,6 @@ def test_words_of_a_page_are_read_where_the_generator_kept_them(
             },
         ),
         (
-            "rustdoc-1.63.0",
-            "kiln/heat/struct.Cone.html",
-            {"kiln/heat/struct.Cone.html": ["bend"], "kiln/fn.fire.html": []},
-        ),
-        (
             "rustdoc-1.95.0",
             "kiln/heat/struct.Cone.html",
             {"kiln/heat/struct.Cone.html": ["heat::Cone"], "kiln/constant.LIMIT.html": ["LIMIT"]},

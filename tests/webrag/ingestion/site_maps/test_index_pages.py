@@ -119,3 +119,10 @@ def test_missing_parts_of_a_map_do_not_hide_the_others() -> None:
     found = read_map(mark, mark.root, {mark.urls[0]: tree, "https://docs.test/more.js": b""})
     assert not isinstance(found, NamedMaps | Wanted)
     assert [page.title for page in found.pages] == ["K"]
+
+
+def test_file_of_a_kind_that_is_not_read_any_more_is_refused() -> None:
+    mark = MapMark(kind="rustdoc", root="https://docs.test/", urls=("https://docs.test/s.js",))
+
+    with pytest.raises(MapRefusedError):
+        read_map(mark, "https://docs.test/a.html", {mark.urls[0]: b"var searchIndex = {};"})

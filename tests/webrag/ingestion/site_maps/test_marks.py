@@ -67,12 +67,12 @@ MKDOCS = ("mkdocs", ROOT, (f"{ROOT}search/search_index.json", f"{ROOT}search.jso
         ),
         # rustdoc.
         (
-            "<meta name=rustdoc-vars data-root-path='../' data-resource-suffix='1.63'>",
-            ("rustdoc", ROOT, (f"{ROOT}search-index1.63.js",)),
+            "<div id=rustdoc-vars data-root-path='../' data-current-crate=kiln></div>",
+            ("index_page", ROOT, (f"{ROOT}kiln/all.html",)),
         ),
         (
-            "<meta name=rustdoc-vars data-root-path='../' data-search-index-js='../si.js'>",
-            ("rustdoc", ROOT, (f"{ROOT}si.js",)),
+            "<meta name=rustdoc-vars data-root-path='../' data-current-crate=kiln>",
+            ("index_page", ROOT, (f"{ROOT}kiln/all.html",)),
         ),
         (
             "<meta name=generator content='javadoc/ClassWriterImpl'>"

@@ -12,48 +12,9 @@ from webrag.ingestion.site_maps.programs import (
     read_doxygen_search,
     read_doxygen_tree,
     read_javadoc,
-    read_rustdoc,
 )
 
 ROOT = "https://docs.test/api/"
-# One function, its module, a struct and its method; `t` as numbers, then as letters.
-CRATE = {
-    "doc": "A kiln.",
-    "t": [5, 0, 3, 11],
-    "n": ["fire", "heat", "Cone", "bend"],
-    "q": ["kiln", "", "kiln::heat", ""],
-    "d": ["Fires.", "Of heat.", "A cone.", "Bends it."],
-    "i": [0, 0, 0, 1],
-    "f": [None, None, None, None],
-    "p": [[3, "Cone"]],
-}
-NEWER = CRATE | {
-    "t": "FADL",
-    "q": [[0, "kiln"], [2, "kiln::heat"]],
-    "d": [],
-}
-
-
-def rust(data: object) -> list[tuple[str, str, list[str]]]:
-    text = json.dumps(data).replace("'", "\\'")
-    found = read_rustdoc(f"var searchIndex = JSON.parse('{text}');", ROOT, ROOT)
-    return [(page.url.removeprefix(ROOT), page.title, page.names) for page in found.pages]
-
-
-@pytest.mark.parametrize("data", [{"kiln": CRATE}, {"kiln": NEWER}])
-def test_items_of_rustdoc_are_pages_and_methods_names_of_their_owners(data: object) -> None:
-    assert rust(data) == [
-        ("kiln/index.html", "kiln", []),
-        ("kiln/fn.fire.html", "fire", []),
-        ("kiln/heat/index.html", "heat", []),
-        ("kiln/heat/struct.Cone.html", "Cone", ["bend"]),
-    ]
-
-
-def test_empty_module_among_pairs_of_rustdoc_begins_anew() -> None:
-    data = NEWER | {"t": "FF", "n": ["fire", "free"], "q": [[0, "kiln"], [1, ""]], "i": [0, 0]}
-
-    assert "kiln/fn.free.html" not in [url for url, _, _ in rust({"kiln": data})]
 
 
 def test_types_of_javadoc_are_pages_and_members_their_names() -> None:
@@ -124,7 +85,6 @@ def test_deep_navigation_is_read_to_its_limit() -> None:
 
 
 READERS: list[Callable[[str, str], SiteListing]] = [
-    lambda text, root: read_rustdoc(text, root, root),
     lambda text, root: read_javadoc([text], root),
     lambda text, root: read_doxygen_tree([f"x={text}"], root),
     lambda text, root: read_doxygen_search([f"searchData={text}"], root),
