@@ -27,9 +27,13 @@ _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .998 of its words.
-_THRESHOLD: Final = -1.0
-# Of shorter pages too little is known: from 6 on AEB's F1 is .003 better, and text was lost.
-_LEAST_BLOCKS: Final = 15
+_THRESHOLD: Final = -0.5
+# Of shorter pages less is known, of the shortest too little.
+_SHORT_THRESHOLD: Final = -1.5
+_SHORT_BLOCKS: Final = 15
+_LEAST_BLOCKS: Final = 5
+# Such as "Related articles", above a comment that stays.
+_HEADING_THRESHOLD: Final = -3.0
 _MOST_SHARE: Final = 0.9
 _ALL_LINKED: Final = 4
 # What neither a menu nor a teaser is made of.
@@ -107,24 +111,7 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
     blocks = read_blocks(boxes)
     if len(blocks) < _LEAST_BLOCKS:
         return
-    weights = _weights()
-    doomed: set[int] = set()
-    follows_doomed = False
-    title = next((block for block in blocks if block.box.node.tag == "h1"), None)
-    for block in reversed(blocks):
-        tag = block.box.node.tag
-        is_doomed = block is not title and tag not in _KEPT and not block.box.tags & _KEPT
-        is_doomed = is_doomed and _KEPT_NAMES.isdisjoint(block.features)
-        told = filter(None, map(weights.get, block.features))
-        is_doomed = is_doomed and math.fsum(told) < _THRESHOLD
-        # A heading goes with what it is a heading of; one that only links is a teaser.
-        if tag in _HEADINGS:
-            is_doomed &= follows_doomed or _linked(block.box.links, block.box.chars) == _ALL_LINKED
-        else:
-            follows_doomed = is_doomed
-        if is_doomed:
-            doomed.add(id(block.box))
-    _decide_together(blocks, doomed)
+    doomed = _unwanted(blocks)
     whole = sum(block.box.chars for block in blocks)
     if sum(block.box.chars for block in blocks if id(block.box) in doomed) > _MOST_SHARE * whole:
         return
@@ -133,6 +120,35 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
         if id(box) in kept and box.outer is not None:
             kept.add(id(box.outer))
     drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+
+
+def _unwanted(blocks: Sequence[Block]) -> set[int]:
+    threshold = _THRESHOLD if len(blocks) >= _SHORT_BLOCKS else _SHORT_THRESHOLD
+    weights = _weights()
+    title = next((block for block in blocks if block.box.node.tag == "h1"), None)
+    low: dict[int, float] = {}
+    for block in blocks:
+        score = math.fsum(filter(None, map(weights.get, block.features)))
+        if score < threshold and block is not title and not _is_kept(block):
+            low[id(block.box)] = score
+    plain = (block.box for block in blocks if block.box.node.tag not in _HEADINGS)
+    doomed = {id(box) for box in plain if id(box) in low}
+    _decide_together(blocks, doomed)
+    # A heading goes with what it is a heading of; one that only links is a teaser.
+    follows_doomed = True
+    for box in (block.box for block in reversed(blocks)):
+        if box.node.tag not in _HEADINGS:
+            follows_doomed = id(box) in doomed
+        elif id(box) in low:
+            is_teaser = _linked(box.links, box.chars) == _ALL_LINKED
+            if follows_doomed or is_teaser or low[id(box)] < _HEADING_THRESHOLD:
+                doomed.add(id(box))
+    return doomed
+
+
+def _is_kept(block: Block) -> bool:
+    is_code = block.box.node.tag in _KEPT or block.box.tags & _KEPT
+    return bool(is_code) or not _KEPT_NAMES.isdisjoint(block.features)
 
 
 def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNode]:

@@ -87,6 +87,28 @@ def test_headings_that_only_link_are_teasers(convert: Convert) -> None:
     assert "## Why" in text
 
 
+def test_heading_above_a_list_that_goes_or_above_nothing_goes_too(convert: Convert) -> None:
+    more = f"<div class='related-posts'><h3>Related articles</h3><ul>{TEASERS}</ul></div>"
+    form = "<div class='comment-respond'><h3>Leave a reply</h3><form><input></form></div>"
+    text = convert(NEWS.replace("</div></div>", f"</div>{more}</div>{form}")).markdown
+    assert SENTENCES[3] in text
+    assert "Related articles" not in text
+    assert "Leave a reply" not in text
+
+
+def test_short_page_keeps_its_text_without_what_is_plainly_around_it(convert: Convert) -> None:
+    around = (
+        "<div class='widget newsletter'><h3>Subscribe to our newsletter</h3><p>Your email</p></div>"
+        "<div class='widget related'><h3>Related articles</h3></div>"
+    )
+    text = convert(
+        f"<title>Bridge opens</title><body><h1>Bridge opens</h1><p>{SENTENCES[0]}</p>"
+        f"<h2>Why</h2><p>{SENTENCES[3]}</p>{around}"
+    ).markdown
+    assert all(each in text for each in ("# Bridge opens", SENTENCES[0], "## Why", SENTENCES[3]))
+    assert not any(each in text for each in ("Subscribe", "Your email", "Related articles"))
+
+
 @pytest.mark.parametrize("name", ["menu", "related", "sidebar", "announcement", "noprint"])
 def test_paragraphs_in_a_box_of_a_common_name_stay(convert: Convert, name: str) -> None:
     notes = f"<div class={name}><h2>Lentils</h2><p>{SENTENCES[3]}</p></div>"
