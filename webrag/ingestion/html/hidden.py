@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -76,6 +76,14 @@ _WHITE: Final[Color] = (1.0, 1.0, 1.0, 1.0)
 _Found = list[tuple[LexborNode, str]]
 
 
+class _Style(NamedTuple):
+    """The values that count for some elements, why these are unseen, and what mutes their text."""
+
+    declared: Declared
+    reason: str
+    mute: list[str]
+
+
 def remove_unseen(tree: LexborHTMLParser) -> None:
     """Remove elements and loose text that styles hide; call it before anything else is removed."""
     if tree.body is not None:
@@ -98,7 +106,9 @@ class _Page:
         self._lifted: set[int] = set()
         self._watched: dict[int, LexborNode] = {}
         self._meaning: defaultdict[int, list[Rule]] = defaultdict(list)
-        self._declared: dict[int, Declared] = {}
+        self._styles: dict[int, _Style] = {}
+        # Most elements share their rules with others.
+        self._shared: dict[tuple[Any, ...], _Style] = {}
         self._find()
 
     def _find(self) -> None:
@@ -114,7 +124,7 @@ class _Page:
                 self._watched[node.mem_id] = node
         for node in list(self._watched.values()):
             # What an inherited property hides may be shown further inside.
-            if any(is_mute(name, self._of(node).get(name, "")) for name in _INHERITED):
+            if self._style(node).mute:
                 self._watched |= {inner.mem_id: inner for inner in node.css("*")}
         names = {name for node in self._watched.values() for name in _names_of(node)}
         # In their order: the matcher's effort is bounded, and what it reaches must not vary.
@@ -123,7 +133,7 @@ class _Page:
             for node in self._meant(rule) if last_name(rule.selector) in names else ():
                 if node.mem_id in self._watched:
                     self._meaning[node.mem_id].append(rule)
-                    self._declared.pop(node.mem_id, None)
+                    self._styles.pop(node.mem_id, None)
 
     def _is_telling(self, rule: Rule) -> bool:
         is_paint = self._is_complete and ("color" in rule.block or "background" in rule.block)
@@ -135,24 +145,35 @@ class _Page:
         return self._matcher.matching(rule.selector)
 
     def _of(self, node: LexborNode) -> Declared:
+        return self._style(node).declared
+
+    def _style(self, node: LexborNode) -> _Style:
         """The values that count for an element, of those that it declares or rules give it."""
-        found = self._declared.get(node.mem_id)
+        found = self._styles.get(node.mem_id)
         if found is None:
-            weighed = [
-                ((important, 0, *specificity(rule.selector), rule.order), name, value)
-                for rule in self._meaning.get(node.mem_id, ())
-                if id(rule) not in self._lifted
-                for name, value, important in declarations(rule.block)
-            ]
-            if node.mem_id not in self._lifted:
-                own = _own(node)
-                weighed += [
-                    ((important, 1, 0, 0, 0, 0), name, value) for name, value, important in own
-                ]
-            made = {name: value for name, value in _legacy(node) if value}
-            made.update((name, value) for _, name, value in sorted(weighed))
-            found = self._declared[node.mem_id] = with_variables(made, self._variables)
+            meant = self._meaning.get(node.mem_id, ())
+            rules = [rule for rule in meant if id(rule) not in self._lifted]
+            style = "" if node.mem_id in self._lifted else attribute(node, "style")
+            legacy = tuple((name, value) for name, value in _legacy(node) if value)
+            key = (*(rule.order for rule in rules), style, legacy)
+            found = self._shared.get(key)
+            if found is None:
+                found = self._shared[key] = self._read_style(rules, style, dict(legacy))
+            self._styles[node.mem_id] = found
         return found
+
+    def _read_style(self, rules: Iterable[Rule], style: str, made: dict[str, str]) -> _Style:
+        weighed = [
+            ((important, 0, *specificity(rule.selector), rule.order), name, value)
+            for rule in rules
+            for name, value, important in declarations(rule.block)
+        ]
+        own = declarations(without_strings(style)) if style else ()
+        weighed += [((important, 1, 0, 0, 0, 0), name, value) for name, value, important in own]
+        made.update((name, value) for _, name, value in sorted(weighed))
+        declared = with_variables(made, self._variables)
+        mute = [name for name in _INHERITED if is_mute(name, declared.get(name, ""))]
+        return _Style(declared, reason_of(declared), mute)
 
     @cached_property
     def _variables(self) -> Declared:
@@ -169,7 +190,7 @@ class _Page:
             if not guards:
                 break
             self._lifted |= guards
-            self._declared.clear()
+            self._styles.clear()
             gone, mute = self._hidden()
         texts = {text.mem_id: text for node, name in mute for text in self._texts(node, name)}
         for text in texts.values():
@@ -181,16 +202,13 @@ class _Page:
         gone: _Found = []
         mute: _Found = []
         for node in self._watched.values():
-            declared = self._of(node)
-            reason = reason_of(declared)
+            declared, reason, muting = self._style(node)
             if node.tag in _KEPT or not declared:
                 continue
             if reason and not self._comes(node, declared, reason):
                 gone.append((node, reason))
                 continue
-            for name in _INHERITED:
-                if is_mute(name, declared.get(name, "")) and not self._comes(node, declared, name):
-                    mute.append((node, name))
+            mute += [(node, name) for name in muting if not self._comes(node, declared, name)]
             if self._is_lost(node, declared):
                 mute.append((node, "color"))
         return gone, mute
@@ -350,16 +368,7 @@ def _follows_control(node: LexborNode) -> bool:
         before = before.prev
     if before is None or not inline_text(before):
         return False
-    return _is_control(before) or before.css_first(_CONTROL) is not None
-
-
-def _is_control(node: LexborNode) -> bool:
-    attributes = node.attributes
-    if node.tag in ("button", "summary"):
-        return True
-    return attributes.get("role") in ("button", "tab") or any(
-        name in attributes for name in ("onclick", "aria-controls", "aria-expanded")
-    )
+    return before.css_first(_CONTROL) is not None  # which may be the element itself
 
 
 def _named_by(control: LexborNode) -> Iterable[str]:
