@@ -70,7 +70,7 @@ def strip_private_use(html: str) -> str:
     Pages use them for icon fonts; the conversion needs them free for its own marks.
     """
     html = _PRIVATE_USE.sub("", html)
-    if "&#" in html:
+    if any(map(_names_private, _NUMERIC_REFERENCE.finditer(html))):
         html = _NUMERIC_REFERENCE.sub(lambda each: "" if _names_private(each) else each[0], html)
         # What stood around a removed one may make another; that is text and no reference.
         html = _NUMERIC_REFERENCE.sub(

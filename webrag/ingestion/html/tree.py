@@ -107,8 +107,6 @@ MAX_ATTRIBUTES = 1_000
 
 _LONG_TAG = re.compile(r"<[a-z][^>]{4000,}")
 
-_TAG = re.compile(r"<(/?)([a-z][a-z0-9-]*+)([^<>]*+)>")
-
 # What is left open goes on to the end of the page.
 _RAW_TEXT = re.compile(
     r"<!--(?:[^-]++|-(?!->))*+(?:-->)?"
@@ -116,10 +114,12 @@ _RAW_TEXT = re.compile(
 )
 
 # Elements without an end tag, or whose end tag authors leave out by the thousand, do not nest.
-_NOT_NESTING = frozenset(
-    """a area base basefont bgsound body br col colgroup dd dt embed frame head hr html img input
-    keygen li link meta option optgroup p param path rb rp rt rtc source tbody td tfoot th thead tr
-    track use wbr""".split()  # noqa: SIM905
+_NOT_NESTING = """a|area|base|basefont|bgsound|body|br|col|colgroup|dd|dt|embed|frame|head|hr|html|img
+|input|keygen|li|link|meta|option|optgroup|p|param|path|rb|rp|rt|rtc|source|tbody|td|tfoot|th|thead|tr
+|track|use|wbr""".replace("\n", "")
+
+_NESTING_TAG = re.compile(
+    rf"<(/?)(?!(?:{_NOT_NESTING})(?![a-z0-9-]))[a-z][a-z0-9-]*+[^<>]*+(?<!/)>"
 )
 
 
@@ -138,9 +138,7 @@ def check_markup(html: str) -> None:
         if match.group().count("=") > MAX_ATTRIBUTES or len(match.group().split()) > 20_000:
             raise MarkupBomb(f"one of its elements has more than {MAX_ATTRIBUTES:,} attributes")
     depth = 0
-    for closing, name, rest in _TAG.findall(markup):
-        if name in _NOT_NESTING or rest.endswith("/"):
-            continue
+    for closing in _NESTING_TAG.findall(markup):
         depth = max(0, depth - 1) if closing else depth + 1
         if depth > MAX_DEPTH:
             raise MarkupBomb(f"its elements are nested more than {MAX_DEPTH} levels deep")
