@@ -242,9 +242,9 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     rewrite_structure(root)
     for heading in select(root, "h1, h2, h3, h4, h5, h6"):
         mark_start(heading, HEADING)
-    found = mark_links(root, found)
+    marked = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
-    links = outgoing_links(found, spans, Passages(markdown, headings))
+    links = outgoing_links(marked, spans, Passages(markdown, headings))
     return _Content(meta, markdown, shown, links, signs, map_marks=map_marks)
 
 

@@ -104,7 +104,6 @@ def _break_as_written(node: LexborNode) -> None:
 
 
 def _is_alone(node: LexborNode) -> bool:
-    """Whether nothing else stands in the block around it."""
     around = node.parent
     return around is not None and inline_text(around) == inline_text(node)
 

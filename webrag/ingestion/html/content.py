@@ -320,7 +320,6 @@ def _bin(count: int) -> int:
 
 
 def _linked(links: int, chars: int) -> int:
-    """The share of links in five steps."""
     share = links / max(1, chars)
     return 0 if not links else 1 if share < 0.2 else 2 if share < 0.5 else 3 if share < 0.9 else 4
 

@@ -96,8 +96,8 @@ def unveil(tree: LexborHTMLParser) -> None:
     for template in select(body, _SHADOW):
         _open_shadow(template)
     _unveil_page(body)
-    for words in select(body, _in_cells(_READ_OUT)):
-        cell = _cell_of(words)
+    for words in select(body, f":is(td, th) :is({_READ_OUT})"):
+        cell = next((above for above in ancestors(words) if above.tag in ("td", "th")), None)
         # Such words in place of a picture are what the cell says; beside others they are none.
         if cell is not None and cell.css_first(_ICON) is not None:
             label = inline_text(cell)
@@ -119,7 +119,8 @@ def spell_out(body: LexborNode) -> None:
         for reading in select(ruby, "rt, rp, rtc"):
             reading.decompose()
     for form in select(body, "form"):
-        if form.css_first(_ASKS_FOR) is None and _prose_length(form) >= _LEAST_PROSE_CHARS:
+        prose = sum(len(inline_text(node)) for node in select(form, _PROSE))
+        if form.css_first(_ASKS_FOR) is None and prose >= _LEAST_PROSE_CHARS:
             rename(form, "div")
 
 
@@ -159,20 +160,13 @@ def _unveil_page(body: LexborNode) -> None:
             node.decompose()
 
 
-def _in_cells(selector: str) -> str:
-    parts = selector.split(", ")
-    return ", ".join(f"{cell} {part}" for cell in ("td", "th") for part in parts)
-
-
-def _cell_of(node: LexborNode) -> LexborNode | None:
-    return next((above for above in ancestors(node) if above.tag in ("td", "th")), None)
-
-
 def _label_tabs(body: LexborNode) -> None:
-    """Set the label of each tab above what it opens."""
     labelled: dict[int, tuple[LexborNode, LexborNode]] = {}
+    labelling = select(body, "[aria-labelledby]")
     for tab in select(body, _TABS):
-        panel = _target(body, tab) or _labelled_by(body, tab)
+        panel = _target(body, tab) or _first_with(
+            labelling, "aria-labelledby", attribute(tab, "id")
+        )
         if panel is not None and not _holds(panel, tab) and not _holds(tab, panel):
             labelled[tab.mem_id] = (tab, panel)
     for held, label, opened in _TAB_SETS:
@@ -199,11 +193,6 @@ def _as_many(box: LexborNode, selector: str, count: int) -> Sequence[LexborNode]
         if panels:
             return panels if len(panels) == count else ()
     return ()
-
-
-def _labelled_by(body: LexborNode, tab: LexborNode) -> LexborNode | None:
-    name = attribute(tab, "id")
-    return _first_with(select(body, "[aria-labelledby]"), "aria-labelledby", name)
 
 
 def _first_with(nodes: Iterable[LexborNode], name: str, value: str) -> LexborNode | None:
@@ -240,7 +229,6 @@ def _spell_out_button(button: LexborNode) -> None:
 
 
 def _discloses(button: LexborNode, label: str) -> bool:
-    """Whether it opens text, and no menu."""
     body = next((up for up in ancestors(button) if up.tag == "body"), None)
     opened = _target(body, button) if body is not None else None
     if opened is None and (
@@ -313,10 +301,6 @@ def _label_of(picture: LexborNode) -> str:
 def _is_emoji(text: str) -> bool:
     is_drawn = not text.isascii() and not any(map(str.isalnum, text))
     return is_drawn and len(text) <= _MOST_EMOJI_CHARS
-
-
-def _prose_length(form: LexborNode) -> int:
-    return sum(len(inline_text(node)) for node in select(form, _PROSE))
 
 
 def _bold_line(text: str) -> LexborNode:

@@ -112,7 +112,6 @@ class _Page:
         self._find()
 
     def _find(self) -> None:
-        """Find what may be hidden, and all rules that mean it."""
         told = dict.fromkeys(rule for rule in self._rules if self._is_telling(rule))
         for rule in told:
             for node in self._meant(rule):
@@ -177,7 +176,6 @@ class _Page:
 
     @cached_property
     def _variables(self) -> Declared:
-        """What the rules set for the whole page."""
         whole = (rule for rule in self._rules if rule.selector in (":root", "html", "body", "*"))
         said = (each for rule in whole if "--" in rule.block for each in declarations(rule.block))
         return {name: value for name, value, _ in said if name.startswith("--")}
@@ -284,7 +282,6 @@ class _Page:
 
     @cached_property
     def _named(self) -> set[str]:
-        """The elements that a control with a label names."""
         names = (each if each != "href" else "href^='#'" for each in _NAMING)
         controls = select(self._body, ", ".join(f"[{each}]" for each in names))
         named = {name for each in controls if inline_text(each) for name in _named_by(each)}
@@ -319,7 +316,6 @@ class _Page:
 
     @cached_property
     def _canvas(self) -> Color | None:
-        """The colour behind the page."""
         schemes = [attribute(node, "content") for node in self._tree.css("meta[name=color-scheme]")]
         schemes += [rule.block for rule in self._rules if "color-scheme" in rule.block]
         return None if any("dark" in scheme for scheme in schemes) else _WHITE

@@ -204,7 +204,6 @@ def _parted(node: LexborNode) -> str:
 
 
 def _lines(text: str) -> str:
-    """Parted texts, each on a line."""
     return "\n".join(filter(None, (" ".join(part.split()) for part in text.split("\0"))))
 
 
@@ -493,7 +492,8 @@ def _author(page: _Page, names: _Names) -> str | None:
     """Who wrote a page, by the first of its sources that names somebody else than the site."""
     found: dict[int, list[list[str]]] = {}
     for source in _authors(page):
-        people = list(dict.fromkeys(filter(_is_name, map(_byline, source))))
+        lines = (each for each in map(_byline, source) if 1 < len(each) <= _MOST_AUTHOR_CHARS)
+        people = list(dict.fromkeys(each for each in lines if not _NO_AUTHOR.search(each)))
         others = [each for each in people if not _is_of_site(each, names)]
         if people:
             rank = 2 if not others else 0 if all(map(_FULL_NAME.match, others)) else 1
@@ -516,7 +516,6 @@ def _byline(text: str) -> str:
 
 
 def _is_of_site(name: str, names: _Names) -> bool:
-    """Whether a name is that of the site, or of an office in place of a person."""
     folded = _folded(name)
     is_named = any(site in folded for site in names.site if len(site) >= _LEAST_SITE_CHARS)
     return is_named or folded in names.site or _OFFICE.search(name) is not None
@@ -554,10 +553,6 @@ def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
         for above in boxes
         if above.tag not in ("html", "body")
     )
-
-
-def _is_name(text: str) -> bool:
-    return 1 < len(text) <= _MOST_AUTHOR_CHARS and not _NO_AUTHOR.search(text)
 
 
 def _is_home(href: str, url: str) -> bool:

@@ -2,7 +2,7 @@
 
 import bisect
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -92,25 +92,9 @@ _MAX_ANCHOR_CHARS = 500
 _MAX_REL_CHARS = 500
 
 
-@dataclass(frozen=True)
-class FoundLink:
-    """One link of the page, before it is known whether it lies in the main content.
-
-    Attributes:
-        definition: What is said of the term the link stands in, in a definition list.
-    """
-
-    node_id: int
-    url: str
-    anchor_text: str
-    title: str | None
-    rel: tuple[str, ...]
-    definition: str = ""
-
-
-def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[FoundLink]:
-    """Return the page's links to other pages, in page order, at most `MAX_LINKS`."""
-    found: list[FoundLink] = []
+def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> dict[int, OutgoingLink]:
+    """Return the page's links to other pages by their nodes, in page order, at most `MAX_LINKS`."""
+    found: dict[int, OutgoingLink] = {}
     target = cache(partial(link_target, base=base_url))  # menus repeat their links
     for node in tree.css("a[href], area[href]"):
         if len(found) == MAX_LINKS:
@@ -118,32 +102,29 @@ def collect_links(tree: LexborHTMLParser, base_url: str, page_url: str) -> list[
         url = target(attribute(node, "href"))
         if url is None or url == page_url:
             continue
-        found.append(
-            FoundLink(
-                node_id=node.mem_id,
-                url=url,
-                anchor_text=_anchor_text(node),
-                title=_cleaned(attribute(node, "title")) or None,
-                rel=tuple(attribute(node, "rel")[:_MAX_REL_CHARS].lower().split()),
-            )
+        found[node.mem_id] = OutgoingLink(
+            url=url,
+            anchor_text=_anchor_text(node),
+            title=_cleaned(attribute(node, "title")) or None,
+            rel=tuple(attribute(node, "rel")[:_MAX_REL_CHARS].lower().split()),
         )
     return found
 
 
-def mark_links(root: LexborNode, found: list[FoundLink]) -> list[FoundLink]:
+def mark_links(root: LexborNode, found: Mapping[int, OutgoingLink]) -> list[OutgoingLink]:
     """Put marks around the links inside `root` and unwrap every `<a>`.
 
     Returns:
-        The links, those inside `root` with the text that was left of them after pruning.
+        The links, those inside `root` with the text that was left of them after pruning, and with
+        the definition that stands beside a term as sentence.
     """
-    numbers = {link.node_id: number for number, link in enumerate(found)}
-    marked = list(found)
+    numbers = {node: number for number, node in enumerate(found)}
+    marked = list(found.values())
     for node in select(root, "a"):
         number = numbers.get(node.mem_id)
         if number is not None:
-            marked[number] = replace(
-                found[number], anchor_text=_anchor_text(node), definition=_definition(node)
-            )
+            told = {"anchor_text": _anchor_text(node), "sentence": _definition(node)}
+            marked[number] = marked[number].model_copy(update=told)
             before, after = link_marks(number)
             mark_end(node, after)
             mark_start(node, before)
@@ -152,28 +133,22 @@ def mark_links(root: LexborNode, found: list[FoundLink]) -> list[FoundLink]:
 
 
 def outgoing_links(
-    found: list[FoundLink], spans: dict[int, Span], passages: Passages
+    found: Sequence[OutgoingLink], spans: Mapping[int, Span], passages: Passages
 ) -> tuple[OutgoingLink, ...]:
     """Give each link its place in the text, where it has one."""
-    return tuple(_outgoing(link, spans.get(number), passages) for number, link in enumerate(found))
-
-
-def _outgoing(link: FoundLink, span: Span | None, passages: Passages) -> OutgoingLink:
-    if span is None:
-        return OutgoingLink(
-            url=link.url, anchor_text=link.anchor_text, title=link.title, rel=link.rel
-        )
-    text_span = passages.trimmed(span)
-    return OutgoingLink(
-        url=link.url,
-        anchor_text=link.anchor_text,
-        title=link.title,
-        sentence=link.definition or passages.sentence(text_span or span),
-        heading=passages.heading(span.start),
-        rel=link.rel,
-        char_start=text_span.start if text_span else None,
-        char_end=text_span.end if text_span else None,
-    )
+    placed: list[OutgoingLink] = []
+    for number, link in enumerate(found):
+        if span := spans.get(number):
+            text_span = passages.trimmed(span)
+            places = {
+                "sentence": link.sentence or passages.sentence(text_span or span),
+                "heading": passages.heading(span.start),
+                "char_start": text_span.start if text_span else None,
+                "char_end": text_span.end if text_span else None,
+            }
+            link = link.model_copy(update=places)
+        placed.append(link)
+    return tuple(placed)
 
 
 def _definition(link: LexborNode) -> str:

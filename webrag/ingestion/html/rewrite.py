@@ -162,12 +162,9 @@ def _drop_permalinks(root: LexborNode) -> None:
         points_here = attribute(link, "href").startswith("#") or "href" not in link.attributes
         if points_here and inline_text(link).strip().lower() in _PERMALINK_TEXTS:
             doomed.append(link)
-    drop({node.mem_id: node for node in doomed if not _holds_heading_text(node)}.values())
-
-
-def _holds_heading_text(link: LexborNode) -> bool:
-    """Some themes wrap the whole heading in the link; then it is the heading."""
-    return inline_text(link).strip().lower() not in _PERMALINK_TEXTS
+    # Some themes wrap the whole heading in the link; then it is the heading.
+    marks = (node for node in doomed if inline_text(node).lower() in _PERMALINK_TEXTS)
+    drop({node.mem_id: node for node in marks}.values())
 
 
 def _rewrite_scripts(root: LexborNode) -> None:
@@ -288,7 +285,6 @@ def _join_definition_lists(root: LexborNode) -> None:
 
 
 def _join_footnotes(root: LexborNode) -> None:
-    """Keep a note's number with its text."""
     for note in select(root, ".footnote > p, .citation > p, .footnote-definition > p"):
         before = note.prev
         while before is not None and before.is_text_node and not before.text().strip():

@@ -114,9 +114,9 @@ _RAW_TEXT = re.compile(
 )
 
 # Elements without an end tag, or whose end tag authors leave out by the thousand, do not nest.
-_NOT_NESTING = """a|area|base|basefont|bgsound|body|br|col|colgroup|dd|dt|embed|frame|head|hr|html|img
-|input|keygen|li|link|meta|option|optgroup|p|param|path|rb|rp|rt|rtc|source|tbody|td|tfoot|th|thead|tr
-|track|use|wbr""".replace("\n", "")
+_NOT_NESTING = """a|area|base|basefont|bgsound|body|br|col|colgroup|dd|dt|embed|frame|head|hr|html
+|img|input|keygen|li|link|meta|option|optgroup|p|param|path|rb|rp|rt|rtc|source|tbody|td|tfoot|th
+|thead|tr|track|use|wbr""".replace("\n", "")
 
 _NESTING_TAG = re.compile(
     rf"<(/?)(?!(?:{_NOT_NESTING})(?![a-z0-9-]))[a-z][a-z0-9-]*+[^<>]*+(?<!/)>"

@@ -8,36 +8,17 @@ from webencodings import lookup
 
 from webrag.ingestion.characters import storable
 
-# Spellings that are in use without being in the standard.
-_MORE_LABELS: Final = {"latin-1": "windows-1252", "euckr": "euc-kr", "cp367": "windows-1252"}
 # What the standard names only to keep it from being decoded.
 _UNDECODED: Final = frozenset({"replacement", "x-user-defined"})
-# Not text, or readings that browsers refuse because they hide markup from filters: the EBCDIC
-# family, escape sequences that switch the alphabet, UTF-7 and UTF-32.
-_REFUSED: Final = frozenset(
-    """cp037 cp1026 cp1140 cp273 cp424 cp500 cp875 hz idna iso2022_jp_1 iso2022_jp_2
-    iso2022_jp_2004 iso2022_jp_3 iso2022_jp_ext iso2022_kr punycode raw_unicode_escape
-    unicode_escape utf_32 utf_32_be utf_32_le utf_7""".split()  # noqa: SIM905
-)
 
 
 def python_codec(label: str | None) -> str | None:
-    """Return the Python codec for a charset label, None when it is unknown or refused."""
-    name = (label or "").strip().lower()
-    if not name:
+    """Return the Python codec for a charset label of the web, None when browsers know none."""
+    standard = lookup(label or "")
+    if standard is None or standard.name in _UNDECODED:
         return None
-    standard = lookup(_MORE_LABELS.get(name, name))
-    if standard is not None and standard.name not in _UNDECODED:
-        # The standard decodes GBK by its superset.
-        return "gb18030" if standard.name == "gbk" else standard.codec_info.name
-    try:
-        codec = codecs.lookup(name)
-    except (LookupError, ValueError):
-        return None
-    # `lookup` also knows hex, zip and the like, which do not decode to text.
-    is_text = getattr(codec, "_is_text_encoding", True)
-    is_refused = codec.name.replace("-", "_") in _REFUSED
-    return codec.name if is_text and not is_refused else None
+    # The standard decodes GBK by its superset.
+    return "gb18030" if standard.name == "gbk" else standard.codec_info.name
 
 
 _BOMS = (

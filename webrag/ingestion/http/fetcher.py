@@ -334,7 +334,6 @@ class HttpFetcher:
         await self._client.aclose()
 
     async def _final_answer(self, way: _Way, caps: Caps, validators: Validators | None) -> Answer:
-        """Follow redirects to the answer that is none."""
         budget = _Budget(self._config.timeout_s)
         url = requested = way.requested
         seen = {way.place(url)}

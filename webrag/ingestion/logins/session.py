@@ -180,7 +180,9 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
 def cookies_for(host: str, cookies: Iterable[Cookie]) -> tuple[Cookie, ...]:
     """Those of some cookies that a browser would send to a host, on some path, and can be sent."""
     name = URL(f"https://{host}").hostname
-    return tuple(each for each in cookies if _belongs(each, name) and _is_sendable(each))
+    own = (each for each in cookies if _belongs(each, name) and _HEADER_NAME.match(each.name))
+    printable = (each for each in own if not each.value or _PRINTABLE.match(each.value))
+    return tuple(each for each in printable if ";" not in each.value)
 
 
 def _belongs(cookie: Cookie, host: str) -> bool:
@@ -188,11 +190,6 @@ def _belongs(cookie: Cookie, host: str) -> bool:
     if not domain.startswith("."):
         return domain == host
     return host == domain[1:] or host.endswith(domain)
-
-
-def _is_sendable(cookie: Cookie) -> bool:
-    is_value = not cookie.value or (_PRINTABLE.match(cookie.value) and ";" not in cookie.value)
-    return bool(is_value and _HEADER_NAME.match(cookie.name))
 
 
 def read_cookie_file(path: Path) -> tuple[Cookie, ...]:

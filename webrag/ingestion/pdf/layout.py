@@ -408,7 +408,6 @@ def _rows(lines: Sequence[Line]) -> _Rows:
 
 
 def _told_apart(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
-    """Each line, and whether it is of a listing."""
     usual = _usual_step(lines)
     widest = max((line.right for line in lines), default=0.0)
     end = 0

@@ -174,7 +174,7 @@ def read_map(mark: MapMark, page_url: str, files: Files) -> Reading:
 
 
 def _one_file(read: Callable[[str, str], SiteListing]) -> "_Read":
-    return lambda mark, _, files: read(_first(files), mark.root)
+    return lambda mark, _, files: read(_text(next(iter(files.values()))), mark.root)
 
 
 def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
@@ -250,10 +250,6 @@ def _home(_mark: MapMark, _: str, files: Files) -> Reading:
     page = decode(body)
     marks = [mark for mark in find_marks(parsed_page(page), url) if mark.kind != "home"]
     return NamedMaps(tuple(marks)) if marks else read_index_page(page, url, at_least=_LEAST_LINKS)
-
-
-def _first(files: Files) -> str:
-    return _text(next(iter(files.values())))
 
 
 def _text(body: bytes) -> str:
