@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from page_content import evidence, letters, segments, shingles
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.html import content
 from webrag.ingestion.html.controls import spell_out, unveil
@@ -36,7 +37,7 @@ from webrag.ingestion.html.prune import (
     remove_hidden,
     remove_machinery,
 )
-from webrag.ingestion.html.tree import ancestors, parse
+from webrag.ingestion.html.tree import ancestors
 from webrag.ingestion.http.decode import decode
 
 FOLDS = 5
@@ -74,7 +75,7 @@ class Labelled:
 
 def blocks_of(data: bytes) -> list[content.Block]:
     """The blocks among which content is told, as conversion sees them."""
-    tree = parse(decode(data))
+    tree = LexborHTMLParser(decode(data))
     if tree.body is None:
         return []
     unveil(tree)

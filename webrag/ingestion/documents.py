@@ -248,7 +248,11 @@ class ReaderSource:
         return await _READERS.run(lambda: list(method(*arguments, **named)))
 
     def _page(self, url: str, text: str, documents: Sequence[Document]) -> FetchedPage:
-        kind = self._kind if self._kind != "auto" else _kind_of(text)
+        kind = self._kind
+        if kind == "auto":
+            start = text[:2_000].lstrip().lower()
+            is_page = start.startswith(("<!doctype", "<html", "<?xml")) or "<body" in start
+            kind = "html" if is_page else "markdown"
         if kind == "markdown":
             text, kind = page_html(html_from_markdown(text), _facts(_joined(documents))), "html"
         elif kind == "html" and "<head" not in text[:5_000].lower():
@@ -268,12 +272,6 @@ def _arguments(method: Callable[..., Any], url: str) -> tuple[list[Any], dict[st
         if name in names:
             return [], {name: [url] if name == "urls" else url}
     return [[url]], {}
-
-
-def _kind_of(text: str) -> Literal["html", "markdown"]:
-    start = text[:2_000].lstrip().lower()
-    is_page = start.startswith(("<!doctype", "<html", "<?xml")) or "<body" in start
-    return "html" if is_page else "markdown"
 
 
 def _joined(documents: Sequence[Document]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
+from selectolax.lexbor import LexborHTMLParser
+
 from webrag.errors import UnusablePageError, how_to_install
 from webrag.ingestion.addresses import content_hash, is_local, page_address
 from webrag.ingestion.characters import (
@@ -50,7 +52,6 @@ from webrag.ingestion.html.tree import (
     Span,
     check_markup,
     mark_start,
-    parse,
     read_marks,
     select,
 )
@@ -218,7 +219,7 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
 
 def _converted(page: FetchedPage, html: str) -> _Content:
     check_markup(html)
-    tree = framed(parse(strip_private_use(html)))
+    tree = framed(LexborHTMLParser(strip_private_use(html)))
     meta = read_metadata(tree, page.url)
     signs = read_signs(tree, html)
     map_marks = find_marks(tree, page.url)

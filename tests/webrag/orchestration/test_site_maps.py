@@ -332,7 +332,7 @@ async def test_hostile_map_is_refused_in_a_sentence_and_links_are_followed_witho
 async def test_map_that_robots_txt_forbids_is_not_read(
     make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
 ) -> None:
-    rules = {"/robots.txt": "User-agent: *\nDisallow: /searchindex.js\nDisallow: /objects.inv\n"}
+    rules = {"/robots.txt": "User-agent: *\nDisallow: /searchindex.js\n"}
     site = static_site({**SITE, **rules})
 
     await make_engine().run(Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep"))

@@ -64,7 +64,9 @@ class NamedSources:
 def named_address(given: str | Path) -> str:
     """The canonical address of a URL or a path of this machine that a user named, or InputError."""
     text = os.fspath(given)
-    if isinstance(given, str) and (not _is_path(text) or "\0" in text):
+    is_there = not has_scheme(text) and bool(text.strip()) and os.path.lexists(text)
+    is_path = _PATH.match(text) or is_there
+    if isinstance(given, str) and (not is_path or "\0" in text):
         try:
             return page_address(text)
         except InputError as error:
@@ -104,12 +106,6 @@ def check_named(given: str | Path) -> str:
     if is_file(address) and not file_path(address).exists():
         raise InputError(f"There is no file or folder {file_path(address)}.")
     return address
-
-
-def _is_path(text: str) -> bool:
-    if _PATH.match(text):
-        return True
-    return not has_scheme(text) and bool(text.strip()) and os.path.lexists(text)
 
 
 async def expand_named(

@@ -129,7 +129,9 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     low: dict[int, float] = {}
     for block in blocks:
         score = math.fsum(filter(None, map(weights.get, block.features)))
-        if score < threshold and block is not title and not _is_kept(block):
+        is_code = not _KEPT.isdisjoint({block.box.node.tag or "", *block.box.tags})
+        is_kept = is_code or block is title or not _KEPT_NAMES.isdisjoint(block.features)
+        if score < threshold and not is_kept:
             low[id(block.box)] = score
     plain = (block.box for block in blocks if block.box.node.tag not in _HEADINGS)
     doomed = {id(box) for box in plain if id(box) in low}
@@ -144,11 +146,6 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
             if follows_doomed or is_teaser or low[id(box)] < _HEADING_THRESHOLD:
                 doomed.add(id(box))
     return doomed
-
-
-def _is_kept(block: Block) -> bool:
-    is_code = block.box.node.tag in _KEPT or block.box.tags & _KEPT
-    return bool(is_code) or not _KEPT_NAMES.isdisjoint(block.features)
 
 
 def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNode]:

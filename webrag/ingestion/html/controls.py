@@ -264,7 +264,9 @@ def _is_in_sentence(node: LexborNode) -> bool:
 def _spell_out_pictures(body: LexborNode) -> None:
     for picture in select(body, "img[alt]"):
         alt = attribute(picture, "alt").strip()
-        if _is_emoji(alt) or (0 < len(alt) <= _MOST_LABEL_CHARS and _is_in_sentence(picture)):
+        is_drawn = not alt.isascii() and not any(map(str.isalnum, alt))
+        is_emoji = is_drawn and len(alt) <= _MOST_EMOJI_CHARS
+        if is_emoji or (0 < len(alt) <= _MOST_LABEL_CHARS and _is_in_sentence(picture)):
             picture.replace_with(alt)
     for picture in select(body, "svg"):
         label = _label_of(picture)
@@ -296,11 +298,6 @@ def _label_of(picture: LexborNode) -> str:
         return label
     classes = attribute(picture, "class").lower()
     return next((mark for pattern, mark in _MARK_CLASSES if pattern.search(classes)), "")
-
-
-def _is_emoji(text: str) -> bool:
-    is_drawn = not text.isascii() and not any(map(str.isalnum, text))
-    return is_drawn and len(text) <= _MOST_EMOJI_CHARS
 
 
 def _bold_line(text: str) -> LexborNode:

@@ -112,7 +112,12 @@ class _Page:
         self._find()
 
     def _find(self) -> None:
-        told = dict.fromkeys(rule for rule in self._rules if self._is_telling(rule))
+        paints = ("color", "background") if self._is_complete else ()
+        told = dict.fromkeys(
+            rule
+            for rule in self._rules
+            if any(paint in rule.block for paint in paints) or _is_suspect(rule.block)
+        )
         for rule in told:
             for node in self._meant(rule):
                 self._watched[node.mem_id] = node
@@ -134,17 +139,10 @@ class _Page:
                     self._meaning[node.mem_id].append(rule)
                     self._styles.pop(node.mem_id, None)
 
-    def _is_telling(self, rule: Rule) -> bool:
-        is_paint = self._is_complete and ("color" in rule.block or "background" in rule.block)
-        return is_paint or _is_suspect(rule.block)
-
     def _meant(self, rule: Rule) -> list[LexborNode]:
         if self._has_scripts and _PASSING.search(rule.selector):
             return []
         return self._matcher.matching(rule.selector)
-
-    def _of(self, node: LexborNode) -> Declared:
-        return self._style(node).declared
 
     def _style(self, node: LexborNode) -> _Style:
         """The values that count for an element, of those that it declares or rules give it."""
@@ -235,7 +233,7 @@ class _Page:
     def _texts(self, node: LexborNode, name: str) -> Iterator[LexborNode]:
         """The texts that a value of an inherited property reaches."""
         ends = _PAINT if name == "color" else (name,)
-        ink = _ink(self._of(node))
+        ink = _ink(self._style(node).declared)
         is_clear = ink is not None and ink[3] < LEAST_OPACITY
         reaches_all = self._is_complete or name in ("visibility", "text-indent") or is_clear
         waiting = [node]
@@ -243,7 +241,7 @@ class _Page:
             for child in waiting.pop().iter(include_text=True):
                 if child.is_text_node:
                     yield child
-                elif child.is_element_node and self._of(child).keys().isdisjoint(ends):
+                elif child.is_element_node and self._style(child).declared.keys().isdisjoint(ends):
                     waiting += [child] if reaches_all or _is_plain(child) else []
 
     def _comes(self, node: LexborNode, declared: Declared, reason: str) -> bool:
@@ -299,7 +297,7 @@ class _Page:
     def _ground(self, node: LexborNode) -> Color | None:
         """The colour behind an element; None when it is a picture, or not known."""
         for each in (node, *ancestors(node)):
-            declared = self._of(each)
+            declared = self._style(each).declared
             value = declared.get("background-color", "transparent")
             color = color_of(value)
             if declared.get("background-image", "none") != "none":

@@ -254,6 +254,7 @@ _NO_AUTHOR = re.compile(
 )
 MAX_DESCRIPTION_CHARS = 1_000
 _SITE_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[-–—|·»«:~/]|::|//)\s++")  # noqa: RUF001
+_LANGUAGE_METAS = ("content-language", "dc.language", "language", "og:locale")
 _SITE_METAS = ("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site")
 _MOST_HEADINGS = 20
 _LEAST_CONTAINED = 15  # characters: a shorter heading may be part of any title
@@ -321,6 +322,9 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     described = metas.get("description") or metas.get("og:description") or said
     named = tree.css_first("base[href]")
     base = (named is not None and _resolved(named, page_url, keep_tracking=True)) or page_url
+    root = tree.css_first("html")
+    declared = attribute(root, "lang") or attribute(root, "xml:lang") if root is not None else ""
+    robots = f"{metas.get('robots', '')},{metas.get('webrag', '')}".lower().split(",")[:50]
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
@@ -328,10 +332,10 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
         author=_author(page, names),
         site_name=_clean(names.named, MAX_NAME_CHARS),
         description=_clean(described, MAX_DESCRIPTION_CHARS),
-        languages=_declared_languages(tree, metas),
+        languages=(declared, *(metas.get(name, "") for name in _LANGUAGE_METAS)),
         published_at=published,
         modified_at=modified,
-        robots=_robots(metas),
+        robots=tuple(filter(None, dict.fromkeys(part.strip()[:50] for part in robots))),
         alternates=_alternates(tree, base),
         version=_version(page),
     )
@@ -466,9 +470,12 @@ def _names(
         written += _people(item.get("publisher"), linked)
     named = next((name for name in written if name and not name.startswith(("@", "http"))), None)
     # What leads to the start page from the top of a page is the site's name, or its logo.
-    homes = (node for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS])
-    written += [node.text() for node in homes if _is_home(attribute(node, "href"), url)]
-    host = (urlsplit(url).hostname or "").removeprefix("www.")
+    here = urlsplit(url)
+    for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS]:
+        to = urlsplit(urljoin(url, attribute(node, "href")))
+        is_home = to.path in ("", "/") and not to.query and to.hostname == here.hostname
+        written += [node.text()] if is_home else []
+    host = (here.hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
     site = frozenset(map(_folded, written)) - {""}
@@ -553,24 +560,6 @@ def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
         for above in boxes
         if above.tag not in ("html", "body")
     )
-
-
-def _is_home(href: str, url: str) -> bool:
-    parts = urlsplit(urljoin(url, href))
-    return parts.path in ("", "/") and not parts.query and parts.hostname == urlsplit(url).hostname
-
-
-def _declared_languages(tree: LexborHTMLParser, metas: dict[str, str]) -> tuple[str, ...]:
-    root = tree.css_first("html")
-    declared = attribute(root, "lang") or attribute(root, "xml:lang") if root is not None else ""
-    names = ("content-language", "dc.language", "language", "og:locale")
-    return (declared, *(metas.get(name, "") for name in names))
-
-
-def _robots(metas: Mapping[str, str]) -> tuple[str, ...]:
-    written = f"{metas.get('robots', '')},{metas.get('webrag', '')}".lower()
-    parts = (part.strip()[:50] for part in written.split(",")[:50])
-    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def _alternates(tree: LexborHTMLParser, base: str) -> tuple[Alternate, ...]:

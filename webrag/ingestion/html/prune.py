@@ -138,15 +138,12 @@ def main_content(body: LexborNode) -> LexborNode:
         return body
     for length, other in candidates:
         if length >= _OTHER_SHARE * whole:
-            best = _around_both(best, other)
+            outer = {above.mem_id for above in (best, *ancestors(best))}
+            around = (each for each in (other, *ancestors(other)) if each.mem_id in outer)
+            best = next(around, best)
     if best.tag != "body":
         _bring_title(body, best)
     return best
-
-
-def _around_both(one: LexborNode, other: LexborNode) -> LexborNode:
-    outer = {above.mem_id: above for above in (one, *ancestors(one))}
-    return next((each for each in (other, *ancestors(other)) if each.mem_id in outer), one)
 
 
 def _bring_title(body: LexborNode, root: LexborNode) -> None:

@@ -64,10 +64,11 @@ def rewrite_admonitions(root: LexborNode) -> None:
         replace_with_contents(box, [box])
     for box in select(root, _ADMONITIONS):
         title = box.css_first(_ADMONITION_TITLES)
-        if title is None or not _is_short_first(title, box):
+        text = inline_text(title) if title is not None else ""
+        if title is None or not (0 < len(text) <= 120 and inline_text(box).startswith(text)):
             continue
         following = _first_block_after(title, box)
-        title.replace_with(_title_line(inline_text(title)))
+        title.replace_with(_title_line(text))
         if following is not None:
             mark_start(following, TERM_START)
 
@@ -87,11 +88,6 @@ def _title_line(text: str) -> LexborNode:
     paragraph.insert_child(element("strong", text))
     paragraph.insert_child(TERM_END)
     return paragraph
-
-
-def _is_short_first(title: LexborNode, box: LexborNode) -> bool:
-    text = inline_text(title)
-    return 0 < len(text) <= 120 and inline_text(box).startswith(text)
 
 
 def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:

@@ -4,18 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, create_tag
+from selectolax.lexbor import LexborNode, create_tag
 
 BLOCK_TAGS = frozenset(
     """address article aside blockquote body center dd details dialog div dl dt fieldset figcaption
     figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table tbody
     td tfoot th thead tr ul""".split()  # noqa: SIM905
 )
-
-
-def parse(html: str) -> LexborHTMLParser:
-    """Parse a whole page."""
-    return LexborHTMLParser(html)
 
 
 def select(node: LexborNode, selector: str) -> list[LexborNode]:

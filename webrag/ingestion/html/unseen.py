@@ -169,7 +169,10 @@ def reason_of(declared: Declared) -> str:
         return "scale"
     if _is_outside(declared, calls):
         return "place"
-    return "clip" if _is_clipped(declared) else "box" if _is_tiny(declared) else ""
+    shapes = _CALL.findall(f"{declared.get('clip')} {declared.get('clip-path')}")
+    if any(_is_empty(name, arguments) for name, arguments in shapes):
+        return "clip"
+    return "box" if _is_tiny(declared) else ""
 
 
 def _opacity(declared: Declared, calls: list[tuple[str, str]]) -> float:
@@ -214,11 +217,6 @@ def _is_outside(declared: Declared, calls: list[tuple[str, str]]) -> bool:
     # A box moved by its own size slides beside its place, as those of carousels do.
     moved = [_length(move, 5.0) or 0.0 for move in moves]
     return any(length <= -_FAR_PX or length >= _FAR_BEYOND_PX for length in moved)
-
-
-def _is_clipped(declared: Declared) -> bool:
-    shapes = _CALL.findall(f"{declared.get('clip')} {declared.get('clip-path')}")
-    return any(_is_empty(name, arguments) for name, arguments in shapes)
 
 
 def _is_empty(shape: str, arguments: str) -> bool:

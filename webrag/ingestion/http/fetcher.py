@@ -408,7 +408,6 @@ class HttpFetcher:
         return await ask()
 
     async def _site_rules(self, url: str, budget: _Budget) -> RobotsRules:
-        """Return the rules of a page's site, or raise when they cannot be known."""
         async with budget.spend():
             try:
                 rules = await self._robots.rules(URL(url).origin)

@@ -43,7 +43,9 @@ def annotated_links(
                 url = link_target(address, base_url)
                 if url is not None and url not in seen:
                     seen.add(url)
-                    anchor = _text_in(page, box)
+                    with closing(page.get_textpage()) as said:
+                        text = said.get_text_bounded(box.left, box.bottom, box.right, box.top)
+                    anchor = _clean(text)[:_MAX_ANCHOR_CHARS]
                     yield OutgoingLink(url=url, anchor_text=anchor, sentence=anchor)
         if len(seen) > _MAX_LINKS:
             return
@@ -67,12 +69,6 @@ def _address(document: pdfium.PdfDocument, action: pdfium_c.FPDF_ACTION) -> str:
     buffer = ctypes.create_string_buffer(size)
     pdfium_c.FPDFAction_GetURIPath(document, action, buffer, size)
     return buffer.value.decode("utf-8", errors="replace")
-
-
-def _text_in(page: pdfium.PdfPage, box: pdfium_c.FS_RECTF) -> str:
-    with closing(page.get_textpage()) as text_page:
-        text = text_page.get_text_bounded(box.left, box.bottom, box.right, box.top)
-    return _clean(text)[:_MAX_ANCHOR_CHARS]
 
 
 # 3 to 5 ms each (November 2026), so that the longest stay within the usual deadline.

@@ -12,7 +12,7 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute, check_markup, parse
+from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute, check_markup
 from webrag.ingestion.site_maps.listing import (
     Listing,
     MapContent,
@@ -205,7 +205,7 @@ def parsed_page(html: str) -> LexborHTMLParser:
         check_markup(html)
     except MarkupBomb as error:
         raise MapRefusedError(str(error)) from error
-    return parse(html)
+    return LexborHTMLParser(html)
 
 
 def _term(link: LexborNode, known: dict[int, str]) -> str:

@@ -118,7 +118,7 @@ def _sphinx(page: _Page) -> MapMark | None:
         return None
     stated = page.content_root or page.url_root or (inline[1] if inline else None)
     root = before if stated in (None, "#") else stated
-    return page.mark("sphinx", root or "", "searchindex.js", "objects.inv")
+    return page.mark("sphinx", root or "", "searchindex.js")
 
 
 def _mkdocs(page: _Page) -> MapMark | None:

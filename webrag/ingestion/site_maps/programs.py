@@ -2,14 +2,12 @@
 
 import itertools
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webrag.ingestion.site_maps.listing import (
     MAX_PAGES,
     Listing,
-    MapRefusedError,
     SiteListing,
     list_of,
     plain,
@@ -132,9 +130,7 @@ def _doxygen_targets(row: Any) -> Iterator[tuple[str, str]]:
 _MAX_STEMS: Final = 500_000
 _MAX_OCCURRENCES: Final = 5_000_000
 _MAX_STEM_CHARS: Final = 64
-_MAX_INVENTORY_BYTES: Final = 20_000_000
 _MAX_OBJECTS: Final = 200_000
-_INVENTORY_LINE: Final = re.compile(r"(\S.*?) ([\w.-]+:[\w.-]+) (-?\d+) (\S*) (.*)")
 
 
 def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
@@ -233,25 +229,3 @@ def _occurrences(terms: Mapping[str, Any], places: list[int | None]) -> dict[str
         if held:
             found[stem] = held
     return found
-
-
-def read_inventory(body: bytes, root: str) -> SiteListing:
-    """Read an `objects.inv`, version 2: names of objects and headings, and their pages."""
-    head, lines = body[:1_000].split(b"\n", 4)[:4], body.split(b"\n", 4)
-    if len(lines) < 5 or not head[0].startswith(b"# Sphinx inventory version 2"):
-        raise MapRefusedError("it is no inventory of version 2")
-    unpacker = zlib.decompressobj()
-    try:
-        text = unpacker.decompress(lines[4], _MAX_INVENTORY_BYTES).decode("utf-8", "replace")
-    except zlib.error as error:
-        raise MapRefusedError("it is damaged") from error
-    listing = Listing(root)
-    rows = (row[:2_000] for row in itertools.islice(text.split("\n"), _MAX_OBJECTS))
-    for match in filter(None, map(_INVENTORY_LINE.fullmatch, rows)):
-        name, role, _, place, shown = match.groups()
-        shown = name if shown in ("-", "") else shown
-        place = place[:-1] + name if place.endswith("$") else place
-        page = listing.page(place, shown if role == "std:doc" else "")
-        if page is not None and role != "std:doc":
-            listing.name(page, shown)
-    return listing.done()

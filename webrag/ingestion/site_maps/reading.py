@@ -39,7 +39,6 @@ from webrag.ingestion.site_maps.programs import (
     doxygen_trees,
     read_doxygen_search,
     read_doxygen_tree,
-    read_inventory,
     read_javadoc,
     read_search_index,
 )
@@ -178,10 +177,7 @@ def _one_file(read: Callable[[str, str], SiteListing]) -> "_Read":
 
 
 def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
-    url, body = next(iter(files.items()))
-    if url.endswith("objects.inv"):
-        return read_inventory(body, mark.root)
-    return read_search_index(_text(body), mark.root, page_url)
+    return read_search_index(_text(next(iter(files.values()))), mark.root, page_url)
 
 
 def _javadoc(mark: MapMark, _: str, files: Files) -> Reading:

@@ -1,16 +1,18 @@
 from datetime import UTC, datetime
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.metadata import PageMetadata, read_metadata
-from webrag.ingestion.html.tree import parse
 
 URL = "https://www.site.test/docs/page"
 
 
 def read(head: str, body: str = "", *, root: str = "<html>") -> PageMetadata:
-    return read_metadata(parse(f"{root}<head>{head}</head><body>{body}</body></html>"), URL)
+    return read_metadata(
+        LexborHTMLParser(f"{root}<head>{head}</head><body>{body}</body></html>"), URL
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.html.metadata import read_metadata
-from webrag.ingestion.html.tree import parse
 
 URL = "https://site.test/page"
 MARCH = datetime(2024, 3, 1, tzinfo=UTC)
@@ -16,7 +16,9 @@ Dates = tuple[datetime | None, datetime | None]
 
 
 def dates(body: str, head: str = "", url: str = URL) -> Dates:
-    page = read_metadata(parse(f"<html><head>{head}</head><body>{body}</body></html>"), url)
+    page = read_metadata(
+        LexborHTMLParser(f"<html><head>{head}</head><body>{body}</body></html>"), url
+    )
     return page.published_at, page.modified_at
 
 

@@ -1,9 +1,9 @@
 """Documentation generators write the version into their pages, each in a way of its own."""
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.html.metadata import read_metadata
-from webrag.ingestion.html.tree import parse
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ from webrag.ingestion.html.tree import parse
     ],
 )
 def test_generators_name_the_version(html: str, version: str) -> None:
-    assert read_metadata(parse(html), "https://docs.test/a").version == version
+    assert read_metadata(LexborHTMLParser(html), "https://docs.test/a").version == version

@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.html.tree import parse
 from webrag.ingestion.site_maps.listing import ListedPage
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
@@ -20,7 +20,7 @@ ROOT = "http://docs.test/"
 def pages_of(site: Path, page: str) -> Mapping[str, ListedPage]:
     """What the first map that a page names says, by path."""
     url = ROOT + page
-    (mark, *_) = find_marks(parse(_file(site, url).decode()), url)
+    (mark, *_) = find_marks(LexborHTMLParser(_file(site, url).decode()), url)
     address = next(url for url in mark.urls if _path(site, url).is_file())
     files = {address: _file(site, address)}
     found = read_map(mark, url, files)

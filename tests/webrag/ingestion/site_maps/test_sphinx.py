@@ -1,11 +1,7 @@
-import zlib
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
-from webrag.ingestion.site_maps.programs import read_inventory, read_search_index
+from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError
+from webrag.ingestion.site_maps.programs import read_search_index
 
 ROOT = "https://docs.test/en/"
 # As Sphinx 3 and Sphinx 8 write it.
@@ -81,37 +77,3 @@ def test_numbers_that_are_no_documents_are_passed_over() -> None:
     text = 'Search.setIndex({docnames:["a"],titles:["A"],terms:{x:[0,7,-1,true,"0"],y:9}})'
 
     assert read_search_index(text, ROOT, ROOT).occurrences == {"x": [0]}
-
-
-def inventory(*lines: str) -> bytes:
-    head = b"# Sphinx inventory version 2\n# Project: Kiln\n# Version: 1\n# compressed with zlib.\n"
-    return head + zlib.compress("\n".join(lines).encode())
-
-
-def test_inventory_names_pages_by_headings_and_objects() -> None:
-    body = inventory(
-        "guide/kiln std:doc -1 guide/kiln.html Firing a kiln",
-        "kiln.heat.fire py:function 1 guide/kiln.html#$ -",
-        "ramp std:label -1 guide/kiln.html#ramp Ramp and soak",
-        "damaged",
-    )
-
-    assert read_inventory(body, ROOT) == SiteListing(
-        (
-            ListedPage(
-                f"{ROOT}guide/kiln.html", "Firing a kiln", ["kiln.heat.fire", "Ramp and soak"]
-            ),
-        )
-    )
-
-
-@given(st.binary(max_size=200))
-def test_damaged_inventories_are_refused(body: bytes) -> None:
-    with pytest.raises(MapRefusedError):
-        read_inventory(b"# Sphinx inventory version 2\n\n\n\n" + body, ROOT)
-
-
-def test_inventory_that_unpacks_to_very_much_is_read_to_its_limit() -> None:
-    bomb = inventory("a std:doc -1 a.html A", "x" * 60_000_000)
-
-    assert [page.title for page in read_inventory(bomb, ROOT).pages] == ["A"]
