@@ -26,14 +26,14 @@ _AROUND: Final = frozenset(
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
-# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .998 of its words.
+# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.
 _THRESHOLD: Final = -0.5
 # Of shorter pages less is known, of the shortest too little.
 _SHORT_THRESHOLD: Final = -1.5
 _SHORT_BLOCKS: Final = 15
 _LEAST_BLOCKS: Final = 5
 # Such as "Related articles", above a comment that stays.
-_HEADING_THRESHOLD: Final = -3.0
+_HEADING_THRESHOLD: Final = -2.0
 _MOST_SHARE: Final = 0.9
 _ALL_LINKED: Final = 4
 # What neither a menu nor a teaser is made of.
