@@ -42,7 +42,7 @@ def normalize_characters(text: str) -> str:
     emoji; what compares texts passes over them.
     """
     if text.isascii():
-        return _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
+        return text if text.isprintable() else _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
     text = unicodedata.normalize("NFC", _LINE_BREAKS.sub("\n", text))
     text = _INVISIBLE.sub(lambda each: each[0] if _MEANT.match(text, each.start()) else "", text)
     return unicodedata.normalize("NFC", _SPACES.sub(" ", text))
@@ -69,8 +69,8 @@ def strip_private_use(html: str) -> str:
 
     Pages use them for icon fonts; the conversion needs them free for its own marks.
     """
-    html = _PRIVATE_USE.sub("", html)
-    if any(map(_names_private, _NUMERIC_REFERENCE.finditer(html))):
+    html = html if html.isascii() else _PRIVATE_USE.sub("", html)
+    if "&#" in html and any(map(_names_private, _NUMERIC_REFERENCE.finditer(html))):
         html = _NUMERIC_REFERENCE.sub(lambda each: "" if _names_private(each) else each[0], html)
         # What stood around a removed one may make another; that is text and no reference.
         html = _NUMERIC_REFERENCE.sub(
