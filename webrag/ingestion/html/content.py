@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -65,7 +65,7 @@ class _Box:
     """An element that begins a block, with the text right in it and that of all it holds."""
 
     __slots__ = (
-        "all_chars", "all_links", "chars", "inner", "label", "level", "links", "names", "node",
+        "all_chars", "all_links", "chars", "inner", "kind", "level", "links", "names", "node",
         "outer", "parts", "prose", "tags",
     )  # fmt: skip
 
@@ -78,11 +78,11 @@ class _Box:
         above = outer.tags if outer else frozenset()
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
         attributes = node.attributes
-        self.label = attributes.get("class") or ""
-        self.names = _words_of(" ".join(attributes.get(name) or "" for name in _NAMING)[:400])
-        self.inner: Counter[str] = Counter()
+        self.kind = f"{tag} {attributes.get('class') or ''}"
+        self.names = _words_of(" ".join([attributes.get(name) or "" for name in _NAMING])[:400])
+        self.inner: dict[str, int] = {}  # how many boxes of a kind stand right in it
         if outer is not None:
-            outer.inner[f"{tag} {self.label}"] += 1
+            outer.inner[self.kind] = outer.inner.get(self.kind, 0) + 1
 
 
 @lru_cache(maxsize=10_000)
@@ -356,7 +356,7 @@ def _about(box: _Box, text: str) -> Iterator[str]:
         outer = outer.outer
     for level, inner in enumerate(itertools.islice(_outward(box), 4)):
         if inner.outer is not None:
-            alike = inner.outer.inner[f"{inner.node.tag} {inner.label}"]
+            alike = inner.outer.inner[inner.kind]
             yield f"alike {level} {min(alike, 8)}"
             if inner.node.tag not in ("p", "li"):
                 yield f"alike {level} {min(alike, 4)} {_bin(inner.all_chars // 16)} {links}"
