@@ -46,7 +46,7 @@ _TYPE: Final = re.compile(r"(?<![\w.#:\[=\"'-])[A-Za-z][\w-]*")
 _COMBINATOR: Final = re.compile(r"\s*[>+~]\s*|\s+")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Rule:
     """A selector with the block of its declarations, and its place among all rules."""
 
