@@ -307,6 +307,8 @@ class _Cutter:
             counts |= {len(fitting)} if place == 0 or place + len(fitting) == len(items) else set()
             for count in sorted(counts - {0, 1}):
                 self._add_unit("list", first, fitting[count - 1] + 1, lead)
+        if items and self._lead == lead:
+            self._lead = None  # it led to the items, not to what follows them
         self._items, self._list_lead = [], None
 
 

@@ -92,6 +92,13 @@ def test_sentence_that_says_much_is_a_unit_although_it_introduces_a_listing() ->
     assert (told, None) in units(f"{told}\n\n```\nuse_auth(host);\n```\n")
 
 
+def test_what_leads_to_a_list_does_not_lead_to_what_follows_it() -> None:
+    text = "The drawbacks of the oven are:\n\n- It is slow.\n- It is hot.\n\nIt bakes bread well."
+
+    assert ("It bakes bread well.", None) in units(text)
+    assert ("It is hot.", "The drawbacks of the oven are:") in units(text)
+
+
 def test_question_above_its_answer_is_no_unit() -> None:
     asked = "How can I make the server listen on another port than this one?"
 
