@@ -80,6 +80,7 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievalMode
 from webrag.settings import Settings, load_settings
 from webrag.settings.variables import nearest
+from webrag.wiring.own_parts import OwnParts
 
 if TYPE_CHECKING:
     from llama_index.core import VectorStoreIndex
@@ -240,14 +241,7 @@ class WebRAG:
     ) -> None:
         _check_construction(settings, unknown)
         self.settings = settings or load_settings()
-        self._own: dict[str, Any] = {
-            "page_source": page_source,
-            "reranker": reranker,
-            "score_profile": score_profile,
-            "embed_model": embed_model,
-            "llm": llm,
-            "node_parser": node_parser,
-        }
+        self._own = OwnParts(page_source, reranker, score_profile, embed_model, llm, node_parser)
         self._guardrails = tuple(guardrails)
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
         self._is_own_user = is_own_user
@@ -1389,8 +1383,22 @@ class WebRAG:
             response_mode=response_mode,
             streaming=streaming,
             loop=None if self._thread is None else self._thread.loop,
+            # A page source of a program's own works in the loop that it was made in.
+            elsewhere=self._engine_elsewhere if self._own.page_source is None else None,
             callback_manager=callback_manager,
         )
+
+    @asynccontextmanager
+    async def _engine_elsewhere(self) -> "AsyncIterator[OrchestratorEngine]":
+        """An engine for another event loop: connections serve the one they were made in."""
+        async with WebRAG(
+            self.settings.model_copy(update={"tracing": "off"}),  # spans are exported already
+            soft_deadline_s=self._soft_deadline_s,
+            reads_named_files=self._files.takes_names,
+            is_own_user=self._is_own_user,
+            **self._own._asdict(),
+        ) as other:
+            yield other.engine
 
     def vector_store(self) -> "CorpusVectorStore":
         """The searched chunks, for LlamaIndex's own indexes and pipelines."""
@@ -1466,7 +1474,7 @@ class WebRAG:
             self.settings,
             stack,
             soft_deadline_s=self._soft_deadline_s,
-            own=wiring.OwnParts(**self._own),
+            own=self._own,
             guardrails=self._guardrails,
             files=self._files,
             is_own_user=self._is_own_user,
@@ -1476,8 +1484,9 @@ class WebRAG:
     async def _chosen_embedding(self, existing: tuple[str, int] | None) -> "EmbeddingChoice":
         from webrag.wiring.embeddings import choose_embedding
 
+        await asyncio.to_thread(self._own.check)
         return await asyncio.to_thread(
-            choose_embedding, self.settings, existing, own=self._own["embed_model"]
+            choose_embedding, self.settings, existing, own=self._own.embed_model
         )
 
     @asynccontextmanager

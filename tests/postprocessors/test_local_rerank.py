@@ -376,3 +376,17 @@ def test_wordings_scored_in_one_go_score_as_questions_of_their_own() -> None:
         alone = rerank.postprocess_nodes(told, query_str=each.text)
         by_id = {n.node.node_id: n.score for n in alone}
         assert row == pytest.approx([by_id[n.node.node_id] for n in nodes])
+
+
+def test_node_is_as_good_as_its_best_part_under_the_question_it_was_found_for() -> None:
+    match = {"span": [0, len(PORT)], "heading_path": [], "told": {QUESTION: [0.9, 1.0]}}
+    told = {"term_idf": {QUESTION: {"port": 2.0}}, "matches": [match]}
+    whole = node(f"{PORT} {LICENCE * 20}", webrag_retrieved=told)
+    part = node(PORT, similarity=0.9, page_lexical=1.0, term_idf={"port": 2.0})
+    untold = node(f"{PORT} {LICENCE * 20}")
+
+    def score(given: NodeWithScore, question: str) -> float | None:
+        return LocalRerank().postprocess_nodes([given], query_str=question)[0].score
+
+    assert score(whole, QUESTION) == score(part, QUESTION)
+    assert score(whole, COLOUR) == score(untold, COLOUR)

@@ -11,8 +11,9 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import Document
+from llama_index.core.schema import Document, QueryBundle
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from llama_index.postprocessor.webrag import LocalRerank
 
 from webrag import WebRAG
 from webrag.errors import ConfigurationError, InputError
@@ -91,6 +92,45 @@ async def test_reranker_and_embedding_serve_a_stock_pipeline(rag: WebRAG) -> Non
     assert "lit at dusk" in answered.source_nodes[0].node.get_content()
 
 
+@pytest.mark.parametrize("question", [QUESTION, "How is the lamp driven by a program?"])
+async def test_rerankers_alone_score_as_a_search_does(rag: WebRAG, question: str) -> None:
+    result = await rag.search(question)
+    scores = {str(item.chunk.chunk_id): item.reranked_score for item in result.chunks}
+    parts = {item.chunk.matches[0].node_id: item.reranked_score for item in result.chunks}
+    hybrid = rag.vector_index().as_retriever(vector_store_query_mode="hybrid")
+    own = rag.reranker()
+    assert own is not None
+
+    for reranker in (LocalRerank(), own):
+        for retriever, searched in ((rag.retriever(), scores), (hybrid, parts)):
+            nodes = await retriever.aretrieve(question)
+            ranked = reranker.postprocess_nodes(nodes, query_str=question)
+            assert {each.node_id: each.score for each in ranked} == pytest.approx(
+                searched, abs=0.001
+            )
+
+
+async def test_reranker_scores_other_wordings_as_a_search_does(rag: WebRAG) -> None:
+    wordings = ["The keeper lights it in the evening.", "the program calls lamp.light"]
+    result = await rag.search(QUESTION, wordings=wordings)
+    bundle = QueryBundle(QUESTION, custom_embedding_strs=wordings)
+
+    nodes = await rag.retriever().aretrieve(bundle)
+    ranked = LocalRerank().postprocess_nodes(nodes, query_bundle=bundle)
+
+    assert {each.node_id: each.score for each in ranked} == pytest.approx(
+        {str(item.chunk.chunk_id): item.reranked_score for item in result.chunks}, abs=0.001
+    )
+
+
+async def test_reranker_takes_whole_pages(rag: WebRAG) -> None:
+    nodes = await rag.retriever(retrieval_mode="full_context").aretrieve(QUESTION)
+
+    ranked = LocalRerank().postprocess_nodes(nodes, query_str=QUESTION)
+
+    assert {each.node_id for each in ranked} == {each.node_id for each in nodes}
+
+
 async def test_retriever_takes_the_filters_of_a_search(rag: WebRAG) -> None:
     nodes = await rag.retriever(has=["code"]).aretrieve("lamp")
 
@@ -119,6 +159,19 @@ async def test_query_engine_starts_from_pages(rag: WebRAG) -> None:
     assert {node.metadata["source_url"] for node in response.source_nodes} == {url}
     with pytest.raises(InputError):
         rag.query_engine("no address")
+
+
+async def test_pages_are_queried_synchronously_inside_a_running_loop(
+    rag: WebRAG, static_site: Any
+) -> None:
+    new = static_site(dict(PAGES))
+    engine = rag.query_engine(f"{new}/")
+
+    response = engine.query(QUESTION)
+
+    assert "lit at dusk" in str(response)
+    assert await rag.markdown(f"{new}/")
+    assert str(await engine.aquery(QUESTION)) == str(response)
 
 
 async def test_node_parser_and_embedding_are_those_of_the_corpus(rag: WebRAG) -> None:

@@ -169,6 +169,8 @@ async def test_pages_are_cut_by_the_node_parser_given(
         ({"embed_model": "text-embedding-3-small"}, "give a LlamaIndex embedding"),
         ({"llm": "gpt-4o-mini"}, "give a LlamaIndex LLM"),
         ({"node_parser": "sentences"}, "give a LlamaIndex node parser"),
+        ({"reranker": "cohere"}, "give a LlamaIndex postprocessor"),
+        ({"page_source": "firecrawl"}, "give a LlamaIndex web reader"),
     ],
 )
 async def test_name_in_place_of_a_part_is_refused(

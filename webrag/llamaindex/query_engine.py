@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -72,7 +72,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
     `CustomQueryEngine` would be given the text of the question alone.
 
     Make it in the event loop its engine belongs to. `query` may be called anywhere; in that loop,
-    which stands still meanwhile, an engine that names pages refuses it, as it could not fetch them.
+    which stands still meanwhile, pages are fetched by an engine made for the call, if there is one.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
         response_mode: ResponseMode | str = ResponseMode.COMPACT,
         streaming: bool = False,
         loop: asyncio.AbstractEventLoop | None = None,
+        elsewhere: Callable[[], AbstractAsyncContextManager[OrchestratorEngine]] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         """Wrap an engine.
@@ -108,6 +109,8 @@ class WebRAGQueryEngine(BaseQueryEngine):
             streaming: Give the text in pieces: `query` a `StreamingResponse`, `aquery` an
                 `AsyncStreamingResponse`.
             loop: The engine's event loop; None for the one that runs now.
+            elsewhere: Makes an engine for another loop, as the pages of a `query` that stops this
+                one cannot be fetched by what works in it; None to refuse such calls.
             callback_manager: LlamaIndex's.
 
         Raises:
@@ -146,6 +149,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
         self._max_quotes = max_quotes
         self._streaming = streaming
         self._loop = loop or _running_loop()
+        self._elsewhere = elsewhere
         self._synthesizer = llm and get_response_synthesizer(
             llm=llm,
             response_mode=ResponseMode(response_mode),
@@ -217,17 +221,27 @@ class WebRAGQueryEngine(BaseQueryEngine):
         if self._asked.is_search:
             return run_blocking(work)
         work.close()
-        raise RuntimeError(
-            "query() would block the event loop that has to fetch the pages: write "
-            "`await engine.aquery(...)`, as in a notebook, or call query() from a thread."
-        )
+        if self._elsewhere is None:
+            raise RuntimeError(
+                "query() would block the event loop that has to fetch the pages: write "
+                "`await engine.aquery(...)`, or call query() from a thread."
+            )
+        return run_blocking(self._evidence_elsewhere(query_bundle, self._elsewhere()))
 
-    async def _evidence(self, query_bundle: QueryBundle) -> _Evidence:
+    async def _evidence_elsewhere(
+        self, query_bundle: QueryBundle, made: AbstractAsyncContextManager[OrchestratorEngine]
+    ) -> _Evidence:
+        async with made as engine:
+            return await self._evidence(query_bundle, engine)
+
+    async def _evidence(
+        self, query_bundle: QueryBundle, engine: OrchestratorEngine | None = None
+    ) -> _Evidence:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.RETRIEVE, payload=payload) as event:
             wordings = bundle_wordings(query_bundle)
             asked = dict(self._asked) | {"text": query_bundle.query_str, "wordings": wordings}
-            result = await self._engine.run(Question(**asked))
+            result = await (engine or self._engine).run(Question(**asked))
             matched = sorted(
                 (item for item in result.chunks if not item.is_locality_expanded),
                 key=lambda item: -item.reranked_score,
@@ -347,13 +361,17 @@ class WebRAGRetriever(BaseRetriever):
             filters=self._filters,
             mode=self._mode,
         )
-        return self._nodes(result)
+        return self._nodes(query_bundle.query_str, result)
 
-    def _nodes(self, result: RetrievalResult) -> list[NodeWithScore]:
+    def _nodes(self, query: str, result: RetrievalResult) -> list[NodeWithScore]:
         # Stable: in full-context mode all scores are equal and reading order stays.
         best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
+        weights = {each.text: each.term_idf for each in result.wordings}
         best = self._searcher.best_score if result.mode == "chunk" else 1.0
         return [
-            NodeWithScore(node=evidence_node(chunk), score=min(max(chunk.score / best, 0.0), 1.0))
+            NodeWithScore(
+                node=evidence_node(chunk, {query: result.term_idf, **weights}),
+                score=min(max(chunk.score / best, 0.0), 1.0),
+            )
             for chunk in best_first
         ]

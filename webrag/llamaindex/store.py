@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
@@ -152,9 +152,6 @@ class CorpusVectorStore(PGVectorStore):
             `hybrid_search` is not needed: every collection has a lexical index.
     """
 
-    modes: ClassVar[tuple[VectorStoreQueryMode, ...]] = QUERY_MODES
-    """Query modes this store answers."""
-
     _database: Database = PrivateAttr()
     _owns_database: bool = PrivateAttr()
     _embedding_model: str = PrivateAttr()
@@ -177,6 +174,8 @@ class CorpusVectorStore(PGVectorStore):
                 f"table_name is {table_name!r}; a collection's searched table is always "
                 f"{_TABLE!r}. Choose another schema_name for another corpus."
             )
+        for told in ("stores_text", "is_embedding_query", "flat_metadata"):  # by `to_dict`
+            kwargs.pop(told, None)
         _check_names("CorpusVectorStore", kwargs, PGVectorStore.__init__, type(self).__init__)
         if database is not None and not isinstance(database, Database):
             raise ConfigurationError(
@@ -276,7 +275,7 @@ class CorpusVectorStore(PGVectorStore):
         by similarity less repetition, `mmr_threshold` 1 to 0. Filters hold in every mode.
 
         Args:
-            query: Its mode is one of `modes`.
+            query: Its mode is one of those.
             kwargs: For this query: `hnsw_ef_search`, `mmr_prefetch_k`, `mmr_prefetch_factor`
                 and `mmr_threshold`, as in PGVectorStore.
 

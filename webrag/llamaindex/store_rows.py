@@ -275,7 +275,12 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
         more_terms[page_id] = -await remove_postings(connection, page_id, ordinals)
     stored = await _stored_pages(connection, [page.url for page in pages])
     known = await _known_parents(connection, pages)
-    placed = await in_background(_placed, pages, stored, known)
+    ends = {url: end for url, (_, end) in stored.items()}
+
+    def place() -> list[tuple[AddedPage, PlacedNodes]]:
+        return [(each, place_nodes(each, ends.get(each.url, PageEnd()), known)) for each in pages]
+
+    placed = await in_background(place)
     # Parents that are stored already make way.
     parents = [parent.chunk_id for _, nodes in placed for parent in nodes.parents]
     await connection.change("delete from {parents} where id = any(%s)", (parents,))
@@ -300,13 +305,6 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     await _delete_empty(connection, taken)
     for page_id in sorted(more_terms):
         await recount(connection, page_id, more_terms[page_id])
-
-
-def _placed(
-    pages: Iterable[AddedPage], stored: Mapping[str, tuple[int, PageEnd]], parents: Set[UUID]
-) -> list[tuple[AddedPage, PlacedNodes]]:
-    ends = {url: end for url, (_, end) in stored.items()}
-    return [(page, place_nodes(page, ends.get(page.url, PageEnd()), parents)) for page in pages]
 
 
 async def delete_children(connection: Connection, node_ids: Sequence[str]) -> None:

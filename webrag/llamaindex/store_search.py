@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from llama_index.core.schema import MetadataMode
 from llama_index.core.vector_stores.types import (
     VectorStoreQuery,
     VectorStoreQueryMode,
@@ -16,14 +17,20 @@ from numpy.typing import NDArray
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import (
-    ChildScores,
+    WordScores,
     child_key,
     fuse_scores,
     score_words,
     split_key,
 )
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
-from webrag.llamaindex.stored_nodes import STORED_NODE, STORED_NODE_WIDTH, stored_node
+from webrag.llamaindex.stored_nodes import (
+    STORED_NODE,
+    STORED_NODE_WIDTH,
+    matched_part,
+    stored_node,
+    tell,
+)
 from webrag.postgres.execution import Connection, Rows
 from webrag.retrieval.chunk_search import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
@@ -146,12 +153,12 @@ async def _sparse(
 ) -> VectorStoreQueryResult:
     await connection.begin_snapshot()
     limit = query.sparse_top_k or query.similarity_top_k
-    scores, keys = await _lexical(connection, queries, query, limit)
+    words, keys = await _lexical(connection, queries, query, limit)
     if not keys:
         return _result([], [])
     chunks = queries.chunks([split_key(key) for key in keys], STORED_NODE)
     rows = await chunks.fetch(connection)
-    return _result(rows, scores.at(np.array(keys, np.int64)).tolist())
+    return _result(rows, words.children.at(np.array(keys, np.int64)).tolist())
 
 
 async def _hybrid(
@@ -161,7 +168,7 @@ async def _hybrid(
     limit = query.similarity_top_k
     vector = query.query_embedding or []
     await connection.begin_snapshot(_graph_settings(options, limit))
-    scores, found = await _lexical(connection, queries, query, query.sparse_top_k or limit)
+    words, found = await _lexical(connection, queries, query, query.sparse_top_k or limit)
     nearest = await find_nearest(
         connection, queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY
     )
@@ -170,10 +177,19 @@ async def _hybrid(
         return _result([], [])
     distances = queries.distances([split_key(key) for key in keys], vector, STORED_NODE)
     rows = await distances.fetch(connection)
-    fused = _fused(query, scores.at(np.array(keys, np.int64)), [_similarity(r[-1]) for r in rows])
+    similarities = [_similarity(row[-1]) for row in rows]
+    lexical = words.children.at(np.array(keys, np.int64))
+    fused = _fused(query, lexical, similarities)
+    of_pages = words.pages.at(np.array([split_key(key)[0] for key in keys], np.int64))
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
     best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
-    return _result([rows[place] for place in best], fused[best].tolist())
+    result = _result([rows[place] for place in best], fused[best].tolist())
+    asked = query.query_str or ""
+    for place, node in zip(best, result.nodes or (), strict=True):
+        whole = (0, len(node.get_content(MetadataMode.NONE)))
+        part = matched_part(whole, {asked: (similarities[place], float(of_pages[place]))})
+        tell(node, {"webrag_retrieved": {"term_idf": {asked: words.idf}, "matches": [part]}})
+    return result
 
 
 def _fused(
@@ -215,15 +231,15 @@ def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
 
 async def _lexical(
     connection: Connection, queries: Queries, query: VectorStoreQuery, limit: int
-) -> tuple[ChildScores, list[int]]:
+) -> tuple[WordScores, list[int]]:
     """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
 
     Metadata are of chunks: how rare a word is, is counted over the whole collection.
     """
     terms = query_terms(storable(query.query_str or ""))
     totals, postings = await read_postings(connection, queries, terms)
-    scores = score_words(terms, postings, totals).children
-    return scores, await best_by_words(connection, queries, scores, limit)
+    words = score_words(terms, postings, totals)
+    return words, await best_by_words(connection, queries, words.children, limit)
 
 
 def _similarity(distance: float | None) -> float:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from llama_index.core.schema import (
+    BaseNode,
     NodeRelationship,
     ObjectType,
     RelatedNodeInfo,
@@ -17,7 +18,7 @@ from webrag.corpus.models import ParentChunk
 from webrag.corpus.rows import NODE_COLUMNS, node_from_columns, row_id
 from webrag.ingestion.characters import storable
 from webrag.postgres.execution import Connection
-from webrag.retrieval.models import RetrievedChunk
+from webrag.retrieval.models import ChildMatch, RetrievedChunk, WordingScores
 
 ADDED: Final = "llamaindex"
 """The source of pages that are made of added nodes."""
@@ -59,19 +60,27 @@ def stored_node(
     What the node says itself counts before what its page says. Neither embeddings nor language
     models read what is added.
     """
-    return _of_page(node_from_columns(node_id, text, content, metadata), page or {})
-
-
-def _of_page(node: TextNode, page: Mapping[str, Any]) -> TextNode:
-    added = {key: value for key, value in page.items() if key not in node.metadata}
-    node.metadata |= added
-    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *added]
-    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *added]
+    node = node_from_columns(node_id, text, content, metadata)
+    tell(node, page or {})
     return node
 
 
-def evidence_node(chunk: RetrievedChunk) -> TextNode:
-    """Give a passage that a search found as a node; models read its text and nothing else."""
+def tell(node: BaseNode, known: Mapping[str, Any]) -> None:
+    """Add metadata that a node lacks, for components only."""
+    added = {key: value for key, value in known.items() if key not in node.metadata}
+    node.metadata |= added
+    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *added]
+    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *added]
+
+
+def evidence_node(
+    chunk: RetrievedChunk, term_idf: Mapping[str, Mapping[str, float]] | None = None
+) -> TextNode:
+    """Give a passage that a search found as a node; models read its text and nothing else.
+
+    With the weights of the terms of the question and of each other wording of it, the node tells
+    under `webrag_retrieved` what `LocalRerank` needs to score it as `WebRAG.search` does.
+    """
     metadata: dict[str, Any] = {"source_url": chunk.source_url, **_of_passage(chunk, chunk.title)}
     for key in PAGE_KEYS:
         value = getattr(chunk, key)
@@ -79,7 +88,34 @@ def evidence_node(chunk: RetrievedChunk) -> TextNode:
             metadata[key] = value.isoformat() if isinstance(value, datetime) else value
     if chunk.focus is not None:
         metadata["focus"] = [chunk.focus.char_start, chunk.focus.char_end]
+    if term_idf is not None:
+        matches = [_matched(each, chunk.char_start, term_idf) for each in chunk.matches]
+        metadata["webrag_retrieved"] = {"term_idf": term_idf, "matches": matches}
     return _parent(str(chunk.chunk_id), chunk, metadata, str(chunk.document_id), {})
+
+
+def _matched(match: ChildMatch, start: int, texts: Iterable[str]) -> dict[str, Any]:
+    found: list[ChildMatch | WordingScores] = [match, *match.wordings]
+    told = {
+        text: (each.similarity, each.page_lexical) for text, each in zip(texts, found, strict=True)
+    }
+    span = (match.char_start - start, match.char_end - start)
+    return matched_part(span, told, match.heading_path)
+
+
+def matched_part(
+    span: tuple[int, int],
+    told: Mapping[str, tuple[float, float]],
+    headings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """What a search knows of a part of a node, as `LocalRerank` reads it.
+
+    Args:
+        span: Where the part stands in the node's text.
+        told: Wording of the question to similarity and to its page's lexical score.
+        headings: Those above it.
+    """
+    return {"span": list(span), "heading_path": list(headings), "told": told}
 
 
 def _of_passage(chunk: ParentChunk, title: str | None) -> dict[str, Any]:

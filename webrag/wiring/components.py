@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexes import compact_postings, finish_interrupted_load
@@ -28,6 +28,7 @@ from webrag.wiring.embeddings import (
     portable_tokenizer,
 )
 from webrag.wiring.language_models import choose_language_model
+from webrag.wiring.own_parts import OwnParts
 from webrag.wiring.page_sources import (
     PageSourceChoice,
     builtin_source,
@@ -47,10 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
-    from llama_index.core.llms import LLM
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.core.readers.base import BaseReader
 
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
@@ -59,14 +58,13 @@ if TYPE_CHECKING:
     from webrag.crawling.crawl import SiteCrawler
     from webrag.embedding.embedder import Embedder
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
-    from webrag.ingestion.models import NormalizedDocument, PageSource
+    from webrag.ingestion.models import NormalizedDocument
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import JobWorker, TurnEnd
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.links.discovery import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
-    from webrag.orchestration.models import ScoreProfile
     from webrag.orchestration.question.analyzer import QueryAnalyzer
     from webrag.orchestration.ranking.reranker import ChunkReranker
     from webrag.retrieval.search import Searcher
@@ -84,17 +82,6 @@ class part(cached_property[T]):
         with instance.lock:
             made: T = super().__get__(instance, owner)
             return made
-
-
-class OwnParts(NamedTuple):
-    """Parts that a program gives in place of those that the settings name, as for `WebRAG`."""
-
-    page_source: "PageSource | BaseReader | None" = None
-    reranker: "BaseNodePostprocessor | None" = None
-    score_profile: "ScoreProfile | str | None" = None
-    embed_model: "BaseEmbedding | None" = None
-    llm: "LLM | None" = None
-    node_parser: "NodeParser | None" = None
 
 
 _NONE = OwnParts()
@@ -143,6 +130,7 @@ class Components:
     async def start(self) -> Self:
         """Start what needs starting, in the order it is needed."""
         settings, stack = self._settings, self._stack
+        await asyncio.to_thread(self._own.check)
         self.database = Database(settings.database_config())
         stack.push_async_callback(self.database.retire)
         await self.database.open()
@@ -157,9 +145,10 @@ class Components:
         )
         if isinstance(self._ranks, AbstractAsyncContextManager):
             await stack.enter_async_context(self._ranks)
-        self._llm = await asyncio.to_thread(choose_language_model, settings, self._own.llm)
+        self._llm = self._own.llm
+        if self._llm is None:
+            self._llm = await asyncio.to_thread(choose_language_model, settings)
         start_tracing(settings, stack)
-        self._check_parser()
         if self._guardrails:
             # Refuses at once what the manager, made for the first answer, would refuse.
             from webrag.answering.guardrails import with_defaults
@@ -167,17 +156,6 @@ class Components:
             with_defaults(self._guardrails)
         self._runs = await stack.enter_async_context(AsyncExitStack())
         return self
-
-    def _check_parser(self) -> None:
-        if self._own.node_parser is None:
-            return
-        from llama_index.core.node_parser import NodeParser
-
-        if not isinstance(self._own.node_parser, NodeParser):
-            raise ConfigurationError(
-                f"node_parser is {self._own.node_parser!r:.80}; give a LlamaIndex node parser, such"
-                " as ParentChildNodeParser(child_tokens=128)."
-            )
 
     async def _open_corpus(self) -> tuple[EmbeddingChoice, str | None]:
         settings, database = self._settings, self.database
@@ -263,14 +241,9 @@ class Components:
         """Cuts pages into parents and children."""
         if self._own.node_parser is not None:
             return self._own.node_parser
-        from llama_index.node_parser.webrag import ChunkSizes, ParentChildNodeParser
+        from llama_index.node_parser.webrag import ParentChildNodeParser
 
-        sizes = ChunkSizes()
-        return ParentChildNodeParser(
-            tokenizer=self._tokenize,
-            parent_tokens=sizes.parent_tokens,
-            child_tokens=sizes.child_tokens,
-        )
+        return ParentChildNodeParser(tokenizer=self._tokenize)
 
     @part
     def _page_workers(self) -> "PageWorkers":
@@ -453,21 +426,16 @@ class Components:
         )
 
 
-_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-
-
 def start_tracing(settings: Settings, stack: AsyncExitStack) -> None:
     """Send spans where `WEBRAG_TRACING` says; the stack flushes and undoes it."""
     if settings.tracing == "off":
         return
-    for package in _PACKAGES:
-        if not _is_installed(package):
-            raise ConfigurationError(
-                f"WEBRAG_TRACING={settings.tracing} needs {package.replace('.', '-')}.",
-                hint=how_to_install("tracing"),
-            )
-    from webrag.wiring.open_telemetry import export_spans, listening_spans
-
+    try:
+        from webrag.wiring.open_telemetry import export_spans, listening_spans
+    except ImportError as error:
+        raise ConfigurationError(
+            f"WEBRAG_TRACING={settings.tracing} needs {error.name}.", hint=how_to_install("tracing")
+        ) from error
     if settings.tracing in ("opentelemetry", "both"):
         endpoint = settings.otel_exporter_otlp_endpoint
         # Without a collector they go to the tracer provider of the program.
@@ -489,13 +457,6 @@ def start_tracing(settings: Settings, stack: AsyncExitStack) -> None:
             },
         )
         stack.enter_context(listening_spans(provider, with_inputs=True))
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def require_workers() -> None:

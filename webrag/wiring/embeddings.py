@@ -110,14 +110,6 @@ def _bundled(bundled: EmbeddingModel) -> EmbeddingChoice:
 
 def _own(model: "BaseEmbedding", existing: tuple[str, int] | None) -> EmbeddingChoice:
     """A program's own model, under the name of its class and its own."""
-    from llama_index.core.base.embeddings.base import BaseEmbedding
-
-    if not isinstance(model, BaseEmbedding):
-        raise ConfigurationError(
-            f"embed_model is {model!r:.80}; give a LlamaIndex embedding, such as "
-            "OpenAIEmbedding(model='text-embedding-3-small'), or leave it out and set "
-            "EMBEDDING_PROVIDER."
-        )
     name = f"{type(model).__name__}/{model.model_name}"
     if existing is not None and existing[0] == name:
         return EmbeddingChoice(*existing, lambda: model)

@@ -24,17 +24,8 @@ def uses_language_model(settings: "Settings") -> bool:
     return has_key or settings.orchestration_llm_base_url != usual
 
 
-def choose_language_model(settings: "Settings", own: "LLM | None" = None) -> "LLM | None":
-    """The program's own language model, or that of the settings; None where they name none."""
-    if own is not None:
-        from llama_index.core.llms import LLM
-
-        if not isinstance(own, LLM):
-            raise ConfigurationError(
-                f"llm is {own!r:.80}; give a LlamaIndex LLM, such as OpenAI(model='gpt-4o-mini'),"
-                " or leave it out and set ORCHESTRATION_LLM_API_KEY."
-            )
-        return own
+def choose_language_model(settings: "Settings") -> "LLM | None":
+    """The language model of the settings; None where they name none."""
     if not uses_language_model(settings):
         return None
     key = settings.orchestration_llm_api_key

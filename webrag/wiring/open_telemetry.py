@@ -12,8 +12,13 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider as SdkProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, Status, StatusCode, TracerProvider
 from pydantic import PrivateAttr
+from requests import Session  # noqa: TID251 - the exporter takes no other client
 from typing_extensions import override
 
 _STEP: Final = "traced_step"
@@ -119,12 +124,6 @@ def export_spans(
     headers: dict[str, str] | None = None,
 ) -> TracerProvider:
     """A tracer provider that sends to a collector over HTTP; the stack flushes it."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-    from opentelemetry.sdk.trace import TracerProvider as SdkProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from requests import Session  # noqa: TID251 - the exporter takes no other client
-
     provider = SdkProvider(resource=Resource.create({SERVICE_NAME: "webrag"}))
     session = Session()
     session.trust_env, session.proxies = session_proxies(proxy)

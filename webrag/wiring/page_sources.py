@@ -111,9 +111,16 @@ def choose_page_source(
     Where Firecrawl cannot or is not set up, it is the built-in fetcher.
     """
     if own is not None:
+        from llama_index.core.readers.base import BaseReader
+
+        from webrag.ingestion.documents import ReaderSource
         from webrag.ingestion.models import SiteMapper
 
-        source = _as_page_source(settings, own)
+        source: PageSource = (
+            ReaderSource(own, allowed_hosts=settings.allow_hosts)
+            if isinstance(own, BaseReader)
+            else own
+        )
         mapper = source if isinstance(source, SiteMapper) else None
         return PageSourceChoice(source, mapper, is_own=True)
     config = settings.firecrawl_config()
@@ -184,13 +191,3 @@ def find_browser(named: Path | None) -> Path | None:
     """Find the program that is named, or else the first Chromium or Chrome on the `PATH`."""
     names = _BROWSERS if named is None else (str(named),)
     return next((Path(found) for name in names if (found := which(name))), None)
-
-
-def _as_page_source(settings: "Settings", own: "PageSource | BaseReader") -> "PageSource":
-    from llama_index.core.readers.base import BaseReader
-
-    if not isinstance(own, BaseReader):
-        return own
-    from webrag.ingestion.documents import ReaderSource
-
-    return ReaderSource(own, allowed_hosts=settings.allow_hosts)

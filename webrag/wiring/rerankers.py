@@ -223,14 +223,10 @@ def _is_fastembeds(model: str) -> bool:
     if Path(model).is_absolute():
         networks = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
         return any((Path(model) / each).is_file() for each in networks)
-    return model == LOCAL_RERANKER_MODEL or _fastembed_lists(model)
-
-
-def _fastembed_lists(model: str) -> bool:
     try:
         listed = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder
     except ImportError:
-        return False
+        return model == LOCAL_RERANKER_MODEL
     return any(model.lower() == each["model"].lower() for each in listed.list_supported_models())
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,15 @@ def test_parameters_that_name_no_server_are_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         CorpusVectorStore.from_params(**given)
+
+
+def test_store_of_a_server_is_made_again_from_what_it_tells() -> None:
+    store = CorpusVectorStore("postgresql://me@h/d", schema_name="notes", embed_dim=8)
+
+    again = CorpusVectorStore.from_dict(json.loads(json.dumps(store.to_dict())))
+
+    assert again.client.config == store.client.config
+    assert (again.class_name(), again.embed_dim) == ("CorpusVectorStore", 8)
 
 
 def test_parameters_need_no_quoting_and_no_port() -> None:

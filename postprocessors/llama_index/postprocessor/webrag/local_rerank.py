@@ -1,14 +1,15 @@
 """Reranks nodes on this machine: with a small linear model, or a cross-encoder that was loaded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.filters import rescored
 from llama_index.postprocessor.webrag.local_scoring import (
     CrossEncoderScorer,
@@ -34,6 +35,21 @@ def _of_the_package(name: str) -> Any:
     (found,) = entry_points(group="webrag.local_rerank", name=name)
     loaded = found.load()
     return loaded() if name == "encoder" else loaded
+
+
+class _Told(NamedTuple):
+    """What is known of a passage under one wording of the question; None means unknown."""
+
+    term_idf: Mapping[str, float] | None = None
+    similarity: float | None = None
+    page_lexical: float | None = None
+
+
+def _asked(text: str, told: Sequence[_Told]) -> AskedWording:
+    """A wording with the weights of its terms and what is known of each passage under it."""
+    weights = next((each.term_idf for each in told if each.term_idf), {})
+    similarity, lexical = [t.similarity for t in told], [t.page_lexical for t in told]
+    return AskedWording(text, weights, similarity, lexical)
 
 
 class LocalRerank(BaseNodePostprocessor):
@@ -93,6 +109,11 @@ class LocalRerank(BaseNodePostprocessor):
     term_idf_key: str = Field(
         default="term_idf", description="Metadata key of the mapping from term to weight."
     )
+    retrieved_key: str = Field(
+        default="webrag_retrieved",
+        description="Metadata key of what WebRAG's search found under this question: the parts "
+        "that match, of which the best counts, with numbers that stand for those above.",
+    )
     raw_score_key: str = Field(default="rerank_raw", description="Where the sum is written.")
     features_key: str = Field(
         default="rerank_features", description="Where the features are written."
@@ -121,23 +142,26 @@ class LocalRerank(BaseNodePostprocessor):
             raise ValueError("LocalRerank needs the question: pass query_bundle or query_str.")
         if not nodes:
             return []
-        idf = next((found for n in nodes if (found := n.metadata.get(self.term_idf_key))), None)
-        passages = _passages(nodes, self.title_key, self.heading_path_key)
-        # The nodes' metadata is about the question.
-        similarity = [n.metadata.get(self.similarity_key) for n in nodes]
-        page_lexical = [n.metadata.get(self.page_lexical_key) for n in nodes]
-        asked = [AskedWording(query_bundle.query_str, idf or {}, similarity, page_lexical)]
-        asked += [AskedWording(text) for text in bundle_wordings(query_bundle)]
+        texts = (query_bundle.query_str, *bundle_wordings(query_bundle))
+        parts = [(at, *part) for at, n in enumerate(nodes) for part in self._parts(n.node, texts)]
+        passages = [passage for _, passage, _ in parts]
+        columns = zip(*(told for _, _, told in parts), strict=True)
+        asked = [_asked(text, column) for text, column in zip(texts, columns, strict=True)]
         features, *others = self._scorer.features(asked, passages)
         raw = weighted_sum(features)
         order, scores = raw, None
         if others:
             sums = [raw, *map(weighted_sum, others)]
-            columns = [[calibrated(float(each)) for each in column] for column in sums]
-            scores = [wordings_score(row) for row in zip(*columns, strict=True)]
+            rows = zip(
+                *([calibrated(float(each)) for each in column] for column in sums), strict=True
+            )
+            scores = [wordings_score(row) for row in rows]
             order = np.array(scores)
+        best: dict[int, int] = {}
+        for i in np.argsort(-order, kind="stable"):
+            best.setdefault(parts[i][0], i)
         ranked = []
-        for i in np.argsort(-order, kind="stable")[: self.top_n]:
+        for at, i in list(best.items())[: self.top_n]:
             known = {
                 name: float(value)
                 for name, value in zip(FEATURES, features[i], strict=True)
@@ -145,7 +169,7 @@ class LocalRerank(BaseNodePostprocessor):
             }
             score = calibrated(float(raw[i])) if scores is None else scores[i]
             added = {self.raw_score_key: float(raw[i]), self.features_key: known}
-            ranked.append(rescored(nodes[i].node, score, added))
+            ranked.append(rescored(nodes[at].node, score, added))
         return ranked
 
     def score_passages(
@@ -158,6 +182,30 @@ class LocalRerank(BaseNodePostprocessor):
         passages count.
         """
         return self._scorer.score_passages(passages, wordings)
+
+    def _parts(self, node: BaseNode, texts: Sequence[str]) -> list[tuple[Passage, list[_Told]]]:
+        """The parts of a node that matched, or the whole, and what is known under each text.
+
+        A node's own metadata are about the question; what was found for another one is no matter.
+        """
+        whole = _passage(node, self.title_key, self.heading_path_key)
+        known: Mapping[str, Any] = node.metadata.get(self.retrieved_key) or {}
+        weights, matches = known.get("term_idf", {}), known.get("matches")
+        if texts[0] not in weights or not matches:
+            keys = (self.term_idf_key, self.similarity_key, self.page_lexical_key)
+            own = _Told(*(node.metadata.get(key) for key in keys))
+            return [(whole, [own, *(_Told() for _ in texts[1:])])]
+        return [
+            (
+                replace(
+                    whole,
+                    text=whole.text[slice(*match["span"])],
+                    headings=tuple(match["heading_path"]) or whole.headings,
+                ),
+                [_Told(weights.get(text), *match["told"].get(text, ())) for text in texts],
+            )
+            for match in matches
+        ]
 
 
 class CrossEncoderRerank(BaseNodePostprocessor):
@@ -192,7 +240,7 @@ class CrossEncoderRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
-        passages = _passages(nodes, self.title_key, self.heading_path_key)
+        passages = [_passage(n.node, self.title_key, self.heading_path_key) for n in nodes]
         asked = [
             AskedWording(text) for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
         ]
@@ -202,14 +250,8 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]
 
 
-def _passages(
-    nodes: Sequence[NodeWithScore], title_key: str, heading_path_key: str
-) -> list[Passage]:
-    """Give text, title and headings of nodes; one heading may stand in place of their list."""
-    found = []
-    for item in nodes:
-        title, headings = item.metadata.get(title_key), item.metadata.get(heading_path_key) or ()
-        names = (headings,) if isinstance(headings, str) else tuple(map(str, headings))
-        text = item.node.get_content(metadata_mode=MetadataMode.NONE)
-        found.append(Passage(text, str(title or ""), names))
-    return found
+def _passage(node: BaseNode, title_key: str, heading_path_key: str) -> Passage:
+    """Give text, title and headings of a node; one heading may stand in place of their list."""
+    title, headings = node.metadata.get(title_key), node.metadata.get(heading_path_key) or ()
+    names = (headings,) if isinstance(headings, str) else tuple(map(str, headings))
+    return Passage(node.get_content(metadata_mode=MetadataMode.NONE), str(title or ""), names)
