@@ -27,13 +27,9 @@ def compute_signals(
 ) -> EvaluationSignals:
     """Signals of a merged ranking.
 
-    Adjacent context and chunks of full-context mode are left out: their scores say nothing.
-
-    Args:
-        chunks: Without near-duplicates, all scored by the scorer of `profile`.
-        redundant: Near-duplicates that were left out of `chunks`.
-        profile: Thresholds of the scorer.
-        config: Budget and sample sizes.
+    Adjacent context and chunks of full-context mode are left out: their scores say nothing. The
+    chunks are without near-duplicates, of which `redundant` were left out, and all scored by the
+    scorer of `profile`.
     """
     judged = [
         item
@@ -197,10 +193,12 @@ def _has_diminishing_returns(signals: EvaluationSignals, state: LoopState) -> bo
 
 
 def _is_good_plateau(signals: EvaluationSignals, state: LoopState) -> bool:
-    # Passages may be good alike, those of the first pages above all, and none of them answer.
-    # Where the confidence is high, an earlier rule says whether that is enough.
+    # Passages may be good alike and none of them answer: not where a link promises more. Where
+    # the confidence is high, an earlier rule says whether that is enough.
+    if state.iteration == 0 or "expand_breadth" in state.open_actions:
+        return False
     good = signals.is_plateau and signals.score_mean >= state.profile.mediocre_score_floor
-    return good and state.iteration > 0 and MEDIUM <= state.confidence < HIGH
+    return good and MEDIUM <= state.confidence < HIGH
 
 
 def _has_low_confidence(signals: EvaluationSignals, state: LoopState) -> bool:

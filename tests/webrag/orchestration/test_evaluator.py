@@ -109,17 +109,24 @@ CASES = [
     ),
     pytest.param(
         {"is_plateau": True, **GOOD},
-        {"iteration": 1, "confidence": 0.7},
+        {"iteration": 1, "confidence": 0.7, "open_actions": frozenset({"expand_intent"})},
         "good_plateau",
         "stop",
         id="good plateau",
     ),
     pytest.param(
         {"is_plateau": True, "score_mean": 0.5},
-        {"iteration": 1, "confidence": 0.7},
+        {"iteration": 1, "confidence": 0.7, "open_actions": frozenset({"expand_intent"})},
         "good_plateau",
         "stop",
         id="good plateau at the floor",
+    ),
+    pytest.param(
+        {"is_plateau": True, "score_mean": 0.7},
+        {"iteration": 1, "confidence": 0.7},
+        "low_fill",
+        "expand_breadth",
+        id="a plateau does not end the search while a link promises more",
     ),
     pytest.param(
         {"is_plateau": True, "score_mean": 0.7},
