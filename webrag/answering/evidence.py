@@ -382,7 +382,7 @@ def _judged_parts(
             part.sub_query,
             part.ranked if place else ordered,
             kept,
-            wordings={each.text: each.term_idf for each in part.retrieval.wordings},
+            wordings=part.retrieval.wordings,
             term_idf=part.retrieval.term_idf,
             encode=encode,
             profile=profile,

@@ -26,7 +26,6 @@ from webrag.retrieval.conditions import (
     Scope,
     all_of,
     any_of,
-    is_among,
     negated,
 )
 
@@ -160,7 +159,7 @@ def _translated(filters: MetadataFilters) -> Condition:
 
 
 def _is_among(column: str, values: Sequence[str]) -> Condition:
-    return is_among(column, storable_values(values))
+    return Condition(f"{column} = any(%s::text[])", (list(storable_values(values)),))
 
 
 def _single(given: MetadataFilter) -> Condition:

@@ -103,28 +103,6 @@ class Candidate:
         return self.merit * self.depth_weight
 
 
-@dataclass(frozen=True, slots=True)
-class ParentHit:
-    """A parent whose children matched.
-
-    Attributes:
-        matches: The children that matched, best first; at least one.
-    """
-
-    parent_id: UUID
-    matches: tuple[Candidate, ...]
-
-    @property
-    def score(self) -> float:
-        """Best child's score; the maximum, so that one strong passage is not diluted."""
-        return self.matches[0].score
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the parent."""
-        return self.matches[0].parent_tokens
-
-
 def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep one of several children with the same text, in the order given.
 
@@ -149,16 +127,16 @@ def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.text_hash is None or owners[c.text_hash] is c]
 
 
-def group_by_parent(candidates: Iterable[Candidate]) -> list[ParentHit]:
-    """Each parent once, best first; ties keep the order in which parents were first seen."""
+def group_by_parent(candidates: Iterable[Candidate]) -> list[tuple[Candidate, ...]]:
+    """The children of each parent, best first; a parent counts as its best child.
+
+    One strong passage is not diluted. Ties keep the order in which parents were first seen.
+    """
     members: dict[UUID, list[Candidate]] = {}
     for candidate in candidates:
         members.setdefault(candidate.parent_id, []).append(candidate)
-    hits = [
-        ParentHit(parent_id, tuple(sorted(children, key=lambda child: -child.merit)))
-        for parent_id, children in members.items()
-    ]
-    return sorted(hits, key=lambda hit: -hit.score)
+    hits = [tuple(sorted(each, key=lambda child: -child.merit)) for each in members.values()]
+    return sorted(hits, key=lambda hit: -hit[0].score)
 
 
 def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> tuple[list[T], bool]:
@@ -188,7 +166,7 @@ class SearchRows:
     """The rows that a search found.
 
     Attributes:
-        hits: Matched parents by id; empty when everything was read.
+        hits: Matched children of each parent by its id, best first; empty when everything was read.
         texts: Child key to node id, offsets, text and heading path.
         idf: Weight of each term of the question.
         wording_idf: The same of each other wording of it.
@@ -197,7 +175,7 @@ class SearchRows:
 
     totals: CorpusTotals
     parents: list[dict[str, Any]] = field(default_factory=list)
-    hits: dict[Any, ParentHit] = field(default_factory=dict)
+    hits: dict[Any, tuple[Candidate, ...]] = field(default_factory=dict)
     texts: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
     wording_idf: tuple[dict[str, float], ...] = ()
@@ -262,14 +240,14 @@ async def search_chunks(
     if not hits:
         return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
 
-    children = [split_key(match.key) for hit in hits for match in hit.matches]
+    children = [split_key(match.key) for hit in hits for match in hit]
     text_rows, parent_rows = await connection.fetch_together(
-        queries.texts(children), queries.parents([hit.parent_id for hit in hits])
+        queries.texts(children), queries.parents([hit[0].parent_id for hit in hits])
     )
     return SearchRows(
         totals,
         parents_of(parent_rows),
-        {hit.parent_id: hit for hit in hits},
+        {hit[0].parent_id: hit for hit in hits},
         {child_key(row[0], row[1]): row[2:] for row in text_rows},
         idf[0],
         idf[1:],
@@ -279,19 +257,19 @@ async def search_chunks(
 
 def _hits(
     own: Sequence[Candidate], extra: Sequence[Candidate], budget: int
-) -> tuple[list[ParentHit], bool]:
+) -> tuple[list[tuple[Candidate, ...]], bool]:
     """Parents within the budget, and whether it cut some; those of wordings have as much again.
 
     What the question alone finds is never left out for what another wording finds.
     """
-    kept, is_trimmed = fit_budget(group_by_parent(own), lambda hit: hit.tokens, budget)
+    kept, is_trimmed = fit_budget(group_by_parent(own), lambda hit: hit[0].parent_tokens, budget)
     if not extra:
         return kept, is_trimmed
-    named = {hit.parent_id for hit in kept}
+    named = {hit[0].parent_id for hit in kept}
     grouped = group_by_parent([*own, *extra])
-    others = [hit for hit in grouped if hit.parent_id not in named]
-    added, _ = fit_budget(others, lambda hit: hit.tokens, budget)
-    return [hit for hit in grouped if hit.parent_id in named] + added, is_trimmed
+    others = [hit for hit in grouped if hit[0].parent_id not in named]
+    added, _ = fit_budget(others, lambda hit: hit[0].parent_tokens, budget)
+    return [hit for hit in grouped if hit[0].parent_id in named] + added, is_trimmed
 
 
 async def _both_legs(
@@ -419,7 +397,17 @@ def _columns(rows: Rows, words: WordScores, place: int, config: RetrievalConfig)
     similarity = np.nan_to_num(cosines)
     eligible = (lexical > 0) | (similarity >= config.similarity_floor)
     fused = np.zeros(len(rows))
-    fused[eligible] = _fuse(lexical[eligible], similarity[eligible], pages[eligible], config)
+    found = lexical[eligible], similarity[eligible]
+    fused[eligible] = (
+        fuse_ranks(*found)
+        if config.fusion_method == "rrf"
+        else fuse_scores(
+            *found,
+            pages[eligible],
+            lexical_weight=config.lexical_weight,
+            page_weight=config.page_weight,
+        )
+    )
     return _Columns(similarity, lexical, pages, fused, eligible)
 
 
@@ -467,7 +455,14 @@ def _with_wordings(
     added: dict[int, None] = {}
     texts = {each.text_hash for each in own} - {None}
     known = {each.key for each in own}
-    for place in _in_turn([_best_of(told[i], places, found[i]) for i in range(1, len(words))]):
+    rankings = [
+        sorted(
+            (places[key] for key in keys if columns.is_eligible[places[key]]),
+            key=lambda place: -columns.fused[place],
+        )
+        for columns, keys in zip(told[1:], found[1:], strict=True)
+    ]
+    for place in in_turn(rankings):
         key, text = _key(rows[place]), rows[place][3]
         if key in known or text in texts:
             continue
@@ -488,13 +483,7 @@ def _with_wordings(
     )
 
 
-def _best_of(columns: _Columns, places: Mapping[int, int], found: Mapping[int, None]) -> list[int]:
-    """Places of the rows that a wording found itself, best first."""
-    own = [places[key] for key in found if columns.is_eligible[places[key]]]
-    return sorted(own, key=lambda place: -columns.fused[place])
-
-
-def _in_turn(rankings: Sequence[Sequence[T]]) -> Iterator[T]:
+def in_turn(rankings: Sequence[Sequence[T]]) -> Iterator[T]:
     """The first of each ranking, then the second of each, and so on."""
     for group in zip_longest(*rankings, fillvalue=None):
         yield from (each for each in group if each is not None)
@@ -502,23 +491,6 @@ def _in_turn(rankings: Sequence[Sequence[T]]) -> Iterator[T]:
 
 def _key(row: Sequence[Any]) -> int:
     return child_key(row[0], row[1])
-
-
-def _fuse(
-    lexical: NDArray[np.float64],
-    similarity: NDArray[np.float64],
-    pages: NDArray[np.float64],
-    config: RetrievalConfig,
-) -> NDArray[np.float64]:
-    if config.fusion_method == "rrf":
-        return fuse_ranks(lexical, similarity)
-    return fuse_scores(
-        lexical,
-        similarity,
-        pages,
-        lexical_weight=config.lexical_weight,
-        page_weight=config.page_weight,
-    )
 
 
 def parents_of(rows: Rows) -> list[dict[str, Any]]:

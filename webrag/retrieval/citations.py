@@ -53,15 +53,14 @@ def extract_citation(
 
 def _link(chunk: RetrievedChunk, offset: int, plain: str) -> str:
     """Viewers of PDFs know no text fragments, but pages; editors know lines."""
-    before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
+    line = cited_line(chunk, offset)
     if is_git(chunk.source_url) and chunk.commit:
-        return web_link(parse_git(chunk.source_url), chunk.commit, cited_line(chunk, offset))
+        return web_link(parse_git(chunk.source_url), chunk.commit, line)
+    before = [anchor for anchor in chunk.anchors if anchor.char_start <= offset]
     if not before:
         is_web = chunk.source_url.startswith("http")
         return passage_link(chunk.source_url, plain) if is_web else chunk.source_url
-    fragment = before[-1].fragment
-    line = cited_line(chunk, offset)
-    fragment = fragment if line is None else f"L{line}"
+    fragment = before[-1].fragment if line is None else f"L{line}"
     return f"{chunk.source_url.partition('#')[0]}#{fragment}"
 
 

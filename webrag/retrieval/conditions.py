@@ -48,11 +48,6 @@ def negated(condition: Condition) -> Condition:
     return Condition(f"not coalesce({condition.text}, false)", condition.values)
 
 
-def is_among(column: str, values: Sequence[str]) -> Condition:
-    """Give the condition that a column holds one of some texts."""
-    return Condition(f"{column} = any(%s::text[])", (list(values),))
-
-
 def _join(parts: Sequence[Condition], glue: str) -> Condition | None:
     if len(parts) < 2:
         return parts[0] if parts else None

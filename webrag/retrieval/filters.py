@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar, cast, get_args
 
-from webrag.argument_checks import check_text, checked_moment, shown_moment, shown_value
+from webrag.argument_checks import (
+    check_choice,
+    check_text,
+    checked_moment,
+    shown_moment,
+    shown_value,
+)
 from webrag.errors import InputError
 from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
 
@@ -126,9 +132,7 @@ def _checked_year(year: int) -> int:
 
 
 def _checked_kind(kind: ContentKind) -> ContentKind:
-    if kind not in CONTENT_KINDS:
-        known = ", ".join(CONTENT_KINDS)
-        raise InputError(f"Content {shown_value(kind)} is unknown; known are {known}.")
+    check_choice("has", kind, CONTENT_KINDS)
     return kind
 
 

@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from webrag.retrieval.markup import read_blocks
+from webrag.retrieval.markup import NUMBERED_LINE, read_blocks
 
-# Where a page shows a number before the next line, the stored text has exactly one blank.
-_LINE_NUMBER: Final = re.compile(r"(?<! ) \r?\n")
 _FENCE: Final = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"(?<! ) \r?\Z")
 # Within a long block of code no fence says that it is one.
@@ -83,7 +81,7 @@ def longest_piece(text: str) -> tuple[int, int]:
 
 def _numbers_in(text: str, start: int, end: int) -> list[re.Match[str]]:
     """Where line numbers stand in a block of code; blanks at the end of a few lines are none."""
-    found = list(_LINE_NUMBER.finditer(text, start, end))
+    found = list(NUMBERED_LINE.finditer(text, start, end))
     return found if 2 * len(found) >= text.count("\n", start, end) else []
 
 

@@ -26,8 +26,9 @@ _KINDS: dict[str, BlockKind] = {
     "HtmlBlock": "html",
 }
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
-# The end of a line of code before which the page shows a number; prose has its lines unbroken.
-_NUMBERED_LINE = re.compile(r"(?<! ) \r?\n")
+# The end of a line of code before the next of which the page shows a number has exactly one blank;
+# prose has its lines unbroken.
+NUMBERED_LINE = re.compile(r"(?<! ) \r?\n")
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
 # Taken to the end where it is not closed, so that no later one is looked for from each sign on.
@@ -98,7 +99,7 @@ def _is_within_numbers(text: str) -> bool:
     """Whether a part without a fence comes from the middle of a listing with line numbers."""
     if _FENCE.search(text) is not None or "```" in text or "~~~" in text:
         return False
-    count = sum(1 for _ in _NUMBERED_LINE.finditer(text))
+    count = sum(1 for _ in NUMBERED_LINE.finditer(text))
     return count > 1 and 2 * count >= text.strip().count("\n")
 
 
@@ -258,8 +259,9 @@ class _BlockReader:
             self._block.pieces.append(Piece(start, end, payload))
         elif name == "InlineHtml":
             self._block.tags.append((start, end))
-        elif name == "Html" and (plain := _without_tags(payload)).strip():
-            self._block.pieces.append(Piece(start, end, plain))
+        elif name == "Html":
+            plain = _TAG.sub(lambda tag: "" if tag[0].endswith(">") else tag[0], payload)
+            self._block.pieces += [Piece(start, end, plain)] if plain.strip() else []
 
     def _add_code(self, start: int, end: int) -> None:
         pieces = self._block.pieces
@@ -278,10 +280,6 @@ class _BlockReader:
             return []
         rows = [_row_block(self._text, *line) for line in lines]
         return [row for row in rows if row.pieces]
-
-
-def _without_tags(html: str) -> str:
-    return _TAG.sub(lambda tag: "" if tag[0].endswith(">") else tag[0], html)
 
 
 def _row_block(text: str, start: int, end: int) -> Block:

@@ -191,25 +191,14 @@ class TimingInfo(FrozenModel):
     total_ms: float = 0.0
 
 
-class Wording(FrozenModel):
-    """Another wording of the question, as it was searched for.
-
-    Attributes:
-        text: What the caller gave.
-        term_idf: Weights of its terms, as `RetrievalResult.term_idf` of the question's.
-    """
-
-    text: str
-    term_idf: dict[str, float]
-
-
 class RetrievalResult(FrozenModel):
     """Everything orchestration needs to judge and use one retrieval.
 
     Attributes:
         chunks: Grouped by source, groups by best score, reading order within a group.
         term_idf: Inverse document frequency of each query term over the searched children.
-        wordings: Other wordings of the question that were searched for at the same time.
+        wordings: Other wordings of the question that were searched for at the same time, each with
+            the weights of its terms.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place: the question was searched for with that.
         absent_words: Words of the question that no searched page has, in whatever spelling.
@@ -220,7 +209,7 @@ class RetrievalResult(FrozenModel):
     mode: Literal["full_context", "chunk"]
     chunks: tuple[RetrievedChunk, ...]
     term_idf: dict[str, float] = Field(default_factory=dict)
-    wordings: tuple[Wording, ...] = ()
+    wordings: dict[str, dict[str, float]] = Field(default_factory=dict)
     also_searched: dict[str, str] = Field(default_factory=dict)
     absent_words: tuple[str, ...] = ()
     truncated: bool = False
@@ -232,24 +221,6 @@ class RetrievalResult(FrozenModel):
     def is_empty(self) -> bool:
         """Nothing was found: the corpus is empty or the query is off topic."""
         return not self.chunks
-
-    @property
-    def top_score(self) -> float:
-        """Highest chunk score; 0.0 when empty."""
-        return max((chunk.score for chunk in self.chunks), default=0.0)
-
-    @property
-    def source_urls(self) -> list[str]:
-        """URLs that contributed, in order of first appearance."""
-        return list(dict.fromkeys(chunk.source_url for chunk in self.chunks))
-
-    def __repr__(self) -> str:
-        return (
-            f"<RetrievalResult {len(self.chunks)} chunks of {len(self.source_urls)} pages, "
-            f"best score {self.top_score:.2f}>"
-        )
-
-    __str__ = __repr__
 
 
 class CitationSpan(FrozenModel):

@@ -289,10 +289,8 @@ def cut_to_tokens(text: str, start: int, max_tokens: int, count_tokens: TokenCou
     while (tokens := count_tokens(part)) > max_tokens and len(part) > 1:
         whole = False
         part = part[: max(int(len(part) * min(0.95, max_tokens / tokens)), 1)]
-    return part if whole else _tidy(part)
-
-
-def _tidy(part: str) -> str:
+    if whole:
+        return part
     least = len(part) * (1 - _GIVEN_UP_SHARE)
     for separator in ("\n\n", "\n", " "):
         end = part.rfind(separator)

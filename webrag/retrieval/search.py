@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
@@ -38,7 +37,6 @@ from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import read_choice
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import (
-    RETRIEVAL_MODES,
     ChildMatch,
     CorpusStats,
     RetrievalConfig,
@@ -46,7 +44,6 @@ from webrag.retrieval.models import (
     RetrievalResult,
     RetrievedChunk,
     TimingInfo,
-    Wording,
     passages,
 )
 from webrag.retrieval.statements import Queries
@@ -78,10 +75,6 @@ class Doubts:
     pairs: Sequence[str]
     absent: Sequence[str] = ()
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to look for."""
-        return bool(self.words or self.pairs)
-
 
 async def find_doubts(connection: Connection, queries: Queries, text: str) -> Doubts:
     """What of a question the pages in scope lack; one statement, nearly always without a find."""
@@ -94,27 +87,6 @@ async def find_doubts(connection: Connection, queries: Queries, text: str) -> Do
     joined = [pair for pair, term in pairs.items() if term in held]
     nowhere = [word for word, terms in content.items() if not held.intersection(terms)]
     return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS], nowhere)
-
-
-def respellings(doubts: Doubts) -> list[Respelling]:
-    """The ways to spell each of the absent words; takes milliseconds for each."""
-    return [Respelling(word, term) for word, term in doubts.words.items()]
-
-
-def likely_spellings(
-    words: Sequence[Respelling], chunks: Mapping[str, int], is_common: IsCommon
-) -> dict[str, str]:
-    """Give the spelling of each word that has a likely one; `is_common` may block."""
-    found = {each.word: each.best(chunks, is_common) for each in words}
-    return {word: text for word, text in found.items() if text is not None}
-
-
-async def find_spellings(
-    connection: Connection, queries: Queries, words: Sequence[Respelling]
-) -> dict[str, int]:
-    """How many chunks hold each term of the spellings; counting ends at some hundreds."""
-    terms = sorted(set(chain.from_iterable(each.terms for each in words)))
-    return dict(await queries.bounded_counts(terms).fetch(connection)) if terms else {}
 
 
 async def find_compounds(
@@ -248,7 +220,7 @@ class Searcher:
             lambda connection: _prepared(connection, request, filters)
         )
         if whole is not None:
-            return whole_result(whole, request)
+            return _result(whole, request)
         request = await self._respelled(request, doubts)
         started = time.perf_counter()
         texts = [request.question, *request.wordings]
@@ -271,7 +243,7 @@ class Searcher:
                 limit=request.limit,
             )
         )
-        return matched_result(found, request, embed_ms)
+        return _result(found, request, embed_ms)
 
     async def read_whole(
         self,
@@ -289,7 +261,7 @@ class Searcher:
         request, whole, _ = await self._read(
             lambda connection: _prepared(connection, request, filters, is_searched=False)
         )
-        return None if whole is None else whole_result(whole, request)
+        return None if whole is None else _result(whole, request)
 
     async def chunks_at(
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
@@ -317,16 +289,9 @@ class Searcher:
         None stands for the configured value.
         """
         started, config = time.perf_counter(), self._config
-        check_choice("mode", mode, RETRIEVAL_MODES)
         question = SearchText.of(query)
         if not question.text:
             raise InputError("The query is empty; it must hold at least one visible character.")
-        for name, number in (
-            ("context_budget", context_budget),
-            ("children_limit", children_limit),
-        ):
-            if number is not None:
-                checked_count(name, number, minimum=1)
         budget = context_budget or config.context_budget
         threshold = min(config.full_context_threshold, budget)
         warnings = []
@@ -336,9 +301,10 @@ class Searcher:
                 f" context budget of {budget} tokens; the budget is used in its place."
             )
             logger.warning(warnings[0])
+        texts = map(SearchText.of, wordings)
         return RetrievalRequest(
             question=question,
-            wordings=tuple(each for each in map(SearchText.of, wordings) if each.text),
+            wordings=tuple({each.text: each for each in texts if each.text}.values()),
             queries=Queries(self._database.config.collection, Scope.of(filters)),
             mode=mode,
             budget=budget,
@@ -350,12 +316,18 @@ class Searcher:
 
     async def _respelled(self, request: RetrievalRequest, doubts: Doubts) -> RetrievalRequest:
         """Replace words that the searched pages lack and have otherwise."""
-        if not doubts:
+        if not (doubts.words or doubts.pairs):
             return replace(request, absent_words=tuple(doubts.absent))
         queries = request.queries
-        words = await in_background(respellings, doubts)
-        chunks = await self._read(lambda connection: find_spellings(connection, queries, words))
-        found = await in_background(likely_spellings, words, chunks, self._is_common)
+        # Spelling each word in other ways takes milliseconds.
+        words = await in_background(lambda: [Respelling(*each) for each in doubts.words.items()])
+        terms = sorted(set(chain.from_iterable(each.terms for each in words)))
+        rows = await self._read(queries.bounded_counts(terms).fetch) if terms else []
+        chunks: dict[str, int] = dict(rows)
+        best = await in_background(
+            lambda: {each.word: each.best(chunks, self._is_common) for each in words}
+        )
+        found = {word: text for word, text in best.items() if text is not None}
         others = [each for each in words if each.word not in found]
         found |= await self._read(
             lambda connection: find_compounds(connection, queries, others, doubts.pairs, chunks)
@@ -396,44 +368,29 @@ async def _prepared(
     return request, None, await find_doubts(connection, request.queries, request.question.text)
 
 
-def whole_result(found: SearchRows, request: RetrievalRequest) -> RetrievalResult:
-    """Every parent that was read, in reading order; nothing is scored, so all score 1.0."""
-    as_of = request.queries.scope.as_of
-    chunks = tuple(RetrievedChunk(**row, score=1.0, as_of=as_of) for row in found.parents)
-    return _result(found, request, chunks, mode="full_context")
-
-
-def matched_result(
-    found: SearchRows, request: RetrievalRequest, embed_ms: float
-) -> RetrievalResult:
-    """The parents that matched, grouped by page, each with its matching children."""
-    as_of = request.queries.scope.as_of
-    chunks = in_reading_order(
-        (_matched_chunk(row, found, as_of) for row in found.parents),
-        chunk=lambda chunk: chunk,
-        score=lambda chunk: chunk.score,
-    )
-    return _result(found, request, chunks, mode="chunk", embed_ms=embed_ms)
-
-
 def _result(
-    found: SearchRows,
-    request: RetrievalRequest,
-    chunks: tuple[RetrievedChunk, ...],
-    *,
-    mode: Literal["full_context", "chunk"],
-    embed_ms: float = 0.0,
+    found: SearchRows, request: RetrievalRequest, embed_ms: float | None = None
 ) -> RetrievalResult:
+    """What was read or, where something was embedded, searched: grouped by page in reading order.
+
+    Nothing that is read whole is scored, so all of it scores 1.0.
+    """
+    as_of = request.queries.scope.as_of
     elapsed = (time.perf_counter() - request.started) * 1000
+    chunks = tuple(_chunk(row, found, as_of) for row in found.parents)
+    if embed_ms is not None:
+        chunks = in_reading_order(
+            chunks, chunk=lambda chunk: chunk, score=lambda chunk: chunk.score
+        )
     wordings = zip(request.wordings, found.wording_idf, strict=False)
     # Of the libraries that something was found of; where nothing was, of all.
     libraries = {chunk.library for chunk in chunks} if chunks else set(request.version_notes)
     notes = (note for library, note in request.version_notes.items() if library in libraries)
     return RetrievalResult(
-        mode=mode,
+        mode="full_context" if embed_ms is None else "chunk",
         chunks=chunks,
         term_idf=found.idf,
-        wordings=tuple(Wording(text=each.text, term_idf=idf) for each, idf in wordings),
+        wordings={each.text: idf for each, idf in wordings},
         also_searched=dict(request.also_searched),
         absent_words=request.absent_words,
         truncated=found.is_cut,
@@ -444,20 +401,22 @@ def _result(
             total_tokens=found.totals.tokens,
             documents_matched=tuple(dict.fromkeys(chunk.source_url for chunk in chunks)),
         ),
-        timing=TimingInfo(embed_ms=embed_ms, search_ms=elapsed - embed_ms, total_ms=elapsed),
+        timing=TimingInfo(
+            embed_ms=embed_ms or 0.0, search_ms=elapsed - (embed_ms or 0.0), total_ms=elapsed
+        ),
     )
 
 
-def _matched_chunk(
-    row: Mapping[str, Any], found: SearchRows, as_of: datetime | None
-) -> RetrievedChunk:
-    hit = found.hits[row["chunk_id"]]
+def _chunk(row: Mapping[str, Any], found: SearchRows, as_of: datetime | None) -> RetrievedChunk:
+    hit = found.hits.get(row["chunk_id"])
+    if hit is None:
+        return RetrievedChunk(**row, as_of=as_of, score=1.0)
     return RetrievedChunk(
         **row,
         as_of=as_of,
-        score=hit.score,
-        raw_similarity=max(match.scores[0].similarity for match in hit.matches),
-        matches=tuple(_match(match, found.texts[match.key]) for match in hit.matches),
+        score=hit[0].score,
+        raw_similarity=max(match.scores[0].similarity for match in hit),
+        matches=tuple(_match(match, found.texts[match.key]) for match in hit),
     )
 
 

@@ -161,7 +161,5 @@ def _change(
 
 def _identity(change: VersionChange) -> tuple[object, ...]:
     """A passage that is reworded is found from both sides, and from several pages."""
-    if change.kind == "reworded" and change.old is not None and change.new is not None:
-        return change.kind, " ".join(change.old.text.split()), " ".join(change.new.text.split())
-    passage = change.old or change.new
-    return change.kind, "" if passage is None else " ".join(passage.text.split())
+    sides = (change.old, change.new)
+    return change.kind, *(" ".join(each.text.split()) for each in sides if each is not None)

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from difflib import Match, SequenceMatcher
-from itertools import accumulate, takewhile
-from operator import eq
+from itertools import accumulate
 from typing import Final, Literal, TypeAlias, TypeVar
 
 T = TypeVar("T", bound=Hashable)
@@ -23,10 +22,12 @@ def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
     Between the beginning and the end that both have, the first 2,000 words of each are compared;
     the others are all removed and added.
     """
+    from rapidfuzz.distance import Postfix, Prefix
+
     first, second = old.split(), new.split()
-    begin = _shared_beginning(first, second)
+    begin = Prefix.similarity(first, second)
     left, other_left = first[begin:], second[begin:]
-    end = _shared_beginning(left[::-1], other_left[::-1])
+    end = Postfix.similarity(left, other_left)
     between = matching_runs(
         left[: len(left) - end][:_MOST_COMPARED],
         other_left[: len(other_left) - end][:_MOST_COMPARED],
@@ -48,10 +49,6 @@ def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
         parts += (piece for piece in pieces if piece[1])
         done, other_done = run.a + run.size, run.b + run.size
     return tuple(parts)
-
-
-def _shared_beginning(first: Sequence[str], second: Sequence[str]) -> int:
-    return sum(takewhile(bool, map(eq, first, second)))
 
 
 def matching_runs(first: Sequence[T], second: Sequence[T], *, most_pairs: int) -> list[Match]:

@@ -12,7 +12,7 @@ from typing_extensions import override
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer, child_nodes
-from webrag.retrieval.models import Wording, WordingScores
+from webrag.retrieval.models import WordingScores
 
 from .conftest import build_chunk, build_match, build_result, local_rerank
 
@@ -247,7 +247,7 @@ def with_wordings(*texts: str, count: int = 2) -> Any:
     chunks = [
         build_chunk(matches=(build_match(text, wordings=(told(),) * count),)) for text in texts
     ]
-    wordings = tuple(Wording(text=f"w{n}", term_idf={f"term{n}": 2.0}) for n in range(1, count + 1))
+    wordings = {f"w{n}": {f"term{n}": 2.0} for n in range(1, count + 1)}
     return build_result(*chunks, wordings=wordings, term_idf={"own": 1.0})
 
 

@@ -54,7 +54,7 @@ def chunk(url: str, index: int, score: float) -> RetrievedChunk:
 def test_a_parent_scores_as_its_best_child() -> None:
     hits = group_by_parent([candidate(1, 0.4), candidate(2, 0.9), candidate(3, 0.1)])
 
-    assert [(hit.score, [match.key for match in hit.matches]) for hit in hits] == [(0.9, [2, 1, 3])]
+    assert [(hit[0].score, [match.key for match in hit]) for hit in hits] == [(0.9, [2, 1, 3])]
 
 
 def test_depth_reorders_parents_with_close_scores() -> None:
@@ -63,14 +63,14 @@ def test_depth_reorders_parents_with_close_scores() -> None:
 
     hits = group_by_parent([deep, named])
 
-    assert [hit.parent_id for hit in hits] == [PARENTS[1], PARENTS[0]]
+    assert [hit[0].parent_id for hit in hits] == [PARENTS[1], PARENTS[0]]
 
 
 def test_a_clearly_better_deep_page_stays_first() -> None:
     deep = candidate(1, 0.90, depth_weight=0.85, parent_id=PARENTS[0])
     named = candidate(2, 0.72, parent_id=PARENTS[1])
 
-    assert group_by_parent([named, deep])[0].parent_id == PARENTS[0]
+    assert group_by_parent([named, deep])[0][0].parent_id == PARENTS[0]
 
 
 def test_repeated_texts_stay_together_on_the_page_with_the_best_child() -> None:

@@ -164,7 +164,7 @@ async def test_pages_outside_the_filter_are_left_out(
 
     result = await searcher.retrieve("widget spindle", filters=SearchFilters.of(**given))
 
-    assert set(result.source_urls) == found
+    assert set(result.corpus_stats.documents_matched) == found
     assert result.corpus_stats.total_documents == len(found)
 
 
@@ -175,7 +175,7 @@ async def test_filters_hold_where_everything_is_read(dated: MakeSearcher, mode: 
 
     result = await dated().retrieve("widget", mode=mode, filters=filters)
 
-    assert (result.mode, result.source_urls) == ("full_context", [OLD])
+    assert (result.mode, result.corpus_stats.documents_matched) == ("full_context", (OLD,))
     assert not result.truncated
 
 

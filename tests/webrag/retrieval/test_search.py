@@ -124,19 +124,9 @@ async def test_odd_questions_are_answered_without_an_error(
 
 
 @pytest.mark.usefixtures("corpus")
-@pytest.mark.parametrize(
-    ("query", "options", "message"),
-    [
-        (" \n\0", {}, "query"),
-        ("port", {"context_budget": 0}, "context_budget"),
-        ("port", {"children_limit": -1}, "children_limit"),
-    ],
-)
-async def test_unusable_arguments_are_refused_by_name(
-    make_searcher: MakeSearcher, query: str, options: dict[str, int], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        await make_searcher().retrieve(query, **options)
+async def test_question_without_a_visible_character_is_refused(make_searcher: MakeSearcher) -> None:
+    with pytest.raises(InputError, match="query"):
+        await make_searcher().retrieve(" \n\0")
 
 
 @shared
@@ -144,7 +134,6 @@ async def test_an_off_topic_question_finds_nothing(stored: MakeSearcher) -> None
     result = await stored(similarity_floor=0.6).retrieve("photosynthesis chlorophyll")
 
     assert result.is_empty
-    assert result.top_score == 0.0
 
 
 @shared
@@ -162,7 +151,7 @@ async def test_floor_of_one_retrieval_takes_the_place_of_the_configured_one(
 async def test_word_hits_are_exempt_from_the_similarity_floor(stored: MakeSearcher) -> None:
     result = await stored(similarity_floor=1.0).retrieve("E0502")
 
-    assert result.source_urls == [PORTS]
+    assert result.corpus_stats.documents_matched == (PORTS,)
 
 
 @shared
@@ -182,7 +171,7 @@ async def test_a_page_filter_leaves_other_pages_out(
         ),
     )
 
-    assert set(result.source_urls) == {BACKUP, THEME}
+    assert set(result.corpus_stats.documents_matched) == {BACKUP, THEME}
     assert result.corpus_stats.total_documents == 2
 
 
@@ -192,7 +181,7 @@ async def test_a_site_filter_leaves_other_sites_out(stored: MakeSearcher) -> Non
         "port", filters=SearchFilters(sites=("other.test",))
     )
 
-    assert set(result.source_urls) == {THEME}
+    assert set(result.corpus_stats.documents_matched) == {THEME}
 
 
 @shared
@@ -216,7 +205,7 @@ async def test_a_page_is_found_by_the_address_it_was_asked_for(
         "port", filters=SearchFilters(source_urls=("https://docs.test/p",))
     )
 
-    assert result.source_urls == [PORTS]
+    assert result.corpus_stats.documents_matched == (PORTS,)
 
 
 @pytest.mark.usefixtures("pages")
@@ -228,7 +217,7 @@ async def test_gone_pages_are_not_retrieved(
 
     result = await make_searcher(similarity_floor=-1.0).retrieve("change the port", mode=mode)
 
-    assert PORTS not in result.source_urls
+    assert PORTS not in result.corpus_stats.documents_matched
     assert result.corpus_stats.total_documents == 2
 
 
@@ -300,7 +289,7 @@ async def test_deeper_pages_rank_behind_equal_ones(
 
     result = await make_searcher().retrieve("change the port")
 
-    assert result.source_urls == ["https://a.test/named", "https://a.test/deep"]
+    assert result.corpus_stats.documents_matched == ("https://a.test/named", "https://a.test/deep")
 
 
 async def test_a_copy_of_a_page_on_another_site_is_given_once(
@@ -312,7 +301,7 @@ async def test_a_copy_of_a_page_on_another_site_is_given_once(
 
     result = await make_searcher().retrieve("change the port")
 
-    assert result.source_urls == ["https://b.test/x"]
+    assert result.corpus_stats.documents_matched == ("https://b.test/x",)
 
 
 @shared
@@ -347,7 +336,7 @@ async def test_rank_fusion_can_be_chosen(stored: MakeSearcher) -> None:
     result = await stored(fusion_method="rrf").retrieve("How do I change the port?")
 
     assert result.chunks[0].source_url == PORTS
-    assert result.top_score <= 2 / 61
+    assert max(chunk.score for chunk in result.chunks) <= 2 / 61
 
 
 async def test_full_context_gives_everything_in_reading_order(
@@ -359,7 +348,7 @@ async def test_full_context_gives_everything_in_reading_order(
 
     result = await make_searcher().retrieve("anything", mode="full_context")
 
-    assert result.source_urls == ["https://a.test/named", "https://a.test/deep"]
+    assert result.corpus_stats.documents_matched == ("https://a.test/named", "https://a.test/deep")
     deep = [chunk for chunk in result.chunks if chunk.source_url == "https://a.test/deep"]
     assert [chunk.chunk_index for chunk in deep] == list(range(len(deep)))
     assert {chunk.score for chunk in result.chunks} == {1.0}
@@ -372,7 +361,7 @@ async def test_auto_reads_a_small_corpus_whole(stored: MakeSearcher) -> None:
     result = await stored().retrieve("port", mode="auto")
 
     assert result.mode == "full_context"
-    assert len(result.source_urls) == 3
+    assert len(result.corpus_stats.documents_matched) == 3
 
 
 @shared
@@ -389,7 +378,7 @@ async def test_auto_looks_at_the_filtered_pages_only(stored: MakeSearcher) -> No
     )
 
     assert result.mode == "full_context"
-    assert result.source_urls == [THEME]
+    assert result.corpus_stats.documents_matched == (THEME,)
 
 
 @shared

@@ -75,8 +75,8 @@ async def test_every_match_has_the_numbers_of_every_wording(make_searcher: MakeS
     result = await searcher.retrieve(QUESTION, wordings=[wording, "dark theme"])
     alone = await searcher.retrieve(wording)
 
-    assert [each.text for each in result.wordings] == [wording, "dark theme"]
-    assert result.wordings[0].term_idf == alone.term_idf
+    assert list(result.wordings) == [wording, "dark theme"]
+    assert result.wordings[wording] == alone.term_idf
     told = {m.node_id: m.wordings[0] for chunk in result.chunks for m in chunk.matches}
     for chunk in alone.chunks:
         for match in chunk.matches:
@@ -127,5 +127,5 @@ async def test_whole_pages_are_read_whatever_the_wordings(make_searcher: MakeSea
 
     result = await searcher.retrieve(QUESTION, wordings=["dark theme"], mode="full_context")
 
-    assert result.wordings == ()
+    assert result.wordings == {}
     assert len(result.chunks) == len((await searcher.retrieve("x", mode="full_context")).chunks)

@@ -26,7 +26,6 @@ from webrag.retrieval.models import (
     ChildMatch,
     RetrievalResult,
     RetrievedChunk,
-    Wording,
     WordingScores,
 )
 
@@ -73,7 +72,6 @@ class ChunkReranker:
         fallback: PassageScorer | None = None,
         fallback_profile: ScoreProfile = SIMILARITY,
         top_n: int = 20,
-        confidence_key: str = "confidence",
         missing: str | None = None,
     ) -> None:
         """Wrap a postprocessor.
@@ -85,14 +83,15 @@ class ChunkReranker:
             fallback: Scores what the postprocessor cannot; None keeps the order of the search.
             fallback_profile: Thresholds for the scores of the fallback, or for raw similarity.
             top_n: Chunks kept.
-            confidence_key: Metadata key under which the postprocessor leaves its confidence.
             missing: Why there is no postprocessor although one is wanted, a sentence for users.
         """
         self._postprocessor = postprocessor
         self._fallback = fallback
-        remember_secrets(_key_of(postprocessor))
+        # A reranker that a program made itself has a key that no setting names.
+        key: Any = getattr(postprocessor, "api_key", None)
+        key = key.get_secret_value() if isinstance(key, SecretStr) else key
+        remember_secrets(key if isinstance(key, str) else None)
         self._top_n = top_n
-        self._confidence_key = confidence_key
         self._missing = missing
         self.profile = profile
         self.fallback_profile = fallback_profile
@@ -114,13 +113,8 @@ class ChunkReranker:
 
         With a sentence, the scores are those of `rank_by_fallback` and its profile's. Where the
         result was retrieved for other wordings of the question as well, each scores every chunk,
-        and a chunk counts as `wordings_score` says.
-
-        Args:
-            query: What the chunks were retrieved for.
-            result: Left as it is.
-            instruction: For postprocessors with a field of that name; others ignore it.
-            top_n: Chunks kept, instead of the number given at construction.
+        and a chunk counts as `wordings_score` says. The instruction is for postprocessors with a
+        field of that name; `top_n` takes the place of the number given at construction.
         """
         if self._postprocessor is None:
             return await self.rank_by_fallback(query, result, top_n=top_n), self._missing
@@ -134,7 +128,9 @@ class ChunkReranker:
             said = redacted_failure(f"{type(error).__name__}: {error}").rstrip(".: ")
             cause = f"failed ({said})"
         else:
-            outside = [s for each in tables for s in each.values() if not _is_usable(s)]
+            # Within the interval but for rounding; cut to it, logits lose their order.
+            least, most = -_ROUNDING, 1.0 + _ROUNDING
+            outside = [s for each in tables for s in each.values() if not least <= s <= most]
             if not outside:
                 ranked = _ranked(result, tables, confidences)
                 prose = await in_background(prose_first, ranked, f"{query} {instruction or ''}")
@@ -161,7 +157,7 @@ class ChunkReranker:
         assert scorer is not None
         if instruction is not None and self.takes_instruction:
             scorer = scorer.model_copy(update={"instruction": instruction})
-        texts = (query, *(wording.text for wording in result.wordings))
+        texts = (query, *result.wordings)
         scored = await all_of(
             scorer.apostprocess_nodes(
                 child_nodes(result, wording=place), query_bundle=QueryBundle(query_str=text)
@@ -176,7 +172,7 @@ class ChunkReranker:
             item.node.node_id: float(found)
             for each in reversed(scored)
             for item in each
-            if (found := item.node.metadata.get(self._confidence_key)) is not None
+            if (found := item.node.metadata.get("confidence")) is not None
         }
         return scores, confidences
 
@@ -210,7 +206,7 @@ class ChunkReranker:
             if result.wordings
         }
         found = [
-            _rank_one(chunk, scores, {}, result.wordings)
+            _rank_one(chunk, scores, {}, list(result.wordings))
             if scores
             else RankedChunk(chunk=chunk, reranked_score=_unit(chunk.raw_similarity or 0.0))
             for chunk in result.chunks
@@ -243,7 +239,7 @@ def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
     matches = [match for chunk in result.chunks for match in chunk.matches]
     told: list[Sequence[ChildMatch | WordingScores]] = [matches]
     told += zip(*(match.wordings for match in matches), strict=True)
-    known = [(query, result.term_idf), *((each.text, each.term_idf) for each in result.wordings)]
+    known = [(query, result.term_idf), *result.wordings.items()]
     return [
         AskedWording(
             text, idf, [each.similarity for each in own], [each.page_lexical for each in own]
@@ -255,20 +251,14 @@ def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
 def _ranked(
     result: RetrievalResult, tables: Sequence[Mapping[str, float]], confidences: Mapping[str, float]
 ) -> tuple[RankedChunk, ...]:
-    """Every chunk with a score, best first.
-
-    Args:
-        result: What was scored.
-        tables: Node id to score, for the question and for each other wording of it.
-        confidences: Node id to the scorer's own confidence, where it has one.
-    """
+    """Every chunk with a score, best first; by tables for the question and each wording of it."""
     # Some rerankers keep the best only: what one leaves out fits its wording badly.
     scores = {
         node_id: tuple(_unit(table.get(node_id, 0.0)) for table in tables)
         for node_id in dict.fromkeys(key for table in tables for key in table)
     }
     ranked = [
-        _rank_one(chunk, scores, confidences, result.wordings)
+        _rank_one(chunk, scores, confidences, list(result.wordings))
         for chunk in result.chunks
         if any(match.node_id in scores for match in chunk.matches)
     ]
@@ -287,13 +277,8 @@ async def rank_parts(
     """Every part's chunks, best first, and a sentence when the scorer failed for one of them.
 
     With a sentence, all are ranked by the fallback: scores of two scorers must not meet in one
-    ranking.
-
-    Args:
-        reranker: Scores them.
-        retrieved: Parts of a question with what was retrieved for each.
-        instruction: As for `ChunkReranker.rerank`.
-        top_n: As for `ChunkReranker.rerank`.
+    ranking. Each part comes with what was retrieved for it; the rest is as for
+    `ChunkReranker.rerank`.
     """
     parts = list(retrieved)
     outcomes = await all_of(
@@ -313,7 +298,7 @@ def _rank_one(
     chunk: RetrievedChunk,
     scores: Mapping[str, tuple[float, ...]],
     confidences: Mapping[str, float],
-    wordings: Sequence[Wording],
+    wordings: Sequence[str],
 ) -> RankedChunk:
     """A chunk as good as its best child; one of its children at least has scores."""
 
@@ -329,7 +314,7 @@ def _rank_one(
         reranked_score=wordings_score(best),
         confidence=confidences.get(matches[0].node_id),
         wording_scores=best if wordings else (),
-        best_wording=wordings[place - 1].text if place else None,
+        best_wording=wordings[place - 1] if place else None,
     )
 
 
@@ -360,15 +345,12 @@ def child_nodes(result: RetrievalResult, *, wording: int = 0) -> "list[NodeWithS
     """A result's matched children as nodes, with every number a reranker may want as metadata.
 
     Title and heading path are part of what a reranker reads; the other keys are excluded from
-    every rendering of the text.
-
-    Args:
-        result: A retrieval.
-        wording: Whose numbers: 0 for the question's, then those of the result's wordings.
+    every rendering of the text. The numbers are those of a wording of the result, 0 for the
+    question's.
     """
     from llama_index.core.schema import NodeWithScore
 
-    term_idf = result.wordings[wording - 1].term_idf if wording else result.term_idf
+    term_idf = [result.term_idf, *result.wordings.values()][wording]
     nodes = []
     for chunk in result.chunks:
         for match in chunk.matches:
@@ -409,13 +391,6 @@ def _node(
     )
 
 
-def _key_of(postprocessor: object) -> str | None:
-    """A reranker that a program made itself has a key that no setting names."""
-    key: Any = getattr(postprocessor, "api_key", None)
-    key = key.get_secret_value() if isinstance(key, SecretStr) else key
-    return key if isinstance(key, str) else None
-
-
 def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChunk, ...]:
     """The chunks with those of source listings lowered, unless the question asks for code."""
     if asks_for_code(question):
@@ -432,11 +407,6 @@ def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
     # Fused retrieval scores break ties, so that equal scores keep a meaningful order.
     ordered = sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score))
     return tuple(ordered[:top_n])
-
-
-def _is_usable(score: float) -> bool:
-    """Within the unit interval but for rounding; cut to it, logits lose their order."""
-    return -_ROUNDING <= score <= 1.0 + _ROUNDING
 
 
 def _unit(score: float) -> float:

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Final
 
 from webrag.concurrency import in_background
@@ -36,6 +35,7 @@ from webrag.orchestration.models import (
 )
 from webrag.orchestration.state import GAIN, PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
+from webrag.retrieval.chunk_search import in_turn
 
 _log = logging.getLogger(__name__)
 
@@ -101,20 +101,13 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
 
 def question_weights(state: RunState) -> dict[str, float]:
     """Weights of the question's terms, without those only other wordings have."""
-    weights: dict[str, float] = {}
-    for result in state.results:
-        if result.sub_query not in state.extra_queries:
-            weights.update(result.retrieval.term_idf)
-    return weights
+    asked = (each for each in state.results if each.sub_query not in state.extra_queries)
+    return dict(pair for each in asked for pair in each.retrieval.term_idf.items())
 
 
 def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
     """Each other wording that the caller gave, with the weights of its terms."""
-    return {
-        wording.text: wording.term_idf
-        for result in state.results
-        for wording in result.retrieval.wordings
-    }
+    return dict(pair for each in state.results for pair in each.retrieval.wordings.items())
 
 
 def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgement]:
@@ -144,7 +137,7 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
             each.sub_query: of(
                 each.sub_query,
                 each.ranked,
-                {wording.text: wording.term_idf for wording in each.retrieval.wordings},
+                each.retrieval.wordings,
                 each.retrieval.term_idf,
             )
             for each in parts
@@ -176,9 +169,8 @@ def _confidence_of_wordings(run: ResearchRun) -> float:
     """
     best: dict[str, float] = {}
     for result in run.state.results:
-        texts = [wording.text for wording in result.retrieval.wordings]
         for item in result.ranked:
-            for text, score in zip(texts, item.wording_scores[1:], strict=True):
+            for text, score in zip(result.retrieval.wordings, item.wording_scores[1:], strict=True):
                 best[text] = max(best.get(text, 0.0), score)
     worst = min((quality(score, run.profile) for score in best.values()), default=1.0)
     return 1.0 if worst >= _MET_QUALITY else worst
@@ -187,10 +179,9 @@ def _confidence_of_wordings(run: ResearchRun) -> float:
 def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
     """The best unit of each part, then the next of each, none that overlap."""
     found: list[AnswerUnit] = []
-    for units in zip_longest(*ranked):
-        for unit in units:
-            if unit is not None and not any(unit.overlaps(other) for other in found):
-                found.append(unit)
+    for unit in in_turn(ranked):
+        if not any(unit.overlaps(other) for other in found):
+            found.append(unit)
     return tuple(found)
 
 
@@ -354,12 +345,10 @@ async def _frontier(run: ResearchRun, chance: float) -> Frontier:
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
-    """Links of the pages searched that were not followed.
+    """Links of the pages searched that were not followed, of a run judged before.
 
-    Args:
-        run: Judged before.
-        discovery_s: Seconds that a mapping service, unless it has failed, and the site's own maps
-            may take to name more of them.
+    A mapping service, unless it has failed, and the site's own maps may take so many seconds to
+    name more of them.
     """
     state = run.state
     matched = list(dict.fromkeys(item.chunk.source_url for item in state.merged.chunks))
