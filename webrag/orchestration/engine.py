@@ -33,14 +33,7 @@ async def research(
     report: Report,
     on_decision: Callable[[ExpansionDecision], None] = lambda _: None,
 ) -> OrchestrationResult:
-    """Search and judge, and follow links or ask in other words, until the rules say stop.
-
-    Args:
-        components: What the run works with.
-        state: Of a question; changed.
-        report: Told what is being done.
-        on_decision: Told each decision.
-    """
+    """Search and judge, and follow links or ask in other words, until the rules say stop."""
     run = ResearchRun(components, state)
     await run.prepare(report)
     await run.analyse(report)

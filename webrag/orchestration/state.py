@@ -87,14 +87,9 @@ class PageBudget:
         self.failures = max(self.failures - failures, 0)
 
     def round_size(self, cap: int, *, is_first: bool, rounds_left: int) -> int:
-        """Pages to obtain in the next round.
+        """Pages to obtain in the next round, at most `cap`; the rounds left include it.
 
         The first round leaves four tenths of the pages for a second one when there will be one.
-
-        Args:
-            cap: Pages of a round at most.
-            is_first: No round was made yet.
-            rounds_left: Rounds that may still be made, this one included.
         """
         if self.is_spent:
             return 0

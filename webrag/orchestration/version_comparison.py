@@ -42,15 +42,8 @@ async def compare_versions(
     """Find passages for a question in both versions and tell what became of each.
 
     A passage counts as added or removed when neither the page in its place nor any page found
-    in the other version has it.
-
-    Args:
-        engine: Finds the passages.
-        corpus: Holds the pages.
-        question: The question.
-        old: As `versioned_name` gives it.
-        new: The same.
-        top_k: Passages of each version.
+    in the other version has it. Versions are as `versioned_name` gives them; at most `top_k`
+    passages are taken of each.
 
     Raises:
         InputError: A version is not stored.

@@ -35,12 +35,8 @@ class LinkDiscovery:
     async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
         """Ask about pages that were not asked about before, at most three, all at once.
 
-        Args:
-            sources: Canonical URLs, the most relevant first.
-            timeout_s: What is not there by then is left for later.
-
-        Returns:
-            A sentence when the service failed; the links of the pages themselves remain.
+        The most relevant come first; what is not there in time is left for later. Gives a sentence
+        when the service failed; the links of the pages themselves remain.
 
         Raises:
             StorageError: The database failed.

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -90,10 +89,7 @@ class FetchRound:
     ) -> ExpansionOutcome:
         """Obtain the target number of pages at once, as far as budget and time allow.
 
-        Args:
-            acquirer: Gets the pages.
-            candidates: In the order they are tried; those in a folder that seems to be missing
-                come last.
+        Candidates are tried in their order, those in a folder that seems to be missing last.
 
         Raises:
             DatabaseUnavailableError: The database cannot be reached; nothing is left running.
@@ -108,7 +104,8 @@ class FetchRound:
         return self.outcome
 
     async def _fill(self, acquirer: PageAcquirer, waiting: list[NextLink]) -> None:
-        async with _running_tasks() as running:
+        running: dict[asyncio.Task[AcquiredPage], NextLink] = {}
+        try:
             while True:
                 silent = silent_sites({**self.failed_before, **self.outcome.failure_kinds})
                 waiting = [each for each in waiting if site_of(each.url) not in silent]
@@ -139,10 +136,12 @@ class FetchRound:
                     self.outcome.timed_out = True
                     self._give_up(running.values())
                     break
-                ended = [task for task in running if task in done]
+                arrived = [task for task in running if task in done]
                 # Of two that lead to one page, the one with its address is kept.
-                for task in sorted(ended, key=lambda task: _leads_elsewhere(task, running[task])):
+                for task in sorted(arrived, key=lambda task: _leads_elsewhere(task, running[task])):
                     self._collect(running.pop(task), task)
+        finally:
+            await ended(running.keys())
 
     def _slow_down(self) -> None:
         # Requests that were under way together are refused together: that is one event.
@@ -219,16 +218,6 @@ class FetchRound:
         _log.info("%s was not followed: %s", url, reason)
         self.outcome.failed[url], self.outcome.failure_kinds[url] = reason, kind
         self.budget.spend(failures=1)
-
-
-@asynccontextmanager
-async def _running_tasks() -> AsyncIterator[dict[asyncio.Task[AcquiredPage], NextLink]]:
-    """A table of tasks; whatever is left in it at the end is cancelled and awaited."""
-    running: dict[asyncio.Task[AcquiredPage], NextLink] = {}
-    try:
-        yield running
-    finally:
-        await ended(running.keys())
 
 
 def failure_kind(error: WebRAGError) -> FailureKind:
@@ -339,9 +328,7 @@ class LinkExpander:
     ) -> tuple[list[LinkCandidate], MapPages, Sequence[str]]:
         """Links of stored pages and of the maps these name to pages that are not known.
 
-        Returns:
-            The links, what the maps say of their targets, and a sentence for each map that was
-            refused just now.
+        Also what the maps say of their targets, and a sentence for each map refused just now.
         """
         mapped, refused = MapPages(), list[str]()
         if self.site_maps is not None:

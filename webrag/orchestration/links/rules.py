@@ -184,26 +184,18 @@ def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterabl
 
 
 def silent_sites(failures: Mapping[str, "FailureKind"]) -> frozenset[str]:
-    """Sites that gave no answer to several requests.
-
-    Args:
-        failures: Addresses that failed to what kind of failure that was.
-    """
+    """Sites that gave no answer to several requests, by the addresses that failed."""
     counted = Counter(site_of(url) for url, kind in failures.items() if kind in _SILENT)
     return frozenset(s for s, count in counted.items() if count >= _SILENT_SITE_FAILURES)
 
 
 def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
-    """How many of the links are worth a fetch now, at least one.
+    """How many links, told by their scores, best first, are worth a fetch now; at least one.
 
     A link that is far less likely than one that stands out waits while further rounds are to come:
     the pages fetched now link to better ones, and each page can be spent once. So do those far
     down the list: where many links are dead, what takes their place would be the worst of them.
-
-    Args:
-        scores: Of the links, best first.
-        size: Pages wanted now.
-        rounds_left: Rounds that may still be made, this one included.
+    The rounds left include this one, in which `size` pages are wanted.
     """
     if rounds_left <= 1:
         return max(len(scores), 1)

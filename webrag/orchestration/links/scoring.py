@@ -9,7 +9,11 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
-from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder, best_cosines
+from llama_index.postprocessor.webrag.token_vectors import (
+    BatchTokenEncoder,
+    best_cosines,
+    normalised,
+)
 from numpy.typing import NDArray
 
 from webrag.corpus.models import LinkCandidate
@@ -67,7 +71,7 @@ class LinkQuestion:
         vectors = encoder.token_vectors(query)[1]
         weights = np.linalg.norm(vectors, axis=1)
         return cls(
-            terms, _unit_rows(vectors), weights, _unit_rows(vectors.sum(0, keepdims=True))[0]
+            terms, normalised(vectors), weights, normalised(vectors.sum(0, keepdims=True))[0]
         )
 
 
@@ -183,11 +187,7 @@ def similarities(
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
     that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.
-
-    Args:
-        questions: What is asked, prepared with the same encoder.
-        texts: What is compared with them.
-        encoder: Without it nothing is alike.
+    The questions were prepared with the same encoder; without one nothing is alike.
     """
     found = np.zeros((len(questions), len(texts)))
     if encoder is None or not texts:
@@ -212,12 +212,8 @@ def _shares(
 ) -> list[Floats]:
     """The share of each text's terms that each question holds, by what they weigh.
 
-    A long name holds a question's word by chance, a short one because it is about it.
-
-    Args:
-        kinds: Of each kind of name, one for each link.
-        urls: Their targets; a term weighs by how many of them are named by it.
-        questions: What is asked.
+    A long name holds a question's word by chance, a short one because it is about it. Of each kind
+    there is one text for each link; a term weighs by how many of the targets are named by it.
     """
     numbers: dict[str, int] = {}
     targets = {url: at for at, url in enumerate(dict.fromkeys(urls))}
@@ -258,11 +254,3 @@ def _taking_turns(ranked: Sequence[int], links: Sequence[LinkCandidate], fits: F
     # A target's place is the best it has in the order of any question; ties keep the common order.
     turns = np.argsort(np.argsort(-by_question, axis=1, kind="stable"), axis=1).min(axis=0)
     return [ranked[place] for place in np.argsort(turns, kind="stable")]
-
-
-def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: NDArray[np.float32] = np.divide(
-        vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0
-    )
-    return units

@@ -120,12 +120,8 @@ class SiteMaps:
     ) -> tuple[list[KnownMap], list[str]]:
         """Maps that some stored pages name, asked for where they are not known.
 
-        Args:
-            pages: Canonical URLs, the most relevant first.
-            timeout_s: What is not there by then is left for another run; 0 to use what is stored.
-
-        Returns:
-            The maps, and a sentence for each that was refused just now.
+        The most relevant pages come first; what is not there in time is left for another run, 0 to
+        use what is stored. Gives the maps, and a sentence for each that was refused just now.
 
         Raises:
             StorageError: The database failed.
@@ -288,10 +284,8 @@ def rank_maps(
 ) -> MapPages:
     """The pages of some maps that a question and its other wordings find.
 
-    Args:
-        maps: Each its own collection: how rare a word is depends on the site.
-        queries: A page counts by its mean under all of them.
-        scorer: Reads what a map holds of the pages' own text; None to go by words alone.
+    Each map is its own collection: how rare a word is depends on the site. A page counts by its
+    mean under all queries. The scorer reads what a map holds of the pages' own text.
     """
     links: list[LinkCandidate] = []
     found = MapPages(links)
@@ -321,13 +315,8 @@ def _reread(
     """Scores by the best passage of each page, for those pages that words find best.
 
     The others keep their order behind the last of them. The mean over all questions is taken as
-    for words; it knows parts of a question beside its wordings, so that none counts double.
-
-    Args:
-        index: With texts.
-        values: Of its pages by words, a row for each question.
-        queries: The question or its parts, and other wordings.
-        scorer: Of passages.
+    for words, which have a row of `values` for each query; it knows parts of a question beside its
+    wordings, so that none counts double.
     """
     by_words: NDArray[np.float32] = values.mean(axis=0)
     best = np.argsort(-by_words, kind="stable")[:_REREAD]

@@ -20,14 +20,9 @@ _LOOK_S: Final = 3.0
 
 
 async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
-    """Carry a decision out; False when the action had nothing to work on after all.
+    """Carry a decision that is not to stop out; False when it had nothing to work on after all.
 
-    Afterwards stored pages inside the scope are searched as well.
-
-    Args:
-        run: Judged before; its state is changed.
-        decision: Anything but stop.
-        report: Told what is being done.
+    The run was judged before. Afterwards stored pages inside the scope are searched as well.
     """
     state = run.state
     assert state.signals is not None, "nothing is decided before it is judged"
@@ -122,14 +117,9 @@ async def _follow(
 
 
 async def look_through(run: ResearchRun, report: Report) -> bool:
-    """Follow the best links of named pages that only list links, in a fast run.
+    """Follow the best links of named pages that only list links, in a fast run judged before.
 
-    Args:
-        run: Of a contents page, judged before; its state is changed.
-        report: Told what is being done.
-
-    Returns:
-        Whether pages were obtained, which the question is to be searched in.
+    Tells whether pages were obtained, which the question is to be searched in.
     """
     state, begun = run.state, time.monotonic()
     until = min(begun + _LOOK_S, state.clock.work_until)

@@ -1,7 +1,7 @@
 """Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -95,7 +95,14 @@ async def acquire_seeds(
         StorageError: No page could be stored.
         DatabaseUnavailableError: The database cannot be reached.
     """
-    outcomes: dict[str, AcquiredPage | WebRAGError] = {}
+    outcomes: dict[str, AcquiredPage | WebRAGError] = {
+        url: DeadlineError(
+            f"{url} did not arrive within {timeout_s or 0:.0f} s.",
+            seconds=timeout_s or 0,
+            hint="Ask again: what was stored by then is kept.",
+        )
+        for url in urls
+    }
 
     async def one(url: str) -> None:
         try:
@@ -110,18 +117,6 @@ async def acquire_seeds(
 
     async with within(timeout_s):
         await all_of(one(url) for url in urls)
-    unfinished = [url for url in urls if url not in outcomes]
-    for url in unfinished:
-        assert timeout_s is not None, "without a deadline all are waited for"
-        outcomes[url] = DeadlineError(
-            f"{url} did not arrive within {timeout_s:.0f} s.",
-            seconds=timeout_s,
-            hint="Ask again: what was stored by then is kept.",
-        )
-    return _seeds({url: outcomes[url] for url in urls}, is_complete=not unfinished)
-
-
-def _seeds(outcomes: Mapping[str, AcquiredPage | WebRAGError], *, is_complete: bool) -> Seeds:
     pages: dict[str, AcquiredPage] = {}
     failures: dict[str, WebRAGError] = {}
     for url, outcome in outcomes.items():
@@ -134,20 +129,17 @@ def _seeds(outcomes: Mapping[str, AcquiredPage | WebRAGError], *, is_complete: b
     warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
     for warning in warnings:
         _log.warning("%s", warning)
-    return Seeds(tuple(pages.values()), warnings, is_complete)
+    is_late = any(isinstance(error, DeadlineError) for error in failures.values())
+    return Seeds(tuple(pages.values()), warnings, is_complete=not is_late)
 
 
 def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
-    first_url, first = next(iter(failures.items()))
+    url, first = next(iter(failures.items()))
     if len(failures) == 1 or not isinstance(first, FetchError):
         return first
     reasons = "; ".join(f"{url}: {error}" for url, error in failures.items())
-    return FetchError(
-        f"None of the {len(failures)} pages could be obtained: {reasons}",
-        url=first_url,
-        status=first.status,
-        hint=first.hint,
-    )
+    why = f"None of the {len(failures)} pages could be obtained: {reasons}"
+    return FetchError(why, url=url, status=first.status, hint=first.hint)
 
 
 class Report(Protocol):
@@ -407,12 +399,8 @@ def wordings_by_part(
 ) -> dict[str, tuple[str, ...]]:
     """Deal the wordings of a whole question to its parts; each part gets at least its nearest.
 
-    A wording that fits several parts about equally well is one of each.
-
-    Args:
-        parts: Of the question.
-        wordings: At least one.
-        encoder: Compares meanings; without it every wording is one of each part.
+    A wording that fits several parts about equally well is one of each; without an encoder every
+    wording is one of each part. There is at least one.
     """
     if encoder is None:
         return dict.fromkeys(parts, tuple(wordings))

@@ -44,16 +44,9 @@ async def neighbours(
 ) -> tuple[RankedChunk, ...]:
     """Chunks next to strong ones on their pages, scored 0.0 and marked as adjacent.
 
-    None of them is in `ranked`, none twice. Neighbours of better chunks come first and all
-    together stay within the budget.
-
-    Args:
-        ranked: Matched chunks, best first.
-        searcher: Reads the pages.
-        radius: Neighbours on each side; 0 for none.
-        min_score: Chunks below it get no neighbours.
-        token_budget: Tokens of neighbours at most; 0 for none.
-        as_of: Moment whose texts are read; None for now.
+    None of them is in `ranked`, none twice. Neighbours of better chunks come first, as many on
+    each side as the radius, and all together stay within the budget of tokens. Chunks that score
+    less than `min_score` have none. Of the texts that pages had at a moment where one is given.
     """
     strong = [item for item in ranked if item.reranked_score >= min_score]
     places = neighbours_in_order(
@@ -184,7 +177,7 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     frontier = state.frontier
     if frontier is None or not frontier.candidates:
         frontier = await links_ahead(run)
-    links = frontier.candidates[:_MOST_NEXT_LINKS]
+    links = [each for each in frontier.candidates if each.anchor][:_MOST_NEXT_LINKS]
     best = max((each.score for each in links), default=0.0)
     least = min(_LEAST_LINK, best * _LEAST_LINK_SHARE)
     return tuple(each for each in links if each.score >= least)
