@@ -295,6 +295,15 @@ async def test_links_that_promise_less_than_a_page_costs_are_left_alone(
     assert result.next_links, "what was left alone is still named"
 
 
+async def test_link_without_words_is_no_next_link(lab: Lab, static_site: Any) -> None:
+    links = (("/replica-behind-leader.html", "next", ""),)
+    site = static_site({"/": html("Start", "The manual has several pages.", links=links)})
+
+    result = await lab.engine().run(Question.of(TWO_LINKS_AWAY, urls=site + "/"))
+
+    assert (result.confidence_band, result.next_links) == ("none", ())
+
+
 async def test_dead_link_does_not_make_the_others_weak(lab: Lab, static_site: Any) -> None:
     site = static_site({**with_one_strong_link(8), "/lag.html": gone})
 
