@@ -366,11 +366,10 @@ class WebRAGRetriever(BaseRetriever):
     def _nodes(self, query: str, result: RetrievalResult) -> list[NodeWithScore]:
         # Stable: in full-context mode all scores are equal and reading order stays.
         best_first = sorted(result.chunks, key=lambda chunk: -chunk.score)[: self._top_k]
-        weights = {each.text: each.term_idf for each in result.wordings}
         best = self._searcher.best_score if result.mode == "chunk" else 1.0
         return [
             NodeWithScore(
-                node=evidence_node(chunk, {query: result.term_idf, **weights}),
+                node=evidence_node(chunk, {query: result.term_idf} | result.wordings),
                 score=min(max(chunk.score / best, 0.0), 1.0),
             )
             for chunk in best_first
