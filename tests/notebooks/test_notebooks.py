@@ -82,22 +82,39 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 
 
-@pytest.mark.timeout(300)  # a busy machine takes five times as long as an idle one
-@every_notebook
-def test_a_notebook_shows_what_is_stored_and_then_runs_on_another_site_whatever_it_is_asked(
-    path: Path, static_site: Any, postgres_dir: Path, tmp_path: Path
+# Together they open thirty of WebRAG; to start processes for each takes longer than all their cells.
+KEEP_WORKERS = """
+import atexit
+import webrag.process_pool.pool
+from tests.kept_workers import KeptWorkers
+keeper = KeptWorkers()
+atexit.register(keeper.end)
+webrag.process_pool.pool._Worker = keeper.lend
+"""
+
+
+@pytest.mark.timeout(900)  # a busy machine takes ten times as long as an idle one
+def test_notebooks_show_what_is_stored_and_then_run_on_another_site_whatever_they_are_asked(
+    static_site: Any, postgres_dir: Path, tmp_path: Path
 ) -> None:
-    changes = CHANGES[path.name[:2]]
-    named = [_with_addresses(changed, static_site(PAGES)) for changed, _ in changes]
+    site = static_site(PAGES)
+    asked = [(path, CHANGES[path.name[:2]]) for path in NOTEBOOKS]
+    runs = [
+        (path, changed)
+        for path, changes in asked
+        for changed in ({}, *(_with_addresses(changed, site) for changed, _ in changes))
+    ]
 
-    fresh, *others = run_in_turn(path, named, data_dir=postgres_dir, scratch=tmp_path)
+    executed = iter(run_in_turn(runs, data_dir=postgres_dir, scratch=tmp_path))
 
-    if path.name in outputs.SHOWN:
-        how = "run `uv run --group dev python notebooks/store_outputs.py`"
-        assert outputs.shown_texts(fresh) == outputs.shown_texts(path), how
-        assert outputs.is_same(path, fresh), f"a picture changed: {how}"
-    for other, (changed, said) in zip(others, changes, strict=True):
-        assert said in "\n".join(outputs.shown_texts(other)), changed
+    for path, changes in asked:
+        fresh = next(executed)
+        if path.name in outputs.SHOWN:
+            how = "run `uv run --group dev python notebooks/store_outputs.py`"
+            assert outputs.shown_texts(fresh) == outputs.shown_texts(path), how
+            assert outputs.is_same(path, fresh), f"a picture changed: {how}"
+        for changed, said in changes:
+            assert said in "\n".join(outputs.shown_texts(next(executed))), changed
 
 
 def _with_addresses(changed: dict[str, Any], site: str) -> dict[str, Any]:
@@ -105,25 +122,27 @@ def _with_addresses(changed: dict[str, Any], site: str) -> dict[str, Any]:
 
 
 def run_in_turn(
-    path: Path, changes: list[dict[str, Any]], *, data_dir: Path, scratch: Path
+    asked: list[tuple[Path, dict[str, Any]]], *, data_dir: Path, scratch: Path
 ) -> list[Path]:
-    """Run a notebook as it is, then with each change of its first cell, in one process.
+    """Run notebooks, each with what is changed in its first cell, in one process.
 
-    To start one costs as much as most of them do. A changed one finds no name of an earlier one
-    and has a collection that no other test fills meanwhile.
+    None finds a name of an earlier one; a changed one has a collection that no other test fills
+    meanwhile.
 
     Returns:
-        A notebook with outputs for each run.
+        A notebook with outputs for each.
     """
-    text = path.read_text("utf-8")
-    runs = [json.loads(text)["cells"]]
-    for change in changes:
-        own = f"notebook_{secrets.token_hex(4)}"
-        cells = json.loads(text.replace(f"notebook_{path.name[:2]}", own))["cells"]
+    runs = []
+    for path, change in asked:
+        own = f"notebook_{secrets.token_hex(4)}" if change else f"notebook_{path.name[:2]}"
+        text = path.read_text("utf-8").replace(f"notebook_{path.name[:2]}", own)
+        cells = json.loads(text)["cells"]
         first = next(cell for cell in cells if cell["cell_type"] == "code")
         first["source"][:0] = ["%reset -f\n"]
         first["source"] += [f"\n{name} = {value!r}" for name, value in change.items()]
         runs.append([cell | {"id": secrets.token_hex(4)} for cell in cells])
+    prepare = {"cell_type": "code", "id": "prepare", "metadata": {}, "execution_count": None}
+    runs.insert(0, [prepare | {"outputs": [], "source": KEEP_WORKERS}])
     whole, fresh = scratch / "whole.ipynb", scratch / "fresh.ipynb"
     joined = json.loads(text) | {"cells": [cell for cells in runs for cell in cells]}
     whole.write_text(json.dumps(joined), encoding="utf-8")
@@ -134,7 +153,7 @@ def run_in_turn(
     parts = [scratch / f"{number}.ipynb" for number in range(len(runs))]
     for part, cells in zip(parts, runs, strict=True):
         part.write_text(json.dumps({"cells": list(islice(executed, len(cells)))}), "utf-8")
-    return parts
+    return parts[1:]
 
 
 @pytest.mark.parametrize(
