@@ -82,7 +82,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 
 
-# Together they open thirty of WebRAG; to start processes for each takes longer than all their cells.
+# They open thirty of WebRAG: to start processes for each takes longer than all their cells.
 KEEP_WORKERS = """
 import atexit
 import webrag.process_pool.pool

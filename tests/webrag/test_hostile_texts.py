@@ -1,6 +1,7 @@
 """What one passage, question or page may cost: no more than in proportion to its length."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -85,13 +86,6 @@ WORK: dict[str, Callable[[str], object]] = {
 CHARS = 3_000
 # Four times the text may take nine times as long; 16 times if it is quadratic.
 MARGIN = 9 / 4
-# Below this both are noise, and no growth from there would matter at the length of a page.
-TOO_SHORT_S = 0.1
-
-
-def seconds(work: Callable[[str], object], text: str) -> float:
-    read_blocks.cache_clear()
-    return processor_seconds(work, text)
 
 
 def uncached(work: Callable[[str], object]) -> Callable[[str], object]:
@@ -106,24 +100,27 @@ def repeated(piece: str, chars: int) -> str:
     return (piece * (chars // len(piece) + 1))[:chars]
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK.keys())
-def test_cost_grows_with_the_length_of_a_text(work: Callable[[str], object], piece: str) -> None:
-    is_quick = seconds(work, repeated(piece, 4 * CHARS)) < TOO_SHORT_S
+def test_cost_grows_with_the_length_of_a_text(work: Callable[[str], object]) -> None:
+    slow = [
+        name
+        for name, piece in HOSTILE.items()
+        if not grows_as_its_input(uncached(work), partial(repeated, piece), CHARS, margin=MARGIN)
+    ]
 
-    assert is_quick or grows_as_its_input(
-        uncached(work), lambda chars: repeated(piece, chars), CHARS, margin=MARGIN
-    )
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_question_takes_long_to_be_judged(piece: str) -> None:
-    assert seconds(incoherence, repeated(piece, 8_000)) < 2.0
+    assert not slow
 
 
-@pytest.mark.timeout(60)
+def test_no_question_takes_long_to_be_judged() -> None:
+    slow = [
+        n
+        for n, each in HOSTILE.items()
+        if processor_seconds(incoherence, repeated(each, 8_000)) >= 2.0
+    ]
+
+    assert not slow
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["大。", "好了。", "です！", "是？」", "A。"],
@@ -132,4 +129,4 @@ def test_no_question_takes_long_to_be_judged(piece: str) -> None:
 def test_a_passage_of_short_sentences_is_quoted_at_once(sentence: str) -> None:
     passage = repeated(sentence, 980)
 
-    assert seconds(cut_units, passage) < 2.0
+    assert processor_seconds(cut_units, passage) < 2.0
