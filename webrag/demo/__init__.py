@@ -30,6 +30,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # of 5, as it is else, a busy machine has some clients wait a second
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
