@@ -56,6 +56,7 @@ def serving(handler: type[QuietHandler], *, tls: ssl.SSLContext | None = None) -
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = False  # so that closing waits for them, and no socket is left open
+    request_queue_size = 128  # beyond Python's 5 a busy machine has clients connect a second later
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
