@@ -51,17 +51,11 @@ async def test_status_counts_hold(settings: Settings) -> None:
     assert found == expected()["status"]
 
 
-async def test_questions_get_the_same_citations(settings: Settings) -> None:
+async def test_questions_get_the_same_citations_and_scores(settings: Settings) -> None:
     async with WebRAG(settings, page_source=KilnSite()) as rag:
         found = await answers(rag)
 
     assert [places(each) for each in found] == [places(each) for each in expected()["answers"]]
-
-
-async def test_questions_get_the_same_scores(settings: Settings) -> None:
-    async with WebRAG(settings, page_source=KilnSite()) as rag:
-        found = await answers(rag)
-
     assert [numbers(each) for each in found] == [
         pytest.approx(numbers(each), abs=_SAME) for each in expected()["answers"]
     ]
