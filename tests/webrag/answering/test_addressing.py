@@ -170,22 +170,15 @@ INNOCENT = [
 ]
 
 
-@pytest.mark.parametrize("text", PLANTED)
-def test_orders_to_a_model_are_recognised_in_every_language_and_spelling(text: str) -> None:
-    assert addresses_reader(text)
+def test_orders_to_a_model_are_recognised_in_every_language_and_spelling() -> None:
+    assert [text for text in PLANTED if not addresses_reader(text)] == []
 
 
-@pytest.mark.parametrize("text", INNOCENT)
-def test_what_manuals_tell_people_is_no_order_to_a_model(text: str) -> None:
-    assert not addresses_reader(text)
+def test_what_manuals_tell_people_is_no_order_to_a_model_and_may_be_quoted() -> None:
+    assert [text for text in INNOCENT if addresses_reader(text) or is_instruction(text)] == []
 
 
 @pytest.mark.parametrize("text", PLANTED[20:30] + PLANTED[-12:])
 def test_what_addresses_a_model_is_never_quoted_in_an_answer(text: str) -> None:
     assert is_instruction(text)
     assert unquotable_spans(f"The port is 5432.\n\n{text}\n", 0)
-
-
-@pytest.mark.parametrize("text", INNOCENT)
-def test_what_manuals_tell_people_may_be_quoted_in_an_answer(text: str) -> None:
-    assert not is_instruction(text)

@@ -84,11 +84,10 @@ def test_the_whole_block_is_unquotable_and_nothing_else() -> None:
     assert (unquotable.kind, unquotable.overlaps(100, 110)) == ("instruction", False)
 
 
-@pytest.mark.parametrize("sentence", PLANTED)
-def test_sentence_for_whoever_answers_is_never_quotable(sentence: str) -> None:
-    assert unquotable_spans(f"The port is 7411.\n\n{sentence}\n", 0)
+def test_sentence_for_whoever_answers_is_never_quotable() -> None:
+    page = "The port is 7411.\n\n{}\n"
+    assert [each for each in PLANTED if not unquotable_spans(page.format(each), 0)] == []
 
 
-@pytest.mark.parametrize("sentence", INNOCENT)
-def test_what_manuals_tell_people_to_do_stays_quotable(sentence: str) -> None:
-    assert not unquotable_spans(sentence, 0)
+def test_what_manuals_tell_people_to_do_stays_quotable() -> None:
+    assert [each for each in INNOCENT if unquotable_spans(each, 0)] == []
