@@ -61,7 +61,7 @@ def site(static_site: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 async def rag(server: DyingServer, site: Any) -> AsyncIterator[WebRAG]:
-    settings = load_settings(None, database_url=server.url, database_acquire_timeout=1)
+    settings = load_settings(None, database_url=server.url, database_acquire_timeout=3)
     async with WebRAG(settings.allowing([urlsplit(site).netloc])) as made:
         await made.ingest([f"{site}/{n}" for n in range(PAGES - 1)])
         yield made
