@@ -1,5 +1,3 @@
-import pytest
-
 from webrag.answering.planning import incoherence
 
 SENSIBLE = [
@@ -33,17 +31,14 @@ SENSELESS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("query", SENSIBLE)
-def test_question_that_can_be_searched_for_passes(query: str) -> None:
-    assert incoherence(query) is None
+def test_question_that_can_be_searched_for_passes() -> None:
+    assert {query: why for query in SENSIBLE if (why := incoherence(query))} == {}
 
 
-@pytest.mark.parametrize("query", SENSELESS)
-def test_question_that_can_mean_nothing_is_refused_with_a_reason(query: str) -> None:
-    reason = incoherence(query, [2024])
+def test_question_that_can_mean_nothing_is_refused_with_a_reason() -> None:
+    reasons = {query: incoherence(query, [2024]) or "" for query in SENSELESS}
 
-    assert reason is not None
-    assert reason.endswith(".")
+    assert [query for query, reason in reasons.items() if not reason.endswith(".")] == []
 
 
 def test_requested_year_that_the_question_names_too_is_no_contradiction() -> None:

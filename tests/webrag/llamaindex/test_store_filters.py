@@ -129,27 +129,24 @@ def test_crafted_value_selects_nothing_more(
     assert found == "".join(expected)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("operator", ["in", "nin", "any", "all"])
-def test_crafted_list_selects_nothing_more(
-    store: CorpusVectorStore, payload: str, operator: Any
-) -> None:
-    found = ids(store, one("tags", FilterOperator(operator), [payload]))
+def test_crafted_list_selects_nothing_more(store: CorpusVectorStore, operator: Any) -> None:
+    found = [ids(store, one("tags", FilterOperator(operator), [each])) for each in PAYLOADS]
 
-    assert found == ("abcde" if operator == "nin" else "")
+    assert set(found) == {"abcde" if operator == "nin" else ""}
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("operator", list(FilterOperator))
-def test_crafted_key_is_only_a_key(store: CorpusVectorStore, payload: str, operator: Any) -> None:
+def test_crafted_key_is_only_a_key(store: CorpusVectorStore, operator: Any) -> None:
     value = ["x"] if operator.value in ("in", "nin", "any", "all") else "x"
 
-    if operator.value == "is_empty" or "\x00" in payload:
-        found = ids(store, one(payload, operator, value))
-        assert found == ("abcde" if operator.value in ("!=", "nin", "is_empty") else "")
-    else:
-        with pytest.raises(InputError, match="No stored node has the metadata key"):
-            ids(store, one(payload, operator, value))
+    for payload in PAYLOADS:
+        if operator.value == "is_empty" or "\x00" in payload:
+            found = ids(store, one(payload, operator, value))
+            assert found == ("abcde" if operator.value in ("!=", "nin", "is_empty") else "")
+        else:
+            with pytest.raises(InputError, match="No stored node has the metadata key"):
+                ids(store, one(payload, operator, value))
 
 
 @pytest.mark.parametrize("operator", ["==", "!=", ">", "in", "nin"])

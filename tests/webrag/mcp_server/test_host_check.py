@@ -130,24 +130,24 @@ _REFUSED_ORIGINS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("host", _ACCEPTED_HOSTS)
-async def test_spellings_of_a_name_of_this_machine_are_accepted(host: str) -> None:
-    assert await refused({"Host": host}) is None
+@pytest.mark.parametrize(
+    ("hosts", "status"), [(_ACCEPTED_HOSTS, None), (_REFUSED_HOSTS, 421)], ids=["is", "looks"]
+)
+async def test_only_spellings_of_a_name_of_this_machine_are_accepted(
+    hosts: list[str], status: int | None
+) -> None:
+    assert [host for host in hosts if await refused({"Host": host}) != status] == []
 
 
-@pytest.mark.parametrize("host", _REFUSED_HOSTS, ids=lambda host: ascii(host[:30]))
-async def test_what_only_looks_like_a_name_of_this_machine_is_refused(host: str) -> None:
-    assert await refused({"Host": host}) == 421
+@pytest.mark.parametrize(
+    ("origins", "status"), [(_ACCEPTED_ORIGINS, None), (_REFUSED_ORIGINS, 403)], ids=["is", "looks"]
+)
+async def test_only_origins_of_this_machine_are_accepted(
+    origins: list[str], status: int | None
+) -> None:
+    headers = [{"Host": "localhost", "Origin": origin} for origin in origins]
 
-
-@pytest.mark.parametrize("origin", _ACCEPTED_ORIGINS)
-async def test_origins_of_this_machine_are_accepted(origin: str) -> None:
-    assert await refused({"Host": "localhost", "Origin": origin}) is None
-
-
-@pytest.mark.parametrize("origin", _REFUSED_ORIGINS, ids=lambda origin: ascii(origin[:40]))
-async def test_what_only_looks_like_an_origin_of_this_machine_is_refused(origin: str) -> None:
-    assert await refused({"Host": "localhost", "Origin": origin}) == 403
+    assert [each for each in headers if await refused(each) != status] == []
 
 
 @pytest.mark.parametrize(
