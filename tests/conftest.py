@@ -41,7 +41,8 @@ _OUR_VARIABLES = (
     "EXPANSION_", "FIRECRAWL_", "FUSION_", "JINA_", "LANGCHAIN_", "LANGSMITH_", "MCP_", "OPENAI_",
     "ORCHESTRATION_", "OTEL_", "PG", "RERANKER_", "RETRIEVAL_", "WEBRAG_", "ZEROENTROPY_",
 )  # fmt: skip
-# These take long without either: they start processes or servers, or measure growth.
+# These take long without either: they start processes or servers, measure growth, or try very
+# many inputs.
 _SLOW = (
     "tests/node_parsers/",
     "tests/notebooks/",
@@ -55,14 +56,26 @@ _SLOW = (
     "tests/webrag/cli/",
     "tests/webrag/corpus/test_kills.py",
     "tests/webrag/corpus/test_page_cutter.py",
+    "tests/webrag/crawling/test_crawl_traps.py",
     "tests/webrag/crawling/test_sitemap.py",
+    "tests/webrag/demo/",
+    "tests/webrag/embedding/",
+    "tests/webrag/ingestion/files/test_gitignore.py",
     "tests/webrag/ingestion/firecrawl/",
+    "tests/webrag/ingestion/git/",
+    "tests/webrag/ingestion/http/test_fetcher",
+    "tests/webrag/ingestion/http/test_hostile_servers.py",
+    "tests/webrag/ingestion/site_maps/test_generators.py",
+    "tests/webrag/ingestion/test_browser.py",
     "tests/webrag/ingestion/test_extraction_pool.py",
     "tests/webrag/ingestion/test_offset_mutants.py",
     "tests/webrag/jobs/",
+    "tests/webrag/llamaindex/test_store_postings.py",
     "tests/webrag/mcp_server/",
     "tests/webrag/postgres/",
+    "tests/webrag/presentation/test_brief_guarantees.py",
     "tests/webrag/process_pool/",
+    "tests/webrag/settings/test_fields.py",
     "tests/webrag/test_app",
     "tests/webrag/test_hostile_texts.py",
     "tests/webrag/test_settings_matter.py",
