@@ -222,6 +222,16 @@ class RetrievalResult(FrozenModel):
         """Nothing was found: the corpus is empty or the query is off topic."""
         return not self.chunks
 
+    @property
+    def top_score(self) -> float:
+        """Highest chunk score; 0.0 when empty."""
+        return max((chunk.score for chunk in self.chunks), default=0.0)
+
+    @property
+    def source_urls(self) -> list[str]:
+        """URLs that contributed, in order of first appearance."""
+        return list(dict.fromkeys(chunk.source_url for chunk in self.chunks))
+
 
 class CitationSpan(FrozenModel):
     """A verbatim quotation and where it stands.

@@ -134,6 +134,15 @@ async def test_an_off_topic_question_finds_nothing(stored: MakeSearcher) -> None
     result = await stored(similarity_floor=0.6).retrieve("photosynthesis chlorophyll")
 
     assert result.is_empty
+    assert (result.top_score, result.source_urls) == (0.0, [])
+
+
+@shared
+async def test_a_result_names_its_best_score_and_its_pages_once(stored: MakeSearcher) -> None:
+    result = await stored(similarity_floor=-1.0).retrieve("How do I change the port?")
+
+    assert result.top_score == max(chunk.score for chunk in result.chunks)
+    assert result.source_urls == list(result.corpus_stats.documents_matched)
 
 
 @shared
