@@ -113,6 +113,10 @@ What is the difference between how git merge works and how git rebase works?
     how git merge works | how git rebase works
 What is the difference between how Rust handles errors and how Go does?
     how Rust handles errors | how Go does
+What is the difference between how ext4 and how xfs allocate blocks?
+    how ext4 allocates blocks | how xfs allocate blocks
+Who designed the tower and how tall is it?
+    Who designed the tower | how tall is it (designed tower)
 the distinction between what a lock guards and what a fence orders
     what a lock guards | what a fence orders
 What is the diameter of Titan, and between which years did Cassini study Saturn?

@@ -88,7 +88,8 @@ _VERBS: Final = (
 _NAME: Final = r"[\w.+#-]++(?: (?!and\b)[\w.+#-]++){0,3}?"
 _BOTH_DO: Final = re.compile(
     r"\bhow (?:do |did |can |should )?(?!(?:does|to|much|many|often|long|is|are|was|were) )"
-    rf"(?P<x>{_NAME}) and (?P<y>{_NAME}) (?P<verb>{_VERBS})(?P<rest>(?: (?s:.{{1,300}}))?)$",
+    rf"(?P<x>{_NAME}) and (?:how )?(?P<y>(?!how\b){_NAME})"
+    rf" (?P<verb>{_VERBS})(?P<rest>(?: (?s:.{{1,300}}))?)$",
     re.IGNORECASE,
 )
 _COMPARED_HOW: Final = re.compile(
@@ -124,7 +125,7 @@ _FURTHER: Final = re.compile(rf", (?={_TO}?{_WH} (?:[\w-]+ )?{_AUX}\b)", re.IGNO
 _INVERTED: Final = re.compile(
     rf"^{_TO}{{0,2}}(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
     rf"|how (?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?: [\w-]+){{0,3}}?"
-    rf" {_AUX}\b"
+    rf" {_AUX}\b|how (?:cold|expensive|heavy|hot|reliable|safe|slow|soon|strong|tall|wide) {_AUX}\b"
     rf"|(?:what|which)(?: [\w.-]+){{1,3}}? {_AUX}\b)",
     re.IGNORECASE,
 )
