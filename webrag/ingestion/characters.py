@@ -44,7 +44,9 @@ def normalize_characters(text: str) -> str:
     if text.isascii():
         return text if text.isprintable() else _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text))
     text = unicodedata.normalize("NFC", _LINE_BREAKS.sub("\n", text))
-    text = _INVISIBLE.sub(lambda each: each[0] if _MEANT.match(text, each.start()) else "", text)
+    kept = _INVISIBLE.sub(lambda each: each[0] if _MEANT.match(text, each.start()) else "", text)
+    if kept != text:
+        return normalize_characters(kept)  # other characters may stand beside a joiner now
     return unicodedata.normalize("NFC", _SPACES.sub(" ", text))
 
 
