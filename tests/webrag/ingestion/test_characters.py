@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -77,6 +77,7 @@ JOINERS = st.text(
 
 
 @given(JOINERS)
+@example("\u0627\u115f\u0338\u0653\u200c\u0627")
 def test_what_is_left_of_joiners_is_stable(text: str) -> None:
     once = normalize_characters(text)
 
