@@ -34,13 +34,8 @@ class CitationDesk:
     """Takes the sentences of one answer, keeps those whose citations hold, and counts the rest.
 
     A citation holds when `pages[url][start:end]` is the quotation, it touches nothing unquotable,
-    and it says what the sentence says. Not shared between runs.
-
-    Args:
-        evidence: Passages that may be cited.
-        pages: Stored text by address, as it is now.
-        similarity: Cosine of two texts; None to compare words alone.
-        on_part: Told of each accepted sentence.
+    and it says what the sentence says, by words alone without `similarity`, the cosine of two
+    texts.
     """
 
     def __init__(
@@ -82,16 +77,9 @@ class CitationDesk:
         kind: PartKind = "prose",
         mark: str = "",
     ) -> AnswerPart | None:
-        """Take words of a page as a sentence of the answer; None when they are not there.
+        """Take words of a page, `mark` before them, as a sentence; None when they are not there.
 
         What was said already is not said again; the sentence that says it is returned.
-
-        Args:
-            evidence: The passage that holds them.
-            start: Offset in the page.
-            end: Offset after them.
-            kind: What they are.
-            mark: Stands before them in the answer.
         """
         if not self._resolves(evidence, start, end):
             self.removed += 1
@@ -213,13 +201,10 @@ def _best_unit(evidence: Evidence, first: int, last: int, sentence: str) -> tupl
 
 
 def locate(quote: str, text: str) -> list[tuple[int, int]]:
-    """Everywhere a quotation stands in a text, white space aside.
+    """Give start and end of every place, in order, where a quotation stands, white space aside.
 
-    Nothing else is forgiven: what is found is replaced by the exact slice anyway, and a quotation
-    that differs in a letter may differ in meaning.
-
-    Returns:
-        Start and end of each place, in order; none for quotations that are too short to tell.
+    Nothing else is forgiven: a quotation that differs in a letter may differ in meaning, and one
+    that is too short to tell has no place.
     """
     words = quote.split()
     if len(" ".join(words)) < _MIN_QUOTE_CHARS:

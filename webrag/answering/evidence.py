@@ -27,24 +27,14 @@ from webrag.retrieval.search import Searcher
 
 
 def freshness(published_at: datetime | None, *, window_years: int, now: datetime) -> float:
-    """How recent a page is, from 1.0 now to 0.0 at the end of the window; 0.0 without a date.
-
-    Dates in the future count as now.
-    """
+    """Rate how recent a page is, from 1.0 now or later to 0.0 at the window's end or undated."""
     if published_at is None:
         return 0.0
     return max(0.0, 1.0 - age_years(published_at, now) / window_years)
 
 
 def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) -> float:
-    """What passages are ordered by: the score normalised by its profile, plus the boost's share.
-
-    Args:
-        score: As the reranker gives it.
-        fresh: From `freshness`.
-        profile: Scale of `score`.
-        boost: Added at a freshness of 1.
-    """
+    """Give what passages are ordered by: the normalised score plus `boost` at a freshness of 1."""
     return quality(score, profile) + boost * fresh
 
 
@@ -55,13 +45,10 @@ _IN_PART: Final = MEDIUM - 0.01
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage an answer may quote.
+    """A passage an answer may quote, but for its unquotable parts.
 
-    Attributes:
-        number: Its name towards a language model, from 1.
-        relevance: The reranker's score.
-        order: What passages are ordered by: the normalised relevance and the recency boost.
-        unquotable: Parts of the chunk that may not be quoted.
+    Its number, from 1, names it to a language model; `relevance` is the reranker's score, `order`
+    that score normalised and boosted.
     """
 
     number: int
@@ -100,12 +87,10 @@ class JudgedPart:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Everything the retrieve and rerank steps found.
+    """Everything the retrieve and rerank steps found, the best evidence first.
 
-    Attributes:
-        evidence: Best first.
-        judged: The whole question, then each part where it has several.
-        outline: Headings of the page, where the question is what that is about.
+    Judged is the whole question, then each part where it has several; the outline is the headings
+    of the page, where the question is what that is about.
     """
 
     evidence: tuple[Evidence, ...]
@@ -121,11 +106,7 @@ class Gathered:
 
 
 def confidence_of_parts(parts: Sequence[JudgedPart]) -> float:
-    """The weakest of a question's parts; where only some are missing, the rest answers in part.
-
-    Args:
-        parts: The whole question, then each part where it has several.
-    """
+    """Give the weakest confidence of the parts; where only some are missing, the rest's."""
     of_parts = parts[1:] or parts
     found = [part.judgement.confidence for part in of_parts if not part.is_missing]
     if not found:
@@ -135,12 +116,7 @@ def confidence_of_parts(parts: Sequence[JudgedPart]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the retrieve step found, before it is reranked.
-
-    Attributes:
-        parts: Each need of the question with what was retrieved for it, the whole question first.
-        years: Publication years that were asked for.
-    """
+    """What was retrieved for the whole question, then for each need, and the years asked for."""
 
     parts: tuple[tuple[str, RetrievalResult], ...]
     years: tuple[int, ...] = ()
@@ -175,14 +151,9 @@ class Candidates:
 
 
 class EvidenceFinder:
-    """Finds passages by meaning and by words; safe to use from several tasks at once.
+    """Finds passages by meaning and by words, and judges them by words alone without `encode`.
 
-    Args:
-        searcher: Merges dense and BM25 candidates by the configured fusion method.
-        reranker: Scores them.
-        retrieval: What the searcher was configured with, for the record.
-        config: Boost, window and number of passages.
-        encode: Compares meanings for the judge; None to go by words alone.
+    Safe to use from several tasks at once.
     """
 
     def __init__(
@@ -202,16 +173,7 @@ class EvidenceFinder:
     async def retrieve(
         self, plan: ExecutionPlan, filters: SearchFilters = NO_FILTERS
     ) -> Candidates:
-        """Candidates for each need of a plan.
-
-        Args:
-            plan: A coherent one.
-            filters: What may be returned.
-
-        Raises:
-            ProviderError: The question could not be embedded.
-            StorageError: The database failed.
-        """
+        """Retrieve candidates for each need of a coherent plan."""
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(
             self._searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
@@ -223,11 +185,7 @@ class EvidenceFinder:
         return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
     async def rank(self, candidates: Candidates) -> Gathered:
-        """The best passages for what was asked, ranked as the engine does it, and judged.
-
-        Args:
-            candidates: From `retrieve`.
-        """
+        """Rank candidates as the engine does, and judge the best passages of them."""
         ranked, degraded = await rank_parts(self._reranker, candidates.parts)
         profile = self._reranker.fallback_profile if degraded else self._reranker.profile
         parts = tuple(
@@ -246,11 +204,7 @@ class EvidenceFinder:
     async def summary(
         self, plan: ExecutionPlan, filters: SearchFilters
     ) -> tuple[Gathered | None, int]:
-        """What the page says that it is about, where filters leave one, and how many they leave.
-
-        Raises:
-            StorageError: The database failed.
-        """
+        """Give what the page that filters leave says it is about, and how many they leave."""
         found, pages = await page_summary(self._searcher, plan.revised_query, filters)
         if found is None:
             return None, pages
@@ -338,16 +292,10 @@ def judge_evidence(
     encode: Encode | None,
     profile: ScoreProfile,
 ) -> JudgedPart:
-    """Judge the passages that are evidence, without what may not be quoted of them.
+    """Judge the passages that are evidence for a question, without what may not be quoted of them.
 
-    Args:
-        question: The question, or a part of it.
-        ranked: Passages for it, best first; those that are no evidence are left out.
-        evidence: What may be quoted.
-        wordings: Other wordings of the question, and the weights of the terms of each.
-        term_idf: Weights of the question's index terms.
-        encode: Compares meanings; None to go by words alone.
-        profile: Scale of the scores.
+    Others among `ranked`, best first, are left out; `wordings` and `term_idf` weigh the index terms
+    of other wordings and of the question.
     """
     known = {each.chunk.chunk_id: each for each in evidence}
     quotable = [
@@ -416,12 +364,7 @@ def _passage(evidence: Evidence) -> str:
 
 
 class NamedPages:
-    """Reads the named pages, and with `deep` those their links lead to.
-
-    Args:
-        acquirer: Gets single pages.
-        engine: Follows links.
-    """
+    """Reads the named pages, and with `deep` those their links lead to."""
 
     def __init__(self, acquirer: PageAcquirer, engine: OrchestratorEngine) -> None:
         self._acquirer = acquirer
@@ -430,18 +373,7 @@ class NamedPages:
     async def __call__(
         self, question: Question, progress: ProgressCallback
     ) -> tuple[Sequence[str] | None, tuple[str, ...]]:
-        """Addresses to search, None for all that is stored, and what did not work as configured.
-
-        Args:
-            question: Its pages, and whether their links are followed.
-            progress: Told which page is obtained, and of each round.
-
-        Raises:
-            FetchError: None of the pages could be obtained.
-            ProviderError: None of them could be embedded.
-            StorageError: None of them could be stored.
-            DatabaseUnavailableError: The database cannot be reached.
-        """
+        """Give addresses to search, None for all that is stored, and what failed to work."""
         if question.is_search:
             return question.source_urls, ()
         if question.as_of is not None:

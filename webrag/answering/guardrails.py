@@ -47,12 +47,7 @@ class Guardrail(Protocol):
 
 
 def check_stage(stage: Stage, checked: Checked, guardrails: Sequence[Guardrail]) -> None:
-    """Ask every guardrail of a stage, in order.
-
-    Raises:
-        GuardrailsViolationError: The first one that objects; it names this stage, whatever the
-            guardrail called it.
-    """
+    """Ask every guardrail of a stage, in order; a violation names this stage, whatever it said."""
     for guardrail in guardrails:
         if guardrail.stage != stage:
             continue
@@ -144,11 +139,7 @@ DEFAULT_GUARDRAILS: Final[tuple[Guardrail, ...]] = (
 
 
 def with_defaults(guardrails: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
-    """The default guardrails and then those of a caller.
-
-    Raises:
-        InputError: One is for a stage that does not exist, at which nobody would ask it.
-    """
+    """Give the default guardrails and then a caller's, none of which is for an unknown stage."""
     for guardrail in guardrails:
         if guardrail.stage not in _STAGES:
             raise InputError(

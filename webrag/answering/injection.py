@@ -47,11 +47,7 @@ _LONGEST: Final = 2_000  # characters of a sentence that are read at once
 
 
 def gives_orders(plain: str) -> bool:
-    """Whether a text tells whoever answers what to say or to forget.
-
-    Args:
-        plain: Lower case, without accents.
-    """
+    """Whether a text, lower case without accents, tells who answers what to say or to forget."""
     return any(map(_is_order, _sentences(plain)))
 
 
@@ -114,10 +110,8 @@ _BLANKS: Final = re.compile(r"[^\S\n]+|(?<=\w)\n(?=\w)")
 def addresses_reader(text: str) -> bool:
     """Whether a text gives orders to a model that reads it, or claims to speak for its system.
 
-    Width, case, accents, invisible characters, letters of other alphabets, digits in the place of
-    letters, swapped and spaced letters make no difference. Known are English, German, French,
-    Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Korean and Arabic. What tells a
-    person what to do, as manuals do, is no such text. Linear in the length of the text.
+    Disguises of letters make no difference, and what tells a person what to do, as manuals do, is
+    no such text; known are the eleven languages of the patterns. Linear in the length of the text.
     """
     plain = _BLANKS.sub(" ", _plain(text).replace("\u2019", "'"))
     if any(script.search(plain) and found.search(plain) for script, found in _BY_SCRIPT):
@@ -158,12 +152,7 @@ _PLACEHOLDER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class UnquotableSpan:
-    """Part of a page that may not be quoted.
-
-    Attributes:
-        start: Offset in the page.
-        end: Offset after it.
-    """
+    """Part of a page, by its offsets there, that may not be quoted."""
 
     start: int
     end: int
@@ -187,13 +176,9 @@ def holds_secret(text: str) -> bool:
 
 
 def unquotable_spans(text: str, offset: int) -> tuple[UnquotableSpan, ...]:
-    """The blocks of a passage that may not be quoted.
+    """Find the blocks of a passage that may not be quoted, by offsets in its page.
 
     A whole block is unquotable, as what follows an instruction usually goes on with it.
-
-    Args:
-        text: Markdown of the passage.
-        offset: Where it begins in its page.
     """
     if not is_instruction(text) and not holds_secret(text):
         return ()

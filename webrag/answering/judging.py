@@ -56,12 +56,7 @@ _IN_PART: Final = MEDIUM - 0.01
 
 
 class Band(NamedTuple):
-    """How a coherent question ends.
-
-    Attributes:
-        notice: What the user is told beside the answer; "" when nothing.
-        comes_first: Whether the notice stands before the answer.
-    """
+    """How a coherent question ends, and what the user is told of it before or after the answer."""
 
     reason: FinalReason
     notice: str
@@ -121,12 +116,7 @@ def with_missing(band: Band, missing: Sequence[str]) -> Band:
 
 
 def without_answer(step: RetrieveStep, *, stored: int) -> Band:
-    """The lowest band for a run that found nothing to quote, saying why as far as it is known.
-
-    Args:
-        step: What was searched and found.
-        stored: Pages that are stored, searched or not.
-    """
+    """Give the lowest band for a run that found nothing to quote, saying why where it is known."""
     if not stored:
         notice = _NOTHING_STORED
     elif step.candidates:
@@ -151,14 +141,10 @@ def answer_confidence(
     gave_up: bool = False,
     is_in_part: bool = False,
 ) -> float:
-    """How far an answer may be trusted, [0, 1] with two decimals; 0 without citations.
+    """Rate how far an answer may be trusted, [0, 1] with two decimals; 0 without citations.
 
-    Args:
-        retrieval: Confidence that the units found answer the question.
-        reflection: The reflection's weighted score.
-        tally: What became of the citations.
-        gave_up: The writer said that the passages do not answer the question.
-        is_in_part: Nothing was found for a part of the question.
+    `retrieval` is the confidence that the units found answer the question; `gave_up` that the
+    writer said they do not.
     """
     if not tally.kept:
         return 0.0
@@ -176,12 +162,7 @@ def has_low_coverage(coverage: float) -> bool:
 
 
 def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:
-    """What is to be said of a retrieval that decides nothing.
-
-    Args:
-        step: What was searched and found.
-        stored: Pages that are stored, searched or not.
-    """
+    """Say what is to be said of a retrieval, with so many pages stored, that decides nothing."""
     if not stored:
         return ("empty_corpus",)
     return ("low_coverage",) if has_low_coverage(step.coverage) else ()
@@ -199,12 +180,7 @@ _MAX_NAMED_PAGES: Final = 3
 
 
 class Reflector:
-    """Judges by a model when there is one, else by rules; safe to share between tasks.
-
-    Args:
-        llm: Any; None for rules alone.
-        config: Temperature and time.
-    """
+    """Judges by a model when there is one, else by rules; safe to share between tasks."""
 
     def __init__(self, llm: "LLM | None", config: AnswerConfig) -> None:
         self._llm = None if llm is None else with_temperature(llm, config.reflection_temperature)
@@ -213,7 +189,7 @@ class Reflector:
     async def reflect(
         self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk
     ) -> tuple[Reflection, str | None]:
-        """The judgement, and a sentence naming what did not work, or None.
+        """Give the judgement, and a sentence naming what did not work, or None.
 
         A reply that is not what was asked for is asked for once more; then rules judge.
         """
@@ -336,11 +312,7 @@ class TextEncoder(Protocol):
 
 
 class TextSimilarity:
-    """Similarity of texts; safe to share between threads.
-
-    Args:
-        encoder: Any quick one.
-    """
+    """Similarity of texts by any quick encoder; safe to share between threads."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         @lru_cache(maxsize=_REMEMBERED)

@@ -21,11 +21,7 @@ def as_clause(error: ProviderError) -> str:
 
 
 async def stream(llm: "LLM", messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
-    """The pieces of a reply as they arrive.
-
-    Raises:
-        ProviderError: The model failed; what was yielded before stands.
-    """
+    """Yield the pieces of a reply as they arrive; what came before a ProviderError stands."""
     _remember_key(llm)
     shown = RedactingStream()
     try:
@@ -42,20 +38,12 @@ async def stream(llm: "LLM", messages: Sequence[tuple[str, str]]) -> AsyncIterat
 
 
 async def ask(llm: "LLM", messages: Sequence[tuple[str, str]]) -> str:
-    """A whole reply.
-
-    Raises:
-        ProviderError: The model failed.
-    """
+    """Ask for a whole reply."""
     return redacted((await chat(llm, _chat(messages))).message.content or "")
 
 
 async def chat(llm: "LLM", messages: "Sequence[ChatMessage]", **options: Any) -> "ChatResponse":
-    """A whole reply as LlamaIndex has it, to `options` such as `tools`.
-
-    Raises:
-        ProviderError: The model failed.
-    """
+    """Ask for a whole reply as LlamaIndex has it, to `options` such as `tools`."""
     _remember_key(llm)
     try:
         return await llm.achat(messages, **options)
@@ -141,10 +129,9 @@ class WrittenSentence(BaseModel):
 
 
 class SentenceReader:
-    """Finds complete sentence objects in a reply that arrives piece by piece.
+    """Finds complete sentence objects in one reply that arrives piece by piece.
 
-    Objects may stand on lines of their own, in a list, in a larger object or in a code fence;
-    what is between them is ignored. Not shared between replies.
+    They may stand on lines of their own, in a list, in a larger object or in a code fence.
     """
 
     def __init__(self) -> None:

@@ -144,15 +144,7 @@ class Run:
         final_reason: FinalReason,
         **details: Any,
     ) -> ManagerResult:
-        """Go into a terminal state; the result holds what is known of the run.
-
-        Args:
-            state: Terminal state.
-            answer: What the user is told.
-            confidence: 0 in state `fail`.
-            final_reason: Why the run ends.
-            details: Further fields of the result.
-        """
+        """Go into a terminal state; the result holds what is known of the run."""
         self.enter(state)
         return ManagerResult(
             state=state,
@@ -222,13 +214,7 @@ async def traced_step(
 async def in_span(
     step: str, work: Callable[[], Awaitable[T]], inputs: Mapping[str, Any] | None = None
 ) -> T:
-    """Run a step in a span of its own.
-
-    Args:
-        step: Name of the span.
-        work: The step.
-        inputs: What a handler of spans may record.
-    """
+    """Run a step in a span of its own; `inputs` is what a handler of spans may record."""
     return cast(T, await traced_step(step, work, inputs or {}))
 
 
@@ -236,10 +222,7 @@ _log = logging.getLogger(__name__)
 
 
 class PageReader(Protocol):
-    """Where stored pages are read; `webrag.corpus.pages.Corpus` is one.
-
-    A reader that can count them, too, is a `PageCounter`.
-    """
+    """Reads stored pages, as `webrag.corpus.pages.Corpus` does; `PageCounter` also counts them."""
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page; None when it is not stored."""

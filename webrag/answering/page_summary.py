@@ -77,13 +77,9 @@ def asks_for_summary(question: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageSummary:
-    """Where a page says what it is about.
+    """Where a page says what it is about: its first sentences, and its headings of one level.
 
-    Attributes:
-        chunks: Those that hold the opening and the headings, in reading order.
-        opening: Its first sentences.
-        outline: Its headings of one level, as far as there are several.
-        is_cut: More headings follow than are told.
+    The chunks that hold them are in reading order; cut, more headings follow than are told.
     """
 
     chunks: tuple[RetrievedChunk, ...]
@@ -95,11 +91,7 @@ class PageSummary:
 async def page_summary(
     searcher: "Searcher", question: str, filters: "SearchFilters"
 ) -> tuple[PageSummary | None, int]:
-    """The summary of the one page that filters leave, and how many pages they leave.
-
-    Raises:
-        StorageError: The database failed.
-    """
+    """Summarise the one page that filters leave, and count the pages they leave."""
     whole = await searcher.read_whole(question, filters=filters)
     assert whole is not None, "everything is read whatever its size"
     pages = whole.corpus_stats.total_documents

@@ -55,12 +55,7 @@ _COMPARED: Final = re.compile(r"\b(?:differ\w*|compar\w*|chang\w*|between|versus
 
 
 def incoherence(query: str, requested_years: Sequence[int] = ()) -> str | None:
-    """Why a question cannot be answered, as a sentence; None when it can.
-
-    Args:
-        query: The question as asked.
-        requested_years: Publication years the caller restricts the answer to.
-    """
+    """Say in a sentence why a question cannot be answered; None when it can."""
     text = unicodedata.normalize("NFKC", query).strip()
     if not text:
         return "The question is empty."
@@ -185,20 +180,15 @@ _CLOSING: Final = re.compile(
 
 
 class Planner:
-    """Makes complete plans; safe to use from several tasks at once.
-
-    Args:
-        analyzer: Splits questions that hold several; None leaves every question whole.
-    """
+    """Makes complete plans, with questions split if there is an analyzer; safe to share."""
 
     def __init__(self, analyzer: QueryAnalyzer | None = None) -> None:
         self._analyzer = analyzer
 
     async def plan(self, question: Question) -> tuple[ExecutionPlan, str | None]:
-        """The plan, and a sentence naming what did not work, or None.
+        """Give the plan, and a sentence naming what did not work, or None.
 
-        An incoherent question is not analysed any further, and neither is one about a page as a
-        whole: their plans cost no request.
+        Plans of incoherent questions, and of those about a page as a whole, cost no request.
         """
         query, wordings = question.text, question.wordings
         text = revised(query)
@@ -238,13 +228,9 @@ _FIRST_YEAR: Final = 1000
 
 
 def check_answerable(question: Question) -> None:
-    """Refuse what says nothing about an answer in sentences.
+    """Refuse with InputError what says nothing about an answer in sentences.
 
     The text itself is left to the guardrails and the planner, which answer politely.
-
-    Raises:
-        InputError: A year cannot be one of publication, links are to be followed from no page, or
-            rounds of it are given without it.
     """
     if question.is_deep and question.is_search:
         raise InputError("deep follows the links of a page: give a URL to start from.")

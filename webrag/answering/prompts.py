@@ -48,14 +48,9 @@ def synthesis_messages(
     max_sentences: int,
     problem: str | None = None,
 ) -> list[tuple[str, str]]:
-    """Role and text of the messages that ask for an answer.
+    """Give role and text of the messages that ask for an answer from evidence, framed by the nonce.
 
-    Args:
-        plan: The question.
-        evidence: Passages it may cite.
-        nonce: Unpredictable mark that frames page text.
-        max_sentences: Sentences at most.
-        problem: Why the last reply could not be used; None at the first try.
+    `problem` is why the last reply could not be used; None at the first try.
     """
     passages = "\n".join(_framed(each, nonce, place) for place, each in enumerate(evidence))
     system = _WRITER.format(max_sentences=max_sentences, nonce=nonce)

@@ -33,10 +33,10 @@ def clauses(text: str) -> list[str]:
 
 
 def nearest_clauses(claim: str, known: Sequence[str]) -> list[str]:
-    """The clauses that share most words with a claim; of equal ones those with its subject.
+    """Give the clauses that share most words with a claim; of equal ones those with its subject.
 
-    A claim's first word stands for its subject. None when no clause shares two words: whatever a
-    word alone is said of need not be the same.
+    A claim's first word stands for its subject. None is near that shares less than two words:
+    whatever a word alone is said of need not be the same.
     """
     terms = query_terms(claim)
     shared = [
@@ -55,11 +55,6 @@ def is_bound(sentence: str, support: str, values: Values) -> bool:
 
     In "30 seconds for reads and 5 for writes" nobody said 5 for reads. A value is in the wrong
     place when another statement of the support, with a value of its own, is closer in words.
-
-    Args:
-        sentence: What is claimed.
-        support: What was quoted.
-        values: Numbers, or names, as the caller compares them.
     """
     known = [(values(part), terms_of(part)) for part in _statements(support, values)]
     if len(known) < 2:
@@ -229,19 +224,13 @@ def is_supported(
     context: str = "",
     similarity: Callable[[str, str], float] | None = None,
 ) -> bool:
-    """Whether quotations together say what a sentence says.
+    """Whether quotations, below titles and headings as context, together say what a sentence says.
 
     Every number of the sentence must be in them, with its unit and beside the same words, every
-    identifier in them or in their context, most of its words must be theirs, and it must not deny
-    what they say, turn it round, widen it or leave its condition out. A sentence that is copied
-    whole is supported. One of more than 40 clauses or 100 identifiers is not, nor is any by
-    quotations of more than 400 clauses.
-
-    Args:
-        sentence: What is claimed.
-        quotes: Verbatim, plain or with markup.
-        context: Titles and headings above the quotations.
-        similarity: Cosine of two texts, to accept other wording; None for words alone.
+    identifier in them or in their context, most of its words must be theirs unless the cosine by
+    `similarity` is high, and it must not deny what they say, turn it round, widen it or leave its
+    condition out. A sentence that is copied whole is supported; one of more clauses or identifiers
+    than the limits here is not.
     """
     support = "\n".join(quotes)
     if not query_terms(sentence) or not support.strip():
@@ -326,10 +315,7 @@ def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _same_polarity(sentence: str, support: str) -> bool:
-    """Compared with the sentences, then clause by clause with the clauses closest to the claim.
-
-    "Reads are logged but writes are not" denies one thing and says another.
-    """
+    """Compare with the sentences, then each clause with those closest, as one may deny alone."""
     terms = set(query_terms(sentence))
     parts = sentences(support, rule="statement")
     shared = [len(terms & set(analyze(part))) for part in parts]

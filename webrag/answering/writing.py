@@ -67,14 +67,10 @@ class Excerpt:
 
 
 def choose_excerpts(gathered: Gathered, *, max_excerpts: int = 4) -> list[Excerpt]:
-    """The units that answer a question best, in reading order within a page, the best page first.
+    """Choose the units that answer best, in reading order within a page, the best page first.
 
     Each comes below the name, sentence or header row that it stands under. A question of several
-    parts gets the best unit of each. Nothing unquotable is chosen, nothing twice, no fragment.
-
-    Args:
-        gathered: Judged passages.
-        max_excerpts: Units at most, and not more than three where nothing clearly answers.
+    parts gets the best unit of each, one that nothing clearly answers three at most.
     """
     is_found = gathered.step.confidence >= LOW
     pages: dict[str, list[_Quoted]] = {}
@@ -237,13 +233,7 @@ _LLM_SENTENCES = 8
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """How an answer was written; its sentences are at the citation desk.
-
-    Attributes:
-        method: Who wrote it.
-        gave_up: The writer said that the passages do not answer the question.
-        degraded: What did not work, a sentence; None when everything did.
-    """
+    """How an answer was written, whether its writer gave up on the passages, and what failed."""
 
     method: SynthesisMethod
     gave_up: bool = False
@@ -258,11 +248,7 @@ class Synthesizer(Protocol):
 
 
 class ExtractiveSynthesizer:
-    """Answers with the best sentences of the best passages; it needs no model and no network.
-
-    Args:
-        config: Number of sentences.
-    """
+    """Answers with the best sentences of the best passages; it needs no model and no network."""
 
     def __init__(self, config: AnswerConfig) -> None:
         self._config = config
@@ -279,13 +265,8 @@ class ExtractiveSynthesizer:
 class LanguageModelSynthesizer:
     """Has a model write prose whose every sentence is checked as it arrives.
 
-    A reply that cannot be used is asked for once more; when that fails too, or time runs out
-    before one sentence held, the fallback answers. Sentences that held before a failure stay.
-
-    Args:
-        llm: Any.
-        fallback: Writes when the model does not.
-        config: Time and number of sentences.
+    A reply that cannot be used is asked for once more; when that fails too, or time runs out before
+    one sentence held, the fallback answers. Sentences that held before a failure stay.
     """
 
     def __init__(self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig) -> None:
