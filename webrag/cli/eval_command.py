@@ -255,10 +255,9 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _run_file(path: Path) -> Iterator[TextIO]:
-    """A file that takes the place of `path` once the block has ended well.
+    """Write a file that takes the place of the run at `path` once the block has ended well.
 
-    Until then the run file of an earlier evaluation stays as it is. The lines of a block that
-    ends badly are kept beside it.
+    The lines of a block that ends badly are kept beside it.
     """
     target = path.resolve()
     if target.exists() and not target.is_file():

@@ -31,13 +31,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 @dataclass
 class RunOptions:
-    """How a command talks.
-
-    Attributes:
-        json: Results and errors are JSON objects on standard output.
-        verbose: 1 for messages of what is done and tracebacks, 2 for details.
-        quiet: No progress, and only errors.
-    """
+    """How a command talks: `verbose` 1 shows what is done and tracebacks, 2 details."""
 
     json: bool = False
     verbose: int = 0
@@ -116,10 +110,7 @@ _ASKING_OPTIONS = (
 
 
 def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], click.Command]":
-    """Make a command of a function, with an option for each of some fields of a `Question`.
-
-    Besides it has a version, and how much of the result is printed.
-    """
+    """Make a command of a function, with options for fields of a `Question` and for printing."""
 
     class QuestionCommand(click.Command):
         # Made when they are asked for: the help of the whole program does without pydantic.
@@ -176,16 +167,7 @@ class Reading(NamedTuple):
 
 
 def asked_question(text: str, options: "Mapping[str, Any]", **more: Any) -> "Question":
-    """Check what a command asks before anything is started for it.
-
-    Args:
-        text: The question.
-        options: Those of the command, named as fields of a question, and `version`.
-        more: Further fields of the question.
-
-    Raises:
-        InputError: A value cannot be used.
-    """
+    """Check what a command asks, by fields of a question and `version`, before it starts."""
     from webrag.ingestion.versions import checked_version
     from webrag.question import Question, check_question
 
@@ -239,12 +221,9 @@ _RUN_OPTIONS = (
 
 
 def with_settings(command: click.Command, **settings_by_option: str) -> click.Command:
-    """Give a command the common options, and its callback the settings as the context's object.
+    """Give a command the common options, and its callback, context first, the settings as `obj`.
 
-    Args:
-        command: Its callback takes the context first.
-        settings_by_option: Further options of the command that set a setting, for example
-            `transport="mcp_transport"`.
+    `settings_by_option` maps its own options to the settings they set.
     """
     callback: Callable[..., Any] | None = command.callback
     assert callback is not None
@@ -287,10 +266,10 @@ def given_settings(ctx: click.Context) -> list[str]:
 
 
 def command_line(ctx: click.Context) -> "CommandLine":
-    """How a command is printed that is to be run after this one.
+    """Say how a command is printed that is to be run after this one.
 
-    A program within a virtual environment is named by its path: `uv run` finds it where the
-    shell does not. One outside was put on the search path by whoever installed it.
+    A program within a virtual environment is named by its path: `uv run` finds it where the shell
+    does not. One outside was put on the search path by whoever installed it.
     """
     from webrag.presentation.results import CommandLine
 

@@ -38,13 +38,10 @@ def print_jobs(ctx: click.Context, jobs: "Sequence[Job]") -> None:
 
 
 def print_text(text: str, *, pager: bool = False, has_links: bool = False) -> None:
-    """Print a text, its section headers bold; through a pager when it fills a terminal.
+    """Print a text, its section headers bold; through PAGER, else `less`, when it fills a terminal.
 
-    Args:
-        text: What to print.
-        pager: Whether a pager may be used: that of PAGER, else `less`.
-        has_links: Of a link to words of a page, on a line of its own, print the page alone; a
-            terminal opens it at the words all the same.
+    Of a link to words of a page, on a line of its own, the page alone is printed; a terminal opens
+    it at the words all the same.
     """
     lines = shutil.get_terminal_size().lines
     is_paged = pager and sys.stdout.isatty() and text.count("\n") + 2 > lines
@@ -75,11 +72,7 @@ def may_be_terminal(stream: IO[str]) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """Print a model, or what holds models, as one JSON document.
-
-    What a terminal does not draw, or obeys, is written as an escape: a program reads the same text,
-    a person sees that it is there.
-    """
+    """Print a model, or what holds models, as JSON, with characters unsafe on terminals escaped."""
     from pydantic_core import to_jsonable_python
 
     click.echo(as_json(to_jsonable_python(value), indent=2))

@@ -25,12 +25,7 @@ _PLAIN_SECONDS = 5.0  # a line per page or question would be noise
 
 @contextmanager
 def run_progress(*, quiet: bool, verbose: bool) -> "Iterator[ProgressCallback]":
-    """Progress of one run, step by step.
-
-    Args:
-        quiet: Show nothing.
-        verbose: Print a line per phase on terminals too.
-    """
+    """Show the progress of one run, step by step; `verbose`, in lines on terminals too."""
     with _shown(quiet=quiet, is_live=not verbose) as show:
 
         async def report(

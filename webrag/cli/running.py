@@ -18,12 +18,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`; Ctrl-C and SIGTERM cancel it and let it close what it opened.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C.
-        SystemExit: SIGTERM.
-    """
+    """Give the result of `work`; Ctrl-C and SIGTERM cancel it and let it close what it opened."""
     terminated = False
 
     async def guarded() -> T:
@@ -56,13 +51,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 def run_opened(
     settings: "Settings", work: "Callable[[WebRAG], Awaitable[T]]", *, quiet: bool = True
 ) -> T:
-    """The result of `work` on a WebRAG that is open meanwhile.
-
-    Args:
-        settings: Of WebRAG.
-        work: What to do with it.
-        quiet: Do not show that it is being opened, which takes seconds where nobody else uses it.
-    """
+    """Give the result of `work` on a WebRAG that is open meanwhile, showing that it opens."""
 
     async def opened() -> T:
         from webrag.app import WebRAG

@@ -10,11 +10,7 @@ from webrag.ingestion.addresses import as_address, host_of, sites_and_addresses,
 
 
 def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Split what was typed where an address has to be among it.
-
-    Raises:
-        click.UsageError: There is none, or nothing is asked.
-    """
+    """Split what was typed where an address has to be among it."""
     addresses, question = split_words(words)
     if addresses:
         return tuple(map(as_address, addresses)), question

@@ -31,12 +31,9 @@ Question: {question}"""
 
 
 class Tools(NamedTuple):
-    """Tools of a model.
+    """Tools of a model, described as chat completions take them, and how their server does.
 
-    Attributes:
-        described: Each as chat completions take it.
-        call: Runs one, given its name and arguments; what fails is told in the text.
-        instructions: What their server says of them to a model.
+    `call` runs one, given its name and arguments; what fails is told in the text.
     """
 
     name: str

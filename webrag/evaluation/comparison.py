@@ -19,15 +19,11 @@ _TOLERANCE = 1e-9
 
 
 class PairedFigure(BaseModel):
-    """One figure of two runs over the same questions.
+    """One figure of two runs over the same questions, `low` to `high` its change's 95 % interval.
 
-    Attributes:
-        low: Lower end of the 95 % bootstrap interval of the difference `second - first`.
-        better: Questions on which the second run is better.
-        p_permutation: Probability of a mean difference at least as large if the runs were equally
-            good, by swapping them at random per question.
-        p_sign: The same from the numbers `better` and `worse` alone; McNemar's exact test where
-            the figure is 0 or 1 per question.
+    The interval is of bootstraps; the permutation's probability is of a mean difference at least as
+    large if runs were equally good; the sign's is of the counts alone, McNemar's exact test where
+    the figure is 0 or 1 per question.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -88,7 +84,7 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def permutation_test(differences: Sequence[float]) -> float:
-    """Two-sided paired permutation test of the mean difference (Fisher's, by flipping signs).
+    """Test the mean difference, two-sided and paired (Fisher's, by flipping signs).
 
     Exact for up to 14 differences that are not zero, else from 10,000 assignments drawn with a
     fixed seed; then never below 1/10,001.

@@ -26,7 +26,7 @@ def reciprocal_rank(expected: Collection[str], retrieved: Sequence[str]) -> floa
 
 
 def ndcg(expected: Collection[str], retrieved: Sequence[str]) -> float:
-    """Discounted gain of the order divided by that of the best one; LlamaIndex's `NDCG`.
+    """Divide the discounted gain of the order by that of the best one; LlamaIndex's `NDCG`.
 
     Relevance is binary and the gain at place i is 1 / log2(i + 1), as in Järvelin and Kekäläinen
     (2002). Within [0, 1] as long as no expected id is retrieved twice, and one is expected.
@@ -85,12 +85,7 @@ _SHOWN_CHARS = 120
 def gold_warnings(
     questions: Sequence[Question], pages: Mapping[str, VisiblePages | None]
 ) -> list[str]:
-    """Sentences about gold that makes the figures doubtful.
-
-    Args:
-        questions: What is asked.
-        pages: Site name to its pages as a reader sees them; None when only the network has them.
-    """
+    """Say what of gold makes figures doubtful; None for sites that only the network has."""
     if all(question.gold is None for question in questions):
         return [
             "No question has 'gold', so the figures about evidence stay empty; add the exact words"
@@ -122,16 +117,9 @@ def _stands(gold: Gold, visible: VisiblePages) -> bool:
 class QuestionScore(BaseModel):
     """Scores of one question; shares are in [0, 1], None where the question has no gold.
 
-    Attributes:
-        evidence: Rank to share of the gold quotes within the first so many results.
-        pages: Rank to share of the gold pages among them.
-        words: Word budget to share of the gold quotes within the first so many words.
-        reciprocal_rank: 1 / rank of the first result that holds a gold quote, else 0.
-        hit_rate: 1.0 when any of the first 10 results holds a gold quote.
-        ndcg: How early the gold quotes come among the first 10 results, against the best order.
-        all_evidence: Rank to 1.0 when every gold quote is within the first so many results.
-        gold_cited: Share of the gold quotes in the evidence that stand in one of the first three
-            citations; None where the evidence holds none.
+    By rank are shares of gold quotes, 1.0 for all of them, and of gold pages, by word budget of
+    quotes. The first 10 results count for hit rate and nDCG, the first three citations for
+    `gold_cited`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -203,7 +191,7 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
 def gold_cited(
     gold: Sequence[Gold], evidence: Sequence[str], citations: Sequence[str]
 ) -> float | None:
-    """Share of the gold quotes in the evidence that one of the first three citations holds.
+    """Give the share of gold quotes in the evidence that the first three citations hold.
 
     Evidence and citations are comparison keys. None where the evidence holds no gold quote.
     """
@@ -246,7 +234,7 @@ def _first_words(texts: Iterable[str], budget: int) -> list[str]:
 
 
 def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
-    """Ids for ranking figures: each gold passage where it is first found, other ids elsewhere.
+    """Give ids for ranking: each gold passage where it is first found, other ids elsewhere.
 
     Passages found in one result follow each other, as if they were results of their own.
     """
@@ -262,10 +250,7 @@ def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
 class Summary(BaseModel):
     """Means over a group of questions; NaN where a group has none to average.
 
-    Attributes:
-        abstained_unanswerable: Share of the questions without an answer on the site that ended
-            in the lowest confidence, of those that did not fail.
-        abstained_answerable: The same for questions that have one (lower is better).
+    Abstained are shares of questions that did not fail and ended in the lowest confidence.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -345,15 +330,10 @@ Verdict = Literal["right", "half", "wrong"]
 
 
 class AnswerScore(NamedTuple):
-    """What an answer holds of the evidence a full one needs.
+    """What an answer holds of the evidence a full one needs, by letters and digits.
 
-    Attributes:
-        is_answerable: None when the question is only asked.
-        share: Of the gold quotes, by letters and digits, that stand in the answer; None without.
-        on_gold: Of each citation, whether it holds a gold quote or stands on a gold page.
-        held: Of each sentence, list or code block of the answer, whether its citations hold it, by
-            letters and digits.
-        verbatim: Of each citation, whether it stands in its page as it is printed.
+    The share is of gold quotes in the answer, None without; `on_gold` and `verbatim` are of each
+    citation, on a gold page or quote and as printed in its page, `held` of each part of the answer.
     """
 
     type: str

@@ -52,15 +52,9 @@ class Gold(Passage):
 
 
 class Question(LenientModel):
-    """One question.
+    """One question, with the folder of its site below the root and the page `seed` starts from.
 
-    Attributes:
-        site: Folder of the site below the site root; empty with a base URL.
-        seed_url: Page the `seed` setting starts from, relative to the site or absolute.
-        gold: Evidence; None when the question is only asked, empty when the site does not
-            answer it.
-        type: Free label; results are reported by it.
-        wordings: Other wordings of the query, asked together with it.
+    Gold is None when it is only asked, empty when the site does not answer it.
     """
 
     id: str = Field(min_length=1)
@@ -86,10 +80,7 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
 
 
 def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
-    """Questions with the wordings that a file has for them in place of their own.
-
-    Ids that no question has are left out, and a file that knows none of the questions is refused.
-    """
+    """Give questions the wordings of a file that knows one at least, in place of their own."""
     known = {question.id for question in questions}
     found: dict[str, tuple[str, ...]] = {}
     for number, line in json_lines(path, "wordings"):
@@ -153,11 +144,7 @@ def _field(place: Sequence[int | str]) -> str:
 
 
 class ResultRecord(LenientModel):
-    """One passage in the form and order of the brief.
-
-    Attributes:
-        in_brief: The brief prints it; the others are less relevant, or did not fit.
-    """
+    """One passage in the form and order of the brief, which may leave it out."""
 
     url: str
     text: str
@@ -165,12 +152,7 @@ class ResultRecord(LenientModel):
 
 
 class CitationRecord(LenientModel):
-    """One printed quotation.
-
-    Attributes:
-        verbatim: The stored page holds exactly these characters at the stated offsets, and the
-            page as served shows the same words.
-    """
+    """One printed quotation; verbatim, the stored page and the one served hold it."""
 
     url: str
     verbatim_text: str
@@ -180,18 +162,9 @@ class CitationRecord(LenientModel):
 
 
 class RunRecord(LenientModel):
-    """What happened for one question.
+    """What happened for one question: passages, best first, or an answer where it was asked for.
 
-    Attributes:
-        retrieved: Evidence in the order of the brief, best first; empty where an answer was asked
-            for.
-        answer: The sentences, lists and code blocks of an answer, where one was asked for.
-        supports: For each of `answer` the places in `citations` of what it cites.
-        tools: Of a model that answered with tools, which it had; "" for WebRAG's own answer.
-        characters: Of what they replied.
-        ms: Wall time of the question itself, without ingestion done before it.
-        abstained: Confidence ended in the lowest band.
-        error: Why the question could not be asked; None when it was.
+    `supports` are places in `citations` for each part of it; `ms` is without ingestion before.
     """
 
     id: str

@@ -161,12 +161,7 @@ def _median(scores: Sequence[AnswerScore], value: Callable[[AnswerScore], float]
 
 
 class Report(NamedTuple):
-    """What a run tells.
-
-    Attributes:
-        tables: Heading to rows, the header first.
-        questions: Heading to questions to look at, in Markdown.
-    """
+    """What a run tells: rows of tables, header first, and questions in Markdown, by heading."""
 
     tables: dict[str, Sequence[tuple[str, ...]]]
     questions: dict[str, Sequence[str]]

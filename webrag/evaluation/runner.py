@@ -35,12 +35,9 @@ OpenMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
 
 @dataclass(frozen=True)
 class Site:
-    """A documentation site under evaluation.
+    """A site as served, with its pages relative to the root, None to crawl, and their visible text.
 
-    Attributes:
-        base_url: Root of the site as served, with a trailing slash; empty for all that is stored.
-        pages: Pages to ingest for the `whole` setting, relative to the root; None to crawl.
-        visible: Text of the pages as a reader sees them; None when only the network has them.
+    The address ends with a slash, or is empty for all that is stored.
     """
 
     base_url: str
@@ -144,16 +141,7 @@ async def _checked(
 
 @dataclass
 class Evaluation:
-    """One run over a set of questions.
-
-    Attributes:
-        sites: Site name, as the questions use it, to where it is served.
-        open_fresh: Opens WebRAG on an empty corpus of its own; for `run_stored`, on the corpus.
-        out: The run file; a line is written as soon as a question is done.
-        on_progress: Told after each page and each question.
-        ways: How each question is asked, one after the other.
-        warnings: Sentences about what makes the figures doubtful, such as pages left out.
-    """
+    """One run over a set of questions, each asked in several ways; `out` gets a line of each."""
 
     sites: Mapping[str, Site]
     _: KW_ONLY
@@ -177,10 +165,7 @@ class Evaluation:
             return await self._search(memory, questions)
 
     async def run_stored(self, questions: Sequence[Question]) -> list[RunRecord]:
-        """Search what is stored for each question, as `run_whole` does; nothing is ingested.
-
-        Sites without an address are not told apart.
-        """
+        """Search what is stored for each question, as `run_whole` does; nothing is ingested."""
         async with self.open_fresh() as memory:
             return await self._search(memory, questions)
 

@@ -49,12 +49,9 @@ _LONGEST_EVERY: Final = timedelta(days=3650)
 
 
 class Turn(NamedTuple):
-    """A worker's turn at a job.
+    """A worker's turn at a job; its number is higher than that of every turn before.
 
-    Attributes:
-        number: Higher than that of every turn before.
-        visited: Pages of the site that are dealt with.
-        failures: Turns in a row that ended in a failure worth another try.
+    Failures are turns in a row that ended in one worth another try.
     """
 
     job: int
@@ -99,11 +96,7 @@ class JobQueue:
         self._is_ready = False
 
     async def prepare(self) -> None:
-        """Make the queue's tables, or bring them to what this procrastinate expects.
-
-        Raises:
-            ConfigurationError: A newer procrastinate has made them.
-        """
+        """Make the queue's tables, or bring them to this procrastinate; refuse a newer one's."""
         if self._is_ready:
             return
 
@@ -120,29 +113,16 @@ class JobQueue:
         self._is_ready = True
 
     async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
-        """Let workers bring the pages of a site into the corpus.
-
-        Returns:
-            The job; the one that is not done yet when the same was asked for before.
-
-        Raises:
-            InputError: The URL or a pattern cannot be used.
-        """
+        """Let workers bring the pages of a site in; gives the same job where it is not done yet."""
         return (await self._enqueue([site_request(url, options)]))[0]
 
     async def enqueue_pages(
         self, urls: Sequence[str], *, refresh: bool = False, version: str = ""
     ) -> list[Job]:
-        """Let workers bring single pages into the corpus, before the pages of sites.
+        """Let workers bring single pages in, before those of sites; gives jobs as `enqueue_site`.
 
-        `refresh` asks the site again even when the stored version is fresh; `version` is of the
-        library that they are about, "" for what addresses and pages say.
-
-        Returns:
-            A job for each page, as `enqueue_site`.
-
-        Raises:
-            InputError: A URL cannot be used.
+        With `refresh` fresh ones, too; `version` is of the library that they are about, "" for what
+        addresses and pages say.
         """
         wanted = dict.fromkeys(canonical_url(url) for url in urls)
         return await self._enqueue(
@@ -152,15 +132,8 @@ class JobQueue:
     async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
         """Let a worker check quotations; `Job.report` then has what it found.
 
-        With `live` the pages are also fetched as they are now; those that cannot be had are tried
-        again.
-
-        Returns:
-            The job, as `enqueue_site`.
-
-        Raises:
-            InputError: None was given, or one cannot be used; of files, only what is stored of them
-                can be checked, as another machine may do it.
+        With `live` the pages are also fetched as they are now, those that cannot be had again;
+        files, which a worker's machine may not have, are refused then.
         """
         if not citations:
             raise InputError("No citation was given: name at least one.")
@@ -176,12 +149,9 @@ class JobQueue:
     async def enqueue_embedding(
         self, wanted: tuple[str, int], ranges: Sequence[tuple[int, int]]
     ) -> list[Job]:
-        """Let workers embed the stored text again with a model, after `prepare_reembedding`.
+        """Let workers embed the stored text again, in `ranges`, after `prepare_reembedding`.
 
-        Several workers may embed the `ranges` at once.
-
-        Returns:
-            The job that embeds what is left and switches over, then one for each part.
+        The first job embeds what is left and switches over.
         """
         model, dimensions = wanted
         # The first range is where the job for all of them begins.
@@ -219,9 +189,6 @@ class JobQueue:
         """Take a job out of the queue, or stop it; pages that are stored stay.
 
         With the job that makes new vectors for a whole collection go those that help it.
-
-        Raises:
-            InputError: There is none with this number, or it has ended.
         """
         job = await self.job(number)
         if _is_whole(job):
@@ -252,11 +219,7 @@ class JobQueue:
             raise InputError(f"Job {number} has ended: it is {job.state}.")
 
     async def retry(self, number: int) -> Job:
-        """Enqueue a job that failed or was cancelled once more; it goes on where it was.
-
-        Raises:
-            InputError: There is none with this number, or it has not ended so.
-        """
+        """Enqueue a job that failed or was cancelled once more; it goes on where it was."""
         job = await self.job(number)
         if job.state not in ("failed", "cancelled"):
             raise InputError(
@@ -265,11 +228,7 @@ class JobQueue:
         return (await self._enqueue([job.request]))[0]
 
     async def begin_turn(self, number: int) -> Turn | None:
-        """Take a turn at a job; whoever had one before can write no more.
-
-        Returns:
-            None when there is nothing left to do: the job has ended, now at the latest.
-        """
+        """Take a turn at a job, None where it has ended; who had one before can write no more."""
 
         async def work(connection: Connection) -> Turn | None:
             visited = await self._visited(connection, number)
@@ -316,13 +275,10 @@ class JobQueue:
         reason: str | None = None,
         failures: int = 0,
     ) -> bool:
-        """Write down what a turn came to: what it did on a site, and values of `JobReport`.
+        """Write down what a turn did, on a site and for `JobReport`; give whether it was the last.
 
-        The job has no outcome when another turn goes on with it; `failures` are turns in a row that
-        ended in one worth another try.
-
-        Returns:
-            False when the turn was not the last one any more: nothing was written.
+        Nothing is written of one that was not; the job has no outcome when another goes on with it;
+        `failures` are turns in a row that ended in one worth another try.
         """
 
         async def work(connection: Connection) -> bool:
@@ -386,10 +342,7 @@ class JobQueue:
         await self.database.run(lambda connection: connection.change(statement, queue=self._place))
 
     async def remove_ended(self, kept: timedelta) -> int:
-        """Delete jobs that ended longer ago than this, but the latest of each schedule; how many.
-
-        What they stored stays.
-        """
+        """Delete jobs that ended longer ago, but for each schedule's latest, and count them."""
         ended = """
             delete from {jobs} where id in (
               select j.id from {jobs} j
@@ -414,13 +367,7 @@ class JobQueue:
         return removed
 
     async def set_schedule(self, url: str, options: CrawlOptions, every: timedelta) -> Schedule:
-        """Visit a site again and again, for the first time as soon as a worker is free.
-
-        A schedule for the same pages is replaced.
-
-        Raises:
-            InputError: The URL, a pattern or the time span cannot be used.
-        """
+        """Visit a site every so often, first as soon as a worker is free; replaces its schedule."""
         if not timedelta(minutes=1) <= every <= _LONGEST_EVERY:
             raise InputError(
                 f"The time between two visits is {every}; allowed are 1 minute to 10 years."
@@ -611,11 +558,7 @@ def _json(stored: JobRequest | JobReport) -> Jsonb:
 
 
 def is_behind(stored: str | None, installed: str) -> bool:
-    """Whether tables that one version of procrastinate made are to be brought to another.
-
-    Raises:
-        ConfigurationError: They are of a newer version.
-    """
+    """Whether tables of one version of procrastinate need changes; a newer one's are refused."""
     if stored is None or _release(stored) < _release(installed):
         return True
     if _release(stored) > _release(installed):

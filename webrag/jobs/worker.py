@@ -45,13 +45,7 @@ _CONNECTIONS: Final = 3
 
 
 class TurnEnd(NamedTuple):
-    """What follows a turn.
-
-    Attributes:
-        outcome: Of the job; None when another turn goes on with it.
-        pause_s: Until then.
-        failures: Turns in a row that ended in a failure worth another try.
-    """
+    """What follows a turn, after `pause_s`; no outcome where another turn goes on with the job."""
 
     outcome: Any = None
     pause_s: int = 0
@@ -183,10 +177,7 @@ class _OwnJobs(JobManager):
 
 
 class Tools(NamedTuple):
-    """What jobs are done with, and what loads a model by its name and dimensions.
-
-    It fits the model that the collection is made with.
-    """
+    """What jobs are done with, fit for the collection's model, and what loads other models."""
 
     crawler: SiteCrawler
     acquirer: PageAcquirer
@@ -218,13 +209,10 @@ class JobWorker:
         self._tidies_at = 0.0
 
     async def run(self, *, until_empty: bool = False) -> None:
-        """Work until cancelled; the pages under way are finished first, within `grace_s`.
+        """Work until cancelled, or until no job waits; pages under way are finished first.
 
-        `until_empty` ends it as soon as no job waits for a worker now.
-
-        Raises:
-            StorageError: The queue cannot be reached at the start, or, `until_empty`, later on, or
-                it fails five times in a row without a turn in between.
+        These have `grace_s`. It fails where the queue cannot be reached at the start, or,
+        `until_empty`, later on, or after five failures in a row without a turn in between.
         """
         await self._queue.prepare()
         self._is_stopping = False

@@ -28,13 +28,9 @@ _LOG_LINES: Final = 8
 
 @dataclass(frozen=True)
 class McpClient:
-    """A program that starts MCP servers.
+    """A program that starts MCP servers, and how its settings file lists them.
 
-    Attributes:
-        home: Whether its file is below the home folder; else below that of desktop programs.
-        file: Its settings of the user.
-        key: Under which it lists servers.
-        extra: What it wants beside command and arguments.
+    The file is below the home folder, or else below that of desktop programs.
     """
 
     title: str
@@ -81,10 +77,7 @@ def block(client: McpClient, command: Sequence[str]) -> str:
 
 
 def with_block(client: McpClient, text: str, command: Sequence[str]) -> str:
-    """The text of the client's file with the lines in it, in place of those it has for us.
-
-    What is not such a file is refused, and one with comments, which would be lost.
-    """
+    """Put our lines into a client's file, refused where it is none or has comments to lose."""
     if client.is_toml:
         return _in_toml(client, text, block(client, command))
     try:
@@ -122,10 +115,7 @@ def install(client: McpClient, command: Sequence[str]) -> Path:
 
 
 async def check(command: Sequence[str]) -> tuple[float, list[str], str]:
-    """Start the server as a client does, with the few variables that clients pass on.
-
-    Gives the seconds until it could be asked, the names of its tools, and what `status` says.
-    """
+    """Start the server as a client does; give the seconds it took, its tools, and its `status`."""
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
 

@@ -78,16 +78,10 @@ _READ_AT_PLACE_TOKENS = 1_000
 
 @dataclass(eq=False)
 class Handlers:
-    """One method per tool, over one memory.
+    """One method per tool, over one memory; all callers share the semaphore held during a search.
 
-    Attributes:
-        searches: Held during a search; all callers share it.
-        soft_deadline_s: After it `ingest` and `verify` report what is done; the memory keeps its
-            own for `answer`.
-        structured: Also prepare the answers as JSON.
-        token_budget: Tokens of a reply at most; briefs keep to it themselves.
-        seen: What the session has had.
-        ask: Puts a question to the user of this call's client.
+    After `soft_deadline_s` `ingest` and `verify` report what is done. Replies have `token_budget`
+    tokens at most.
     """
 
     runtime: Runtime

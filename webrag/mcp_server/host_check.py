@@ -30,11 +30,7 @@ _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#@\s]+)", re.IGNOR
 
 @dataclass(frozen=True)
 class Authority:
-    """Host and port of a Host header or an origin.
-
-    Attributes:
-        host: In lower case; an IPv6 address in brackets, in its shortest form.
-    """
+    """Host, lower case and short IPv6 in brackets, and port of a Host header or an origin."""
 
     host: str
     port: int | None
@@ -59,12 +55,9 @@ def parse_authority(text: str) -> Authority | None:
 
 @dataclass(frozen=True)
 class AllowedNames:
-    """The names that a server answers to, and the origins it serves.
+    """The names that a server answers to, without a port for every port, and the origins it serves.
 
-    Attributes:
-        hosts: Without a port they stand for every port.
-        origins: Scheme and authority, always with a port.
-        any_port: Scheme and host of origins whose port does not matter.
+    Origins have scheme, authority and port, those of `any_port` scheme and host alone.
     """
 
     hosts: frozenset[Authority]
@@ -88,12 +81,10 @@ class AllowedNames:
 
 
 def allowed_names(settings: Settings) -> AllowedNames:
-    """Host and Origin headers that are accepted, on every bind address.
+    """Read which Host and Origin headers are accepted, on every bind address.
 
-    A page that a user visits can send requests to a server on their machine under a name of its
-    own (DNS rebinding); it cannot choose the Host header. Accepted are loopback names, the bind
-    address, the host of the public URL and what is configured; an entry without a port stands
-    for every port, an origin of this machine for every port too.
+    A page that a user visits can send requests to a server on their machine under a name of its own
+    (DNS rebinding), but not choose the Host header. Origins of this machine may have any port.
     """
     hosts = [*_LOOPBACK, *map(_as_sent, settings.mcp_allowed_hosts)]
     if settings.mcp_bind_host not in _WILDCARDS:

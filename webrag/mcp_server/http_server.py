@@ -57,10 +57,10 @@ STATIC_PATHS = ("/static/icon.svg", "/static/page.js", "/static/style.css")
 def add_page(
     app: Starlette, assembled: AssembledServer, settings: Settings, *, is_local: bool
 ) -> Templates:
-    """Serve the page at `/` over the server's memory; gives what renders it.
+    """Serve the page at `/` over the server's memory; give what renders it.
 
-    Whoever opens the page of a server that `is_local` sits at this machine: they may delete pages,
-    open other collections and change settings, as the commands do.
+    Whoever opens the page of a server that `is_local` may delete pages, open other collections and
+    change settings, as the commands do.
     """
     access = assembled.access
     assert access is not None, "the server was assembled for stdio"
@@ -146,11 +146,7 @@ def add_sign_in(
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """Bound sockets, one for each address of the name; the caller closes them.
-
-    The hosts `0.0.0.0` and `::` are all addresses of a kind, and port 0 takes a free one. What
-    cannot be listened on is refused in a sentence.
-    """
+    """Bind a socket, which the caller closes, for each address of a name; port 0 is a free one."""
     with ExitStack() as unfinished:
         bound: list[socket.socket] = []
         absent: OSError | None = None
@@ -212,13 +208,10 @@ _BUSY = (
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """What one server grants to those who connect.
+    """How many connections a server takes, and the seconds between answers and for requests.
 
-    Attributes:
-        connections: At once; one more is told so and closed.
-        request_s: From the first moment of a connection, or the first byte of a later request, to
-            the end of the request's body. Whoever sends a byte a second gains nothing.
-        idle_s: Between an answer and the next request.
+    A request's count from its first byte, or the connection's start, to the end of its body:
+    whoever sends a byte a second gains nothing.
     """
 
     connections: int = 2000
@@ -227,10 +220,7 @@ class ConnectionLimits:
 
 
 def connection_limits(open_files: int | None) -> ConnectionLimits:
-    """The limits for a process that may open so many files; None when nobody knows.
-
-    Without files to spare the server could not reach its database.
-    """
+    """Leave files to spare of those a process may open, None where unknown, for the database."""
     most = ConnectionLimits()
     if open_files is None or open_files < 0:  # minus one stands for no limit
         return most
@@ -327,11 +317,7 @@ def http_app(
     session_idle_s: float = SESSION_IDLE_S,
     is_local: bool = False,
 ) -> Starlette:
-    """The application, ready to be run by an ASGI server; it can be run once.
-
-    A client that would begin more than `max_sessions` is refused; a session ends after
-    `session_idle_s` without a request. As for `add_page`, `is_local`.
-    """
+    """Make the application, which can be run once; sessions beyond the limit are refused."""
     server, runtime = assembled.server, assembled.runtime
 
     async def health(_request: Request) -> Response:
@@ -393,8 +379,7 @@ def serve_http(
 ) -> None:
     """Serve until SIGTERM or SIGINT; calls under way get 6 s to finish, then are cancelled.
 
-    Port 0 takes a free one. The address of the page is told to `on_listening` as soon as a browser
-    can connect. As for `http_app`, `is_local`.
+    The page's address is told to `on_listening` as soon as a browser can connect.
     """
     # uvicorn would end the process with the words of the operating system.
     sockets = listen(settings.mcp_bind_host, settings.mcp_port)

@@ -20,7 +20,7 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def refusal(text: bytes) -> JSONRPCError | None:
-    """The error to answer with; None for a request, a notification or a response.
+    """Give the error to answer with; None for a request, a notification or a response.
 
     The SDK drops such lines unanswered over stdio, takes a request with an unusable id for a
     notification, and words the others over HTTP with the internals of its validator.
@@ -86,10 +86,7 @@ def _error(code: int, text: str, identity: object = None) -> JSONRPCError:
 
 
 class MessageCheck:
-    """Answers 400 to bodies that are no JSON-RPC message; the others reach the application.
-
-    Bodies must have been limited before.
-    """
+    """Answers 400 to bodies, limited before, that are no JSON-RPC message; others get through."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

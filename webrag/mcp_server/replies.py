@@ -62,13 +62,7 @@ _UNEXPECTED = "Try again later; the server log says more."
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer.
-
-    Attributes:
-        text: Everything a model needs.
-        data: The same for programs; sent only when clients may get structured content.
-        changes_pages: The list of stored pages is another one now.
-    """
+    """One answer: all a model needs as text, and the same for programs where clients may get it."""
 
     text: str
     is_error: bool = False
@@ -112,10 +106,7 @@ class SeenPassages:
 def within_budget(
     text: str, token_budget: int, count_tokens: Callable[[str], int], *, hint: str
 ) -> str:
-    """A report without its last lines where it is too long, and how to see the rest.
-
-    The text must have no frames, which a cut would leave open.
-    """
+    """Cut the last lines of a report without frames where it is too long; a hint names the rest."""
     lines, kept = text.split("\n"), text
     while len(lines) > 1 and count_tokens(kept) > token_budget:
         share = min(0.95, token_budget / count_tokens(kept))
@@ -138,10 +129,7 @@ def brief_reply(
     detail: Literal["brief", "full"] = "brief",
     seen: Sequence[Seen] = (),
 ) -> tuple[Reply, list[Seen]]:
-    """The brief of a result, as the caller wanted it, and what of passages is in it.
-
-    It comes as JSON, too, if it is `structured`; what the caller has `seen` is named only.
-    """
+    """Give the brief of a result, what was `seen` by name only, and what of passages is in it."""
     options: dict[str, Any] = {"max_tokens": max_tokens, "detail": detail, "seen": seen}
     text = memory.brief(result, include_guide=True, nonce=new_nonce(), **options)
     blocks = memory.evidence(result, include_guide=True, **options)
@@ -163,7 +151,7 @@ def _document(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") ->
 
 
 def failure_text(error: BaseException) -> str:
-    """What went wrong, why it may have, and what to tell the user.
+    """Say what went wrong, why it may have, and what to tell the user.
 
     The message of an unexpected exception is left out: it may hold paths or secrets.
     """

@@ -114,10 +114,7 @@ class PageServer(MCPServer[Runtime]):
 
 
 def add_resources(server: MCPServer[Runtime], entry: Entry, *, token_budget: int) -> None:
-    """Offer `webrag://page/{id}{?offset}`, no longer than the token budget.
-
-    The ids outlive edits of a page.
-    """
+    """Offer `webrag://page/{id}{?offset}` within the token budget; ids outlive edits of a page."""
 
     @server.resource(
         page_uri("{id}") + "{?offset}",

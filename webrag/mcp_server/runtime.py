@@ -35,14 +35,8 @@ Raises AccessDeniedError when its caller may not do that, or not now.
 class Runtime:
     """One research memory, opened in the background and shared by all calls.
 
-    Opening is tried again by the next call after a failure, so a database that was down when
-    the server started needs no restart of the server.
-
-    Args:
-        load: Imports what is needed and makes the memory, unopened; runs in a thread because
-            the imports take more than a second.
-        head_start_s: How long the protocol is left alone with the interpreter, unless the memory
-            is asked for: imports hold its lock, and clients wait for the tool list.
+    After a failure the next call opens it again. Imports hold the interpreter's lock while clients
+    wait for the tool list, so they wait `head_start_s`, unless the memory is asked for.
     """
 
     def __init__(self, load: LoadMemory, *, head_start_s: float = 0.0) -> None:
@@ -186,14 +180,9 @@ Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class ProgressReporter:
-    """Sends each phase, and repeats the last one while nothing else is said.
+    """Sends each phase, and repeats the last one after `interval_s` without another.
 
-    Values rise with every notification, as the protocol demands; there is no total because the
-    number of phases is not known beforehand.
-
-    Args:
-        report: Sends value, total and message to the client.
-        interval_s: Longest silence.
+    Values rise with every notification, as the protocol demands; how many come is not known.
     """
 
     def __init__(self, report: Report, *, interval_s: float = HEARTBEAT_S) -> None:

@@ -52,12 +52,7 @@ _ICON = "data:image/svg+xml," + quote(
 
 @dataclass
 class AssembledServer:
-    """A server and what a transport needs to know of it.
-
-    Attributes:
-        settings: What memories are opened with.
-        access: Who may use it over HTTP, and on which collection; None over stdio.
-    """
+    """A server and what a transport needs to know of it; `access` is None over stdio."""
 
     server: MCPServer[Runtime]
     runtime: Runtime
@@ -92,10 +87,9 @@ class AssembledServer:
 
 
 def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
-    """A server that is ready to run; neither LlamaIndex nor a database is touched yet.
+    """Make a server that is ready to run, on the event loop where it will.
 
-    Must be called where it will run: one server serves one event loop. The memory is made by
-    `load`, in a thread, unopened; by default it is `WebRAG(settings)`.
+    The memory is made by `load`, in a thread, unopened; by default it is `WebRAG(settings)`.
     """
     # Over HTTP nobody waits for the process to start.
     head_start_s = _HEAD_START_S if settings.mcp_transport == "stdio" else 0.0
@@ -244,10 +238,7 @@ def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPSe
 
 
 def serve(settings: Settings) -> None:
-    """Serve over the configured transport until the client goes away or the process is told to end.
-
-    Over stdio, standard output carries the protocol alone; the log goes to standard error.
-    """
+    """Serve until told to end; over stdio, standard output carries the protocol alone."""
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.WARNING,
@@ -270,10 +261,9 @@ def serve(settings: Settings) -> None:
 
 
 def serve_page(settings: Settings, *, on_listening: Callable[[str], None]) -> None:
-    """Serve the page for people, and MCP beside it, until the process is told to end.
+    """Serve the page for people, and MCP beside it, over HTTP, until told to end.
 
-    Over HTTP whatever the settings say; with the port in use, a free one is taken unless it was
-    asked for. The address of the page is told to `on_listening`.
+    With the port in use, a free one is taken unless it was asked for.
     """
     from webrag.mcp_server.http_server import serve_http
 

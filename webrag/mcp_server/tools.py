@@ -76,12 +76,7 @@ class _PlainTool(Tool):
 
 
 class ResearchTools:
-    """`answer`, `search`, `read`, `status`, `ingest`, `verify` and `forget`.
-
-    Args:
-        entry: Gives each call the memory it works on.
-        settings: Deadlines, the size of replies, and what is offered.
-    """
+    """`answer`, `search`, `read`, `status`, `ingest`, `verify` and `forget`."""
 
     def __init__(self, entry: Entry, settings: Settings) -> None:
         self.calls = RunningCalls()
@@ -226,10 +221,7 @@ _PATH_CHARS = 80
 
 
 def described(arguments: Mapping[str, Any], known: Container[str]) -> str:
-    """Names of the arguments, with sizes of texts and the public part of URLs.
-
-    Those that the tool does not have are only counted, as the client chose them.
-    """
+    """Name known arguments, with sizes of texts and the public part of URLs; count the others."""
     parts = [_one(name, value) for name, value in arguments.items() if name in known]
     unknown = len(arguments) - len(parts)
     return ", ".join([*parts, *([f"{unknown} unknown"] if unknown else [])]) or "no arguments"

@@ -72,16 +72,7 @@ def format_ingest(
     gone: Sequence[str] = (),
     left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """One entry per page asked for, of many only of those that failed, and what became of it.
-
-    Args:
-        pages: Pages that are stored now.
-        failed: URL to reason.
-        unfinished: URLs that time did not suffice for.
-        degraded: Sentences about page sources that failed, so that another one was used.
-        gone: Files that are there no more.
-        left_out: What of folders is not read, counted by reason.
-    """
+    """Give an entry per page asked for, of many only of those that failed: what became of it."""
     total = len(pages) + len(failed) + len(unfinished)
     lines = ["[INGEST REPORT]", f"{len(pages):,} of {total:,} pages are stored.", ""]
     if len(pages) > _LISTED_PAGES:
@@ -141,12 +132,7 @@ def format_reindexing(report: "ReindexReport") -> str:
 
 
 def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
-    """What a crawl did: totals, failures and omissions by reason, and why it ended.
-
-    Args:
-        report: Of the crawl.
-        caller: Who is told how to go on.
-    """
+    """Say what a crawl did: totals, failures and omissions by reason, and why it ended."""
     are = "is" if report.obtained == 1 else "are"
     lines = [
         "[INGEST REPORT]",
@@ -231,15 +217,7 @@ def pages_with(status: CorpusStatus, contains: str) -> CorpusStatus:
 
 
 def status_of(status: CorpusStatus, place: str) -> CorpusStatus:
-    """The status of a site alone, or of the files below a folder.
-
-    Args:
-        status: Of all, with its pages listed.
-        place: A host, or the address of a folder.
-
-    Raises:
-        InputError: The place is neither.
-    """
+    """Give the status of one host, or of files below a folder, from one that lists its pages."""
     try:
         site = None if is_local(place) else site_of(f"http://{place}/")
     except ValueError:
@@ -273,14 +251,10 @@ def format_status(
     is_listed: bool = True,
     caller: Literal["mcp", "cli"] = "cli",
 ) -> str:
-    """How much is stored, of which sites, what could not be fetched, then what is listed.
+    """Say how much is stored, of which sites, what could not be fetched, then what is listed.
 
-    Args:
-        status: What the corpus reported.
-        max_pages: Pages listed at most; a line says how many more there are.
-        page: Which portion of so many pages, from 1.
-        is_listed: Whether pages were asked for; else the latest failures alone are listed.
-        caller: Who is told how to go on; a model does without what only who runs it can change.
+    Listed is the `page`th portion, from 1, of `max_pages`; if pages were not asked for, the latest
+    failures alone. A model does without what only who runs it can change.
     """
     lines = ["[CORPUS STATUS]"]
     if caller == "cli":
@@ -478,14 +452,10 @@ def format_verification(
     refused: Mapping[int, str] = MappingProxyType({}),
     shown_chars: int = SHOWN_CHARS,
 ) -> str:
-    """A line for each quotation: what each version of its page holds.
+    """Give a line for each quotation: what each version of its page holds.
 
-    Args:
-        checks: In the order to print.
-        nonce: Unpredictable token that frames page text; no frames when None.
-        refused: Why citations were not checked, by their place in the call, from 1; `checks` holds
-            the others.
-        shown_chars: Characters of each text at most.
+    `refused` says why citations, by their place in the call from 1, are not among the checks; page
+    text of `shown_chars` at most is framed by the nonce, if there is one.
     """
     total = len(checks)
     stored = sum(check.stored.state in VERBATIM for check in checks)
@@ -557,17 +527,10 @@ def format_excerpt(
     count_tokens: Callable[[str], int],
     nonce: str | None = None,
 ) -> "tuple[str, PageExcerpt]":
-    """Part of a page: where it stands, what the page is made of, the text, and how to read on.
+    """Say where part of a page stands, give its text, framed by a nonce, and how to read on.
 
-    Args:
-        excerpt: Cut further where it does not fit the budget.
-        token_budget: Tokens of all that is printed, at most; exceeded by what names the page where
-            it would leave no text.
-        count_tokens: In whose unit.
-        nonce: Unpredictable token that frames page text; no frames when None.
-
-    Returns:
-        What is printed, and the excerpt as it was cut.
+    The excerpt, returned too, is cut where it does not fit the budget; what names the page may
+    exceed that.
     """
     # Imported here: clients wait for the tool list, and it brings the database's driver.
     from webrag.retrieval.reading import cut_to_tokens

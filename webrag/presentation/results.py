@@ -43,9 +43,7 @@ _NOTES = 4
 class CommandLine(NamedTuple):
     """How commands are printed, so that they run where the reader is.
 
-    Attributes:
-        program: As a shell takes it.
-        options: Those of the running command that the next one needs, too.
+    The options are those of the running command that the next one needs, too.
     """
 
     program: str = "webrag"
@@ -169,10 +167,7 @@ class ResultDocument(FrozenModel):
     total_ms: float
 
     def within(self, max_tokens: int, count_tokens: Callable[[str], int]) -> "ResultDocument":
-        """The document with the best passages only, whose texts have so many tokens at most.
-
-        One passage at least is kept.
-        """
+        """Keep the best passages, one at least, whose texts together have `max_tokens` at most."""
         left, kept = max_tokens, 0
         for passage in self.passages:
             left -= count_tokens(passage.text)
@@ -185,16 +180,7 @@ class ResultDocument(FrozenModel):
 def narrowed(
     result: OrchestrationResult, filters: SearchFilters, top_k: int | None
 ) -> OrchestrationResult:
-    """The result with passages of some hosts and years only, and at most so many, the best.
-
-    Args:
-        result: Of named pages, which are retrieved without filters.
-        filters: Sites and years count.
-        top_k: None for all.
-
-    Raises:
-        InputError: A version that is asked for is not among those of the pages.
-    """
+    """Keep passages that sites, versions and years let through, the best `top_k` of them."""
     if filters.sites is None and filters.years is None and top_k is None:
         return result
     chunks = [
@@ -245,12 +231,9 @@ def best_passages(
     *,
     at_most: int | None = None,
 ) -> list[EvidenceBlock]:
-    """The passages worth a person's time with their quotations, that of the best quotation first.
+    """Give the passages worth a person's time, that of the best quotation first.
 
-    Args:
-        result: What was found.
-        config: Of the brief.
-        at_most: Passages; None for as many as the confidence is worth.
+    Without `at_most` they are as many as the confidence is worth.
     """
     quoted = quoted_blocks(result, config)
     others: Sequence[EvidenceBlock] = further_blocks(result, config, quoted)
@@ -269,14 +252,7 @@ def format_result(
     command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
     place: str = "URL",
 ) -> str:
-    """The confidence in words, the best quotation, further passages, and where the rest is.
-
-    Args:
-        result: What was found.
-        passages: From `best_passages`.
-        command: How to print commands.
-        place: The page or site that was asked about.
-    """
+    """Give the confidence, best quotation, further passages, and where the rest of `place` is."""
     if not passages:
         nothing = [*as_of_note(result.as_of), "Nothing was found.", *_notes(result)]
         return "\n".join([*nothing, *_what_would_find_it(result, command, place)])
@@ -402,12 +378,7 @@ def _notes(result: OrchestrationResult) -> list[str]:
 
 
 def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> ResultDocument:
-    """The result for programs.
-
-    Args:
-        result: What was found.
-        blocks: Passages whose quotations are given.
-    """
+    """Give the result for programs, with the quotations of the blocks."""
     told: dict[UUID, list[EvidenceBlock]] = {}
     for block in blocks:
         told.setdefault(block.chunk_id, []).append(block)

@@ -142,11 +142,6 @@ def frame_notice(nonce: str | None) -> str:
 
 
 def framed(text: str, nonce: str | None) -> str:
-    """Page text, cleaned and defused, between two lines that no page can forge.
-
-    Args:
-        text: Of a page.
-        nonce: Unpredictable token; no frame when None.
-    """
+    """Clean and defuse page text, between two lines that no page can forge if there is a nonce."""
     text = defuse(clean_block(text)).strip("\n")
     return f"<page-{nonce}>\n{text}\n</page-{nonce}>" if nonce else text

@@ -35,14 +35,7 @@ _MOST_ROUNDS = 20  # as of `MAX_EXPANSION_DEPTH`
 
 
 def asked_question(values: Any) -> Question:
-    """A question from a form or an address; equal forms give equal addresses.
-
-    Args:
-        values: Of the fields `q`, `url`, `site`, `year`, `wording`, `deep` and `rounds`.
-
-    Raises:
-        InputError: One of them cannot be used.
-    """
+    """Read a question from a form or an address; equal forms give equal addresses."""
     rounds = str(values.get("rounds") or "").strip()
     deep = bool(values.get("deep"))
     text = str(values.get("q", "")).strip()

@@ -57,10 +57,7 @@ def questions_from(title: str, markdown: str) -> Iterable[str]:
 
 
 async def suggested_questions(rag: "WebRAG", sites: Sequence[str]) -> Sequence[str]:
-    """Some questions to begin with, each about another of the pages fetched last of a site.
-
-    An empty list when nothing stored has headings, or when it cannot be read now.
-    """
+    """Suggest questions, each about another of the pages fetched last; none without headings."""
     try:
         listings = [await rag.list_pages(site=site, limit=_PAGES) for site in sites[:_SUGGESTED]]
         found: dict[str, None] = {}
@@ -93,12 +90,7 @@ _FEW = 2
 
 @dataclass(frozen=True)
 class Turn:
-    """A question of a thread and what came of it.
-
-    Attributes:
-        question: As it was typed.
-        result: None when it failed.
-    """
+    """A question of a thread as it was typed, and its result; None when it failed."""
 
     question: str
     result: "ManagerResult | None"
@@ -114,12 +106,7 @@ def goes_on(question: str) -> bool:
 
 
 def in_thread(question: str, earlier: Sequence[Turn]) -> str:
-    """Give a question that says what it is about, by the terms of the thread.
-
-    Args:
-        question: As typed.
-        earlier: The turns before it, oldest first.
-    """
+    """Say what a question is about by the terms of the turns before it, oldest first."""
     about = next((turn for turn in reversed(earlier) if not goes_on(turn.question)), None)
     if about is None or not goes_on(question):
         return question

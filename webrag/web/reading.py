@@ -36,7 +36,7 @@ def changed_words(before: str, after: str) -> tuple[WordChange, ...]:
 def marks_of(
     citations: Sequence["AnswerCitation"], page: "PageText"
 ) -> tuple[list[Mark], list[int]]:
-    """Marks of the citations of a page, in page order, and numbers of those that moved since.
+    """Give marks of the citations of a page, in page order, and numbers of those that moved since.
 
     A citation is marked only where the stored text still holds its very words at its offsets.
     """

@@ -51,11 +51,7 @@ def content_policy(nonce: str) -> str:
 
 
 class Templates:
-    """Renders the templates of this package.
-
-    Args:
-        shown: What every template knows, such as the collection's name.
-    """
+    """Renders the templates of this package, each of which knows `shown`."""
 
     def __init__(self, **shown: Any) -> None:
         self._shown = shown

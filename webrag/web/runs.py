@@ -27,17 +27,9 @@ _SHARES = 5
 
 @dataclass
 class WatchedRun:
-    """One piece of work and what is known of it.
+    """One piece of work and what is known of it; of many events the oldest are dropped.
 
-    Attributes:
-        id: Cannot be guessed.
-        owner: Who may see it; "" where everybody is the same.
-        kind: `answer`, `pages` or `site`.
-        asked: What it was started with, to show it and to start it again.
-        result: What the work returned.
-        error: Why it failed.
-        events: Name and values, oldest first; the first ones of a long run are dropped.
-        progress: How far it is, in words.
+    The id cannot be guessed; the owner may see it, "" where everybody is the same.
     """
 
     id: str
@@ -108,9 +100,7 @@ class WatchedRun:
 class Runs:
     """The runs of one server, a bounded number of each owner; they do not outlive it.
 
-    Args:
-        counted: Entered by each run while it works, so that a server which stops can wait for it
-            and cancel it.
+    Each enters `counted` while it works, so that a server which stops can wait for it.
     """
 
     def __init__(self, counted: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
@@ -125,11 +115,7 @@ class Runs:
         *,
         owner: str = "",
     ) -> WatchedRun:
-        """Begin to work; returns at once.
-
-        Raises:
-            InputError: Too much is under way.
-        """
+        """Begin to work, and return at once; InputError where too much is under way."""
         running = [each.owner for each in self._runs.values() if each.state == "running"]
         if running.count(owner) >= _MOST_RUNNING:
             raise InputError(

@@ -27,14 +27,8 @@ class SignIn:
     """An application around the one that checks tokens; it knows none that is right.
 
     A token typed in is kept in this process, and the browser gets a cookie in its place that no
-    script can read and no other site's page can send.
-
-    Args:
-        app: Answers 401 to requests without a token that it accepts.
-        templates: For the form.
-        accepts: Whether a token would be let in; raises WebRAGError when nobody can say now, and
-            AccessDeniedError when its owner may use nothing here.
-        api_path: Requests to it are left alone: programs send a token of their own.
+    script can read and no other site's page can send. Requests to `api_path` bring a token of their
+    own.
     """
 
     def __init__(

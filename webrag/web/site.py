@@ -57,18 +57,10 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Site:
-    """The page of one server.
+    """The page of one server, and what its settings and callers allow.
 
-    Attributes:
-        enter: Which memory a request works on.
-        check: Whether its sender may do that at all; looks at no body and counts nothing.
-        owner_of: Who sent it, in the collection that is open to them; forms and answers of
-            another one are not theirs. "" where everybody is the same.
-        collection_of: The name of that collection.
-        may_forget: Whether pages can be deleted here.
-        may_switch: Whether another collection can be opened here.
-        settings: Those in use.
-        renew: Puts others in their place, or raises WebRAGError; None where nobody may.
+    `check` looks at no body and counts nothing; an owner is who sent a request, in the collection
+    open to them, "" where everybody is the same. Nobody may change settings where `renew` is None.
     """
 
     enter: Enter
@@ -89,11 +81,7 @@ class Site:
         return min(settings.orchestration_timeout, settings.mcp_soft_deadline)
 
     def run_of(self, request: Request) -> WatchedRun:
-        """The run that the path names.
-
-        Raises:
-            NotKeptError: There is none for this caller.
-        """
+        """Give the run that the path names; NotKeptError where there is none for this caller."""
         run = self.runs.get(request.path_params["run_id"], self.owner_of(request))
         if run is None:
             raise NotKeptError(
@@ -105,13 +93,7 @@ class Site:
     async def checked_form(self, request: Request, *, max_file_bytes: int = 0) -> FormData:
         """Receive the form of a change; of one that is refused no more than 64 KiB are kept.
 
-        Args:
-            request: Its token comes before its file.
-            max_file_bytes: Longest file in it; 0 takes none.
-
-        Raises:
-            AccessDeniedError: It did not come from a page of this server.
-            TooLargeError: It is longer than that.
+        Its token comes before its file, of `max_file_bytes` at most; 0 takes none.
         """
         if not came_from_here(request):
             raise _foreign_form()
@@ -168,11 +150,7 @@ def status_of(error: WebRAGError) -> int:
 
 
 def number(text: object, name: str, most: int) -> int:
-    """The whole number, from 1, that somebody typed.
-
-    Raises:
-        InputError: It is none, or more than that.
-    """
+    """Read the whole number, from 1 to `most`, that somebody typed."""
     told = str(text)
     if not (told.isascii() and told.isdigit() and len(told) <= 8 and 1 <= int(told) <= most):
         raise InputError(f"{name} is {shown_value(told)}; give one from 1 to {most:,}.")
@@ -194,10 +172,7 @@ def _too_large(most: int) -> TooLargeError:
 
 
 def came_from_here(request: Request) -> bool:
-    """Whether a browser says that a page of this very server sent the request.
-
-    The names that the server answers to include every port of this machine; this does not.
-    """
+    """Whether a browser says that a page of this very server, port and all, sent the request."""
     headers = request.headers
     # Old browsers send an origin only, as all do to another machine over plain http.
     if "sec-fetch-site" not in headers and "origin" in headers:

@@ -40,13 +40,9 @@ class UncheckedTokenError(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom a token stands for.
+    """Whom a token stands for, in which collection; None is the one that all share.
 
-    Attributes:
-        name: Tells callers apart in limits and in the log.
-        scopes: What they may do.
-        collection: Theirs; None for the one that all share.
-        token: As the SDK wants it, so that sessions belong to who opened them.
+    The name tells callers apart in limits and the log; by the token the SDK keeps sessions apart.
     """
 
     name: str
@@ -59,12 +55,10 @@ class TokenCheck(Protocol):
     """One way to find out whom a token stands for."""
 
     async def caller(self, token: str) -> Caller | None:
-        """The caller; None when it is not a token of this kind.
+        """Give the caller, None for a token of another kind.
 
-        Raises:
-            InvalidTokenError: It is, but must not be accepted.
-            AccessDeniedError: Its caller may use nothing here.
-            UncheckedTokenError: Nobody could say.
+        InvalidTokenError where it must not be accepted, AccessDeniedError where its caller may use
+        nothing here, UncheckedTokenError where nobody could say.
         """
 
 
@@ -108,13 +102,9 @@ _MINUTE = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What one caller may use; None for as much as they want.
+    """What one caller may use, None for as much as they want; days are those of UTC.
 
-    Attributes:
-        calls_per_minute: Within any 60 seconds.
-        calls_per_day: From midnight to midnight (UTC), like those below.
-        pages_per_day: Requests for pages, successful or not.
-        bytes_per_day: Of pages, as decoded.
+    Pages are requests for them, successful or not; bytes are counted as decoded.
     """
 
     calls_per_minute: int | None = None

@@ -40,11 +40,7 @@ UNCHECKED = (
 
 @dataclass(frozen=True)
 class Admission:
-    """What a gate needs to know.
-
-    Attributes:
-        resource: Address of this server as clients see it.
-    """
+    """What a gate needs to know; the resource is this server's address as clients see it."""
 
     checks: Sequence[TokenCheck]
     resource: str

@@ -86,15 +86,10 @@ def metadata_urls(issuer: str) -> list[str]:
 
 
 class KeySet:
-    """The public keys of one issuer, kept for a while.
+    """The public keys of one issuer, asked for again after `fresh_s` and dropped after `usable_s`.
 
-    Args:
-        issuer: As its metadata must name it.
-        url: Where the keys are; None to look into the metadata.
-        fresh_s: Age from which the keys are asked for again.
-        usable_s: Age from which they are not used any more when asking fails.
-        between_s: Least time between two requests for a key id that is not known.
-        after_failure_s: Time in which a failure is not tried again.
+    Between two requests for unknown key ids lie `between_s`, after one that failed
+    `after_failure_s`. Without a `url` the issuer's metadata names it.
     """
 
     def __init__(
@@ -204,13 +199,9 @@ _MOST_REMEMBERED = 1000
 
 
 class ClaimReader:
-    """Reads a caller out of claims that were found to be true.
+    """Reads a caller out of claims that were found to be true, meant for one of the audiences.
 
-    Args:
-        issuer: Who issues the tokens.
-        audiences: Names of this server; a token must be meant for one of them.
-        base: The server's own collection.
-        claim: What collections are named after; None when all share one.
+    Collections are named after `claim`; without it all share `base`.
     """
 
     def __init__(
@@ -351,7 +342,6 @@ class IntrospectedTokens(TokenCheck):
     """Tokens of any form, checked by asking the server that issued them (RFC 7662).
 
     What it says is remembered for `remembered_s`, so a token that was taken back is refused soon.
-    The credentials are the name and secret of this server there; None to ask without.
     """
 
     def __init__(

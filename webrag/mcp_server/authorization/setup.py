@@ -41,15 +41,10 @@ class _Open:
 
 
 class Memories:
-    """One memory for each collection, opened when first used.
+    """One memory for each collection, opened when first used; for one event loop.
 
-    A collection stays open while it is in use; when there is no room for another one, the idle
-    one that was unused for longest is closed. Must be used on one event loop.
-
-    Args:
-        load: Makes the memory of a collection, unopened; runs in a thread.
-        most_open: Collections at once, those being closed included.
-        wait_s: How long to wait for room when all are in use.
+    When there is no room for another, the one that has been idle for longest is closed; where all
+    are in use, room is waited for. `load` makes a memory, unopened, in a thread.
     """
 
     def __init__(
@@ -135,11 +130,7 @@ _EVERYBODY = "everybody"
 
 @dataclass(frozen=True)
 class Access:
-    """What the server over HTTP does about its callers.
-
-    Attributes:
-        entry: What each call works on.
-    """
+    """What the server over HTTP does about its callers."""
 
     admission: Admission | None
     entry: "CallerEntry"
@@ -151,7 +142,7 @@ class CallerEntry:
     """Lets calls in by their caller's scopes and limits, each to its caller's collection.
 
     The gate has looked at the message already, to answer with a status; this looks at what is
-    really called. A call without a caller is refused where one is needed.
+    called.
     """
 
     runtime: Runtime
@@ -170,10 +161,9 @@ class CallerEntry:
     async def admitted(
         self, caller: Caller | None, tool: str | None, *, collection: str | None = None
     ) -> AsyncIterator[Runtime]:
-        """The memory for what a caller does, which may be no call of the protocol.
+        """Give the memory for what a caller does, which needs what `tool` needs, call or no call.
 
-        It needs what `tool` needs. Whoever gives another `collection` than theirs knows that they
-        may.
+        Whoever gives another `collection` than theirs knows that they may.
         """
         self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
@@ -206,10 +196,7 @@ def caller_of(request: object) -> Caller | None:
 
 
 def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]) -> Access:
-    """What the settings say about callers, refused where they contradict each other.
-
-    The server's own collection is that of `runtime`; `load` makes the memory of another, unopened.
-    """
+    """Read what settings say about callers, refused where they contradict each other."""
     _check_combinations(settings)
     memories = Memories(load, most_open=settings.mcp_max_open_collections)
     limits = CallLimits(

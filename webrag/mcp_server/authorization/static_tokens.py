@@ -26,12 +26,7 @@ _SHORT_SCOPES = {scope.partition(":")[2]: scope for scope in SCOPES} | {
 
 @dataclass(frozen=True, repr=False)
 class StaticToken:
-    """One line of the table.
-
-    Attributes:
-        digest: SHA-256 of the token; the token itself is not kept.
-        value: What the collection is named after.
-    """
+    """One line of the table: the token's SHA-256, and what its collection is named after."""
 
     name: str
     digest: bytes
@@ -47,8 +42,7 @@ def digest_of(token: str) -> bytes:
 class StaticTokens(TokenCheck):
     """Compares digests, every one for every request, so that the time tells nothing.
 
-    The `shared` one of `MCP_AUTH_TOKEN` may do everything and uses the server's own collection,
-    `base`; collections of the others are named after `claim`, and all share one without it.
+    The `shared` token may do everything, in `base`; others' collections are named after `claim`.
     """
 
     def __init__(
@@ -104,11 +98,7 @@ def read_tokens(path: Path) -> list[StaticToken]:
 
 
 def parse_tokens(text: str) -> list[StaticToken]:
-    """The table; empty lines and lines that begin with `#` are left out.
-
-    A line that is not of the form is refused, and a name or a token that comes twice; the message
-    holds no token.
-    """
+    """Read the table, empty and `#` lines left out; what is malformed or there twice is refused."""
     table: list[StaticToken] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):

@@ -41,12 +41,7 @@ _REACH: Final = {"high": (150, 0), "medium": (300, 200), "low": (200, 200), "non
 
 
 def relevant_count(relevance: Sequence[float], floor: float) -> int:
-    """How many of the passages are worth their tokens.
-
-    Args:
-        relevance: Of each passage, best first.
-        floor: Score up to which a passage of this scorer is off the topic.
-    """
+    """Count the passages, best first, worth their tokens; at `floor` one is off the topic."""
     best = max(relevance, default=0.0)
     needed = floor + _GAP_SHARE * (best - floor) if best > floor else best
     worthy = sum(score >= needed for score in relevance)
@@ -69,15 +64,9 @@ _FENCE = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}(?=[^`]*\Z)|~
 
 
 def columns_at(text: str, offset: int) -> str | None:
-    """The header of the table in whose body an offset lies, as `Name | Default`.
+    """Give the header of the table in whose body an offset lies, as `Name | Default`.
 
-    Args:
-        text: Markdown around the offset.
-        offset: Where the part that is shown begins.
-
-    Returns:
-        None outside tables, in code, at the header itself, and when the text does not reach back
-        to it.
+    It is None outside tables, in code, at the header itself, and when the text does not reach back.
     """
     begin = text.rfind("\n", 0, offset) + 1
     if not _ROW.match(text, begin):
@@ -117,13 +106,9 @@ def finds_nothing(result: OrchestrationResult) -> bool:
 
 
 def first_units(result: OrchestrationResult, seen: Sequence[Seen] = ()) -> list[AnswerUnit]:
-    """The units that are quoted: three, or one at least for each part of the question.
+    """Give the units to quote: three, or one at least for each part of it, none that was `seen`.
 
     None that is far less likely than the best, and the best alone where next to nothing is found.
-
-    Args:
-        result: Its units are best first.
-        seen: What the reader has, which is passed over.
     """
     most = max(1 if finds_nothing(result) else _MOST_QUOTES, len(result.parts))
     far = math.inf if result.parts else _FAR_LESS_LIKELY[result.confidence_band]
@@ -147,7 +132,7 @@ def _is_seen(chunk_id: UUID, span: Span, seen: Sequence[Seen]) -> bool:
 
 
 def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[EvidenceBlock]:
-    """What holds the first units, in their order, with as much around them as the reader needs.
+    """Give what holds the first units, in their order, and as much around as the reader needs.
 
     The less likely the units answer, the more sentences or rows stand on either side; where they
     answer nothing, none. Where whole pages or a full brief are wanted it is the whole passage.
@@ -176,12 +161,9 @@ def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[Evid
 def further_blocks(
     result: OrchestrationResult, config: BriefConfig, printed: Sequence[EvidenceBlock] = ()
 ) -> list[EvidenceBlock]:
-    """Every other passage, best first, adjacent context last; no character of a page twice.
+    """Give every other passage, best first, adjacent context last; no character of a page twice.
 
-    Args:
-        result: What was found.
-        config: Says whether the best passages are wanted whole.
-        printed: Nothing of these is given again, nor the rest of their passages.
+    Nothing of `printed` is given again, nor the rest of their passages.
     """
     numbers = source_numbers(result.chunks)
     covered: dict[str, list[Span]] = {}
@@ -205,9 +187,9 @@ def further_blocks(
 def worthy(
     blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
 ) -> Sequence[EvidenceBlock]:
-    """Those of further passages whose relevance is worth their tokens.
+    """Leave further passages worth their tokens, all for whole pages, and none beside quotations.
 
-    All of them where whole pages are wanted; none beside quotations unless the brief is a full one.
+    A full brief has them beside quotations, too.
     """
     if result.mode == "full_context" or config.every_passage:
         return blocks
@@ -225,13 +207,7 @@ def worthy(
 
 
 def shortest(block: EvidenceBlock, result: OrchestrationResult, most: int) -> EvidenceBlock:
-    """The block reduced to the beginning of its best quotation, ending between words.
-
-    Args:
-        block: One that is quoted, or any; then its own beginning is kept.
-        result: What it is from.
-        most: Characters at most.
-    """
+    """Cut the block to the beginning of its best quotation, or its own, ending between words."""
     ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
     start, end = block.char_start, block.char_end
     if block.quotes:
@@ -255,7 +231,7 @@ def shortest(block: EvidenceBlock, result: OrchestrationResult, most: int) -> Ev
 
 
 def cited(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock:
-    """The block with the best units that lie in it, and whether it addresses a model that reads it.
+    """Give a block with the best units in it, and whether it addresses a model that reads it.
 
     Apart from `further_blocks` because most blocks of a long result are never printed.
     """
@@ -414,7 +390,7 @@ def _heading_above(ranked: RankedChunk, offset: int) -> str | None:
 
 
 def without_forged_lines(text: str, offset: int) -> Span | None:
-    """The longest part of a quotation that imitates none of the brief's structure.
+    """Give the longest part of a quotation that imitates none of the brief's structure.
 
     A quotation is never altered, so what would forge a section is left out of it instead.
     """

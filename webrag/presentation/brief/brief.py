@@ -43,19 +43,13 @@ def format_brief(
     count_tokens: TokenCounter,
     nonce: str | None = None,
 ) -> str:
-    """The brief: how sure it is, quotations with what stands around them, figures, what to do next.
+    """Say how sure it is, quote with what stands around, and tell figures and what to do next.
 
-    The text never has more than `config.token_budget` tokens. A small budget leaves out further
-    passages first, then what stands around quotations, then the quotations behind the first, and
-    all sections but [SOURCES] and [CITATIONS]; a sentence says what was left out. From 300 tokens
-    on the best quotation is there, or its beginning, unless its address alone takes more.
-
-    Args:
-        result: What orchestration returned.
-        config: Budget and layout.
-        count_tokens: Tokens of a text; the budget is in its unit.
-        nonce: Unpredictable token that frames page text, so that no page can end its own
-            frame; None for readers who need no frames.
+    The text never has more than `config.token_budget` tokens: further passages go first, then what
+    stands around quotations, then the quotations behind the first, and all sections but [SOURCES]
+    and [CITATIONS]; a sentence says so. From 300 tokens on the best quotation is there, or its
+    beginning, unless its address alone takes more. The unpredictable `nonce` frames page text, None
+    for no frames.
     """
     draft = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
     if draft is not None:
@@ -75,11 +69,7 @@ def evidence_blocks(
     *,
     count_tokens: TokenCounter,
 ) -> list[EvidenceBlock]:
-    """Exactly the passages `format_brief` prints, in its order and form.
-
-    Those that are quoted first, then others by their reranked score, adjacent context last; no
-    character of a page twice, and only what is relevant beside the best and fits the token budget.
-    """
+    """Give exactly the passages `format_brief` prints, in its order and form."""
     draft = _lay_out(result, config, count_tokens=count_tokens)
     return [*draft.quoted, *draft.further] if draft else []
 
@@ -88,13 +78,7 @@ def evidence_blocks(
 class _Draft:
     """The parts of one brief, chosen so that `text` stays within the budget.
 
-    Attributes:
-        is_terse: All sections are left out but [SOURCES] and [CITATIONS].
-        wanted: Passages worth printing, printed or not.
-        trace: Of the pages that were fetched.
-        images: A line for each.
-        has_trace: The trace is printed.
-        has_images: They are printed.
+    A terse one leaves out all sections but [SOURCES] and [CITATIONS].
     """
 
     result: OrchestrationResult
@@ -182,11 +166,7 @@ def _lay_out(
     count_tokens: TokenCounter,
     nonce: str | None = None,
 ) -> _Draft | None:
-    """Choose what is printed: the best quotation first, at last the trace and the images.
-
-    Returns:
-        None when the budget does not hold the best quotation even in the shortest form.
-    """
+    """Choose what is printed, the best quotation first; None where not even that fits."""
     quoted = [] if config.every_passage else quoted_blocks(result, config)
     further = worthy(further_blocks(result, config, quoted), result, config)
     printed = {block.url for block in (*quoted, *further)} if config.detail == "brief" else None

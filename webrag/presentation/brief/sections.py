@@ -119,16 +119,10 @@ def quoted_entry(
     with_links: bool = False,
     is_terse: bool = False,
 ) -> str:
-    """Parts of a passage with their quotations marked inside, and where these stand.
+    """Mark the quotations in parts of one passage, the best as its head, and say where they stand.
 
-    The best quotation heads the entry, the others follow as its footnotes do.
-
-    Args:
-        blocks: Of one passage.
-        numbers: Of the quotations that are marked.
-        nonce: Frames page text; no frames when None.
-        with_links: Link to the words on a web page too, not only to pages and lines of files.
-        is_terse: Say nothing that can be done without.
+    With links even the words on a web page are linked to, not only pages and lines of files; terse,
+    nothing is said that can be done without. Page text is framed by the nonce, if there is one.
     """
     block = blocks[0]
     found = [quote for each in blocks for quote in each.quotes if quote in numbers]
@@ -405,12 +399,9 @@ def stats(
     *,
     detail: Literal["brief", "full"] = "brief",
 ) -> str:
-    """What a run searched and how it ended, then one line per degradation, warning and note.
+    """Say what a run searched and how it ended, a line per degradation, warning and note.
 
-    Args:
-        result: What orchestration returned.
-        left_out: What is not printed.
-        detail: `full` for a line a figure, the reason of the end, and the time of each phase.
+    A `full` one has a line a figure, the reason of the end, and the time of each phase.
     """
     corpus, is_full = result.corpus_stats, detail == "full"
     passages = counted(corpus.total_parent_chunks, "passage")

@@ -28,15 +28,10 @@ def expansion_trace(
     *,
     detail: Literal["brief", "full"] = "brief",
 ) -> str:
-    """Tree of the pages a run obtained, each under the page its link was found on, and its end.
+    """Draw the tree of obtained pages, each under the page that links to it; "" without rounds.
 
-    Args:
-        result: What orchestration returned.
-        printed: Pages to show the way to; the others are counted. None for all.
-        detail: `full` adds the rule of each action and the signals it was chosen by.
-
-    Returns:
-        An empty string when no round of expansion took place.
+    Only the way to `printed` pages is shown, None for all; `full` adds each action's rule and
+    signals.
     """
     steps = [step for step in result.expansion_steps if step.decision != "stop"]
     if not steps:

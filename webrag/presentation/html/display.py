@@ -48,15 +48,7 @@ div.webrag.webrag :is(th,td){text-align:left;padding:.2em .6em}
 
 
 def result_html(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> str:
-    """The result as HTML: confidence, passages in context, how they were found.
-
-    Page text and addresses are escaped; nothing in them becomes markup. No script is used and
-    nothing is loaded from elsewhere.
-
-    Args:
-        result: What to show.
-        blocks: The passages of its brief, best first.
-    """
+    """Show the result as HTML in which no text of pages is markup, and which loads nothing."""
     chunks = {item.chunk.chunk_id: item for item in result.chunks}
     passages = [
         _passage(number, block, chunks[block.chunk_id], is_open=number <= _OPEN_PASSAGES)
@@ -153,11 +145,7 @@ _CONFIG = BriefConfig(include_guide=False, caller="cli", detail="full")
 
 
 def register_displays() -> bool:
-    """Make results show themselves in the running IPython session.
-
-    Returns:
-        False, and nothing is done, outside IPython. Repeating it does no harm.
-    """
+    """Make results show themselves in IPython; False, and nothing is done, outside it."""
     ipython = sys.modules.get("IPython")  # never imported here, only found when it runs already
     shell = None if ipython is None else ipython.get_ipython()
     if shell is None:

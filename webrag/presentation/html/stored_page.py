@@ -61,12 +61,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Heading:
-    """A line of the contents.
-
-    Attributes:
-        anchor: Its id in the HTML.
-        level: From 1, as on the page.
-    """
+    """A line of the contents, its id in the HTML and its level from 1, as on the page."""
 
     anchor: str
     level: int
@@ -84,15 +79,10 @@ class PageHTML:
 def page_html(
     text: str, marks: Sequence[Mark] = (), images: Sequence["PageImage"] = ()
 ) -> PageHTML:
-    """Markdown as HTML of which no letter comes from the page unescaped.
+    """Render Markdown as HTML of which no letter comes from the page unescaped.
 
-    The first piece of each mark has the id `c` and its number. Takes time in proportion to the
-    text; a server lets a thread of its own do it.
-
-    Args:
-        text: Stored Markdown.
-        marks: May overlap; what lies outside the text marks nothing.
-        images: Whose words are shown at the next block or item of a list; nothing is loaded.
+    The first piece of each mark, which may overlap, has the id `c` and its number. Takes time in
+    proportion to the text; a server lets a thread of its own do it.
     """
     renderer = _Renderer(text, marks, images)
     for name, value, start, end in read_events(text, PAGE_OPTIONS):
@@ -102,16 +92,10 @@ def page_html(
 
 
 def passage_html(text: str, start: int, end: int, marks: Sequence[Mark] = ()) -> str:
-    """Part of a Markdown text as `page_html` shows it, without anything to go to by an id.
+    """Render part of a Markdown text as `page_html` does, without anything to go to by an id.
 
     What the part lies in is shown with it: a table with its header, an item with its number, code
     as code. Rows at the beginning of a text, cut from their table, are a table all the same.
-
-    Args:
-        text: Markdown around the part.
-        start: Where it begins.
-        end: Where it ends.
-        marks: May overlap; they are not numbered.
     """
     first, _, rest = text.partition("\n")
     if _TABLE_ROW.match(first) and not _TABLE_RULE.match(rest):
