@@ -31,7 +31,7 @@ Question: {question}"""
 
 
 class Tools(NamedTuple):
-    """Tools of a model, described as chat completions take them, and how their server does.
+    """Tools of a model, described as chat completions take them, and their instructions.
 
     `call` runs one, given its name and arguments; what fails is told in the text.
     """

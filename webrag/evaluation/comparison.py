@@ -19,9 +19,9 @@ _TOLERANCE = 1e-9
 
 
 class PairedFigure(BaseModel):
-    """One figure of two runs over the same questions, `low` to `high` its change's 95 % interval.
+    """One figure of two runs over the same questions, and the 95 % interval of its change.
 
-    The interval is of bootstraps; the permutation's probability is of a mean difference at least as
+    The interval is a bootstrap's; the permutation's probability is of a mean difference at least as
     large if runs were equally good; the sign's is of the counts alone, McNemar's exact test where
     the figure is 0 or 1 per question.
     """

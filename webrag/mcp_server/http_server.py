@@ -208,9 +208,9 @@ _BUSY = (
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections a server takes, and the seconds between answers and for requests.
+    """How many connections a server takes at once, and how long it waits for requests and between.
 
-    A request's count from its first byte, or the connection's start, to the end of its body:
+    A request's time is from its first byte, or the connection's start, to the end of its body:
     whoever sends a byte a second gains nothing.
     """
 
@@ -220,7 +220,7 @@ class ConnectionLimits:
 
 
 def connection_limits(open_files: int | None) -> ConnectionLimits:
-    """Leave files to spare of those a process may open, None where unknown, for the database."""
+    """Give limits that leave some files of a process, None where unknown, for the database."""
     most = ConnectionLimits()
     if open_files is None or open_files < 0:  # minus one stands for no limit
         return most

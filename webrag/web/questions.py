@@ -106,7 +106,7 @@ def goes_on(question: str) -> bool:
 
 
 def in_thread(question: str, earlier: Sequence[Turn]) -> str:
-    """Say what a question is about by the terms of the turns before it, oldest first."""
+    """Complete a question by the terms of the turns before it, oldest first."""
     about = next((turn for turn in reversed(earlier) if not goes_on(turn.question)), None)
     if about is None or not goes_on(question):
         return question

@@ -102,7 +102,7 @@ _MINUTE = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What one caller may use, None for as much as they want; days are those of UTC.
+    """What one caller may use, None for no limit, within any 60 seconds and in each day of UTC.
 
     Pages are requests for them, successful or not; bytes are counted as decoded.
     """

@@ -161,7 +161,7 @@ class CallerEntry:
     async def admitted(
         self, caller: Caller | None, tool: str | None, *, collection: str | None = None
     ) -> AsyncIterator[Runtime]:
-        """Give the memory for what a caller does, which needs what `tool` needs, call or no call.
+        """Give the memory for what a caller does, a call or not; it needs what `tool` needs.
 
         Whoever gives another `collection` than theirs knows that they may.
         """

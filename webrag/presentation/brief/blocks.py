@@ -187,7 +187,7 @@ def further_blocks(
 def worthy(
     blocks: Sequence[EvidenceBlock], result: OrchestrationResult, config: BriefConfig
 ) -> Sequence[EvidenceBlock]:
-    """Leave further passages worth their tokens, all for whole pages, and none beside quotations.
+    """Keep further passages worth their tokens: all for whole pages, none beside quotations.
 
     A full brief has them beside quotations, too.
     """

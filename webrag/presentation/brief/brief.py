@@ -43,13 +43,13 @@ def format_brief(
     count_tokens: TokenCounter,
     nonce: str | None = None,
 ) -> str:
-    """Say how sure it is, quote with what stands around, and tell figures and what to do next.
+    """Lay out a brief: how sure it is, quotations in context, figures, and what to do next.
 
     The text never has more than `config.token_budget` tokens: further passages go first, then what
     stands around quotations, then the quotations behind the first, and all sections but [SOURCES]
     and [CITATIONS]; a sentence says so. From 300 tokens on the best quotation is there, or its
-    beginning, unless its address alone takes more. The unpredictable `nonce` frames page text, None
-    for no frames.
+    beginning, unless its address alone takes more. The unpredictable `nonce` frames page text, so
+    that no page can end its own frame; None for no frames.
     """
     draft = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
     if draft is not None:
