@@ -99,12 +99,6 @@ class CitationDesk:
             return None
         return self._accept(sentence, "prose", self._needed(sentence, spans))
 
-    def cite(self, evidence: Evidence, start: int, end: int) -> AnswerCitation | None:
-        """The citation of a span, with a number; None when it does not resolve."""
-        if not self._resolves(evidence, start, end):
-            return None
-        return self._citations[self._number(evidence, start, end) - 1]
-
     def _resolves(self, evidence: Evidence, start: int, end: int) -> bool:
         chunk = evidence.chunk
         stored = self._pages.get(chunk.source_url, "")[start:end]
@@ -144,13 +138,12 @@ class CitationDesk:
         kept = list(spans)
         for span in spans:
             others = [each for each in kept if each != span]
-            if others and self._is_supported(sentence, others) and not self._helps(sentence, span):
+            if not others or self._is_supported(sentence, [span]):
+                continue
+            if self._is_supported(sentence, others):
                 kept = others
                 self.removed += 1
         return kept
-
-    def _helps(self, sentence: str, span: tuple[Evidence, int, int]) -> bool:
-        return self._is_supported(sentence, [span])
 
     def _accept(
         self, text: str, kind: PartKind, spans: Sequence[tuple[Evidence, int, int]]

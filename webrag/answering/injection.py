@@ -46,11 +46,6 @@ _SECRETS: Final = re.compile("|".join(_entries(_READ["secrets"])))
 _LONGEST: Final = 2_000  # characters of a sentence that are read at once
 
 
-def gives_orders(plain: str) -> bool:
-    """Whether a text, lower case without accents, tells who answers what to say or to forget."""
-    return any(map(_is_order, _sentences(plain)))
-
-
 def _sentences(plain: str) -> Iterable[str]:
     for match in _SENTENCE.finditer(plain):
         sentence = match[0].strip()
@@ -117,7 +112,7 @@ def addresses_reader(text: str) -> bool:
     if any(script.search(plain) and found.search(plain) for script, found in _BY_SCRIPT):
         return True
     latin = _WORD.sub(_one_alphabet, plain) if _OTHER_ALPHABET.search(plain) else plain
-    if _LATIN_PATTERNS.search(latin) or gives_orders(latin):
+    if _LATIN_PATTERNS.search(latin) or any(map(_is_order, _sentences(latin))):
         return True
     respelt = _WORD.sub(_unswapped, _LEET_WORD.sub(_without_digits, latin))
     respelt = _SPELT_OUT.sub(lambda match: _SEPARATORS.sub("", match[0]), respelt)

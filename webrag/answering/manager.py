@@ -54,11 +54,6 @@ _INCOHERENT = (
 _WHICH_PAGE = "{reason} Give its address, or ask about something that is on one of them."
 
 
-def incoherent_reply(reason: str | None, form: str = _INCOHERENT) -> str:
-    """What somebody is told whose question cannot be searched for."""
-    return " ".join(form.format(reason=reason or "").split())
-
-
 def part_text(part: AnswerPart) -> str:
     """A sentence with the numbers of its citations; code in a fence, rows with their frame."""
     marks = "".join(f"[{number}]" for number in part.citations)
@@ -177,10 +172,10 @@ def _confidence(
 
 def incoherent_result(run: Run, form: str = _INCOHERENT) -> ManagerResult:
     """The end of a run whose question makes no sense."""
-    reason = None if run.plan is None else run.plan.coherence_reason
+    reason = (run.plan and run.plan.coherence_reason) or ""
     return run.end(
         "fail",
-        answer=incoherent_reply(reason, form),
+        answer=" ".join(form.format(reason=reason).split()),
         confidence=0.0,
         final_reason="incoherent_query",
     )

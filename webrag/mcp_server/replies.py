@@ -39,8 +39,6 @@ logger = logging.getLogger(__name__)
 
 _NONCE_BYTES = 4
 
-# Errors speak to whoever holds a command line; a model has none.
-
 _CLOSING = (
     "Please inform the user of this error. Do not attempt to answer from memory: the tool was "
     "called because specific source material was needed."

@@ -48,11 +48,6 @@ def relevant_count(relevance: Sequence[float], floor: float) -> int:
     return min(len(relevance), max(worthy, _LEAST_SHOWN))
 
 
-def is_off_topic(relevance: float, best: float) -> bool:
-    """Whether a passage is worth neither its tokens nor a line beside one so much better."""
-    return relevance < _OFF_TOPIC and best > _ON_TOPIC
-
-
 # Of a list item, before its words.
 _MARK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
@@ -202,7 +197,7 @@ def worthy(
     return [
         block
         for block in blocks[:count]
-        if block.is_adjacent or not is_off_topic(block.relevance, best)
+        if block.is_adjacent or block.relevance >= _OFF_TOPIC or best <= _ON_TOPIC
     ]
 
 

@@ -163,7 +163,8 @@ def _drawn(root: _Node) -> list[str]:
 
 def _common_base(urls: Sequence[str]) -> str:
     """Longest directory that the first URL shares with every other URL of its host."""
-    origin = _origin(urls[0])
+    first = urlsplit(urls[0])
+    origin = f"{first.scheme}://{first.netloc}"
     paths = [url[len(origin) :] for url in urls if url == origin or url.startswith(origin + "/")]
     folders = [path.split("?")[0].split("/")[1:-1] for path in paths]
     shared: list[str] = []
@@ -172,11 +173,6 @@ def _common_base(urls: Sequence[str]) -> str:
             break
         shared.append(names[0])
     return "/".join([origin, *shared]) + "/"
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _short(url: str, base: str) -> str:
