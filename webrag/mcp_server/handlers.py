@@ -171,9 +171,9 @@ class Handlers:
         crawl = _crawl_options(given, version)
         memory = await self._memory(progress)
         if given.queue:
-            if version and crawl is None:
-                raise InputError("version goes with queue only where max_pages is given.")
-            return await _enqueued(memory, urls, crawl, refused, refresh=refresh)
+            return await _enqueued(
+                memory, urls, crawl, refused, refresh=refresh, version=version or ""
+            )
         if crawl is not None:
             sites = [
                 await self._ingest_site(memory, url, crawl, deadline, progress) for url in urls
@@ -367,11 +367,12 @@ async def _enqueued(
     refused: Mapping[str, str],
     *,
     refresh: bool,
+    version: str,
 ) -> Reply:
     jobs = (
         [await memory.jobs.enqueue_site(url, crawl) for url in urls]
         if crawl is not None
-        else await memory.jobs.enqueue_pages(urls, refresh=refresh)
+        else await memory.jobs.enqueue_pages(urls, refresh=refresh, version=version)
     )
     from webrag.presentation.jobs import EnqueuedJobs, format_jobs
 

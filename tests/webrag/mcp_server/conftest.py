@@ -188,9 +188,9 @@ class ScriptedMemory:
         await self._work("enqueue_site", None, url=url, options=options)
         return _job(1, JobRequest(url=url, options=options))
 
-    async def enqueue_pages(self, urls: list[str], *, refresh: bool = False) -> list[Job]:
-        await self._work("enqueue_pages", None, urls=urls, refresh=refresh)
-        return [_job(n, JobRequest(url=url, refresh=refresh)) for n, url in enumerate(urls, 1)]
+    async def enqueue_pages(self, urls: list[str], **options: Any) -> list[Job]:
+        await self._work("enqueue_pages", None, urls=urls, **options)
+        return [_job(n, JobRequest(url=url, **options)) for n, url in enumerate(urls, 1)]
 
     async def collections(self) -> list[CollectionSize]:
         return [CollectionSize(name=name, documents=0) for name in ("manuals", "webrag")]

@@ -282,9 +282,16 @@ async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory:
 async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
     result = await call("ingest", {"url": [URL, "ftp://x"], "queue": True})
 
-    assert memory.calls == [("enqueue_pages", {"urls": [URL], "refresh": False})]
+    assert memory.calls == [("enqueue_pages", {"urls": [URL], "refresh": False, "version": ""})]
     assert f"- 1: {URL}\n  (waiting)" in text_of(result)
     assert "- ftp://x\n  (refused: " in text_of(result)
+
+
+async def test_version_of_pages_goes_to_the_workers(call: Call, memory: Any) -> None:
+    result = await call("ingest", {"url": URL, "version": "1.5", "queue": True})
+
+    assert not result.is_error
+    assert memory.calls[0][1]["version"] == "1.5"
 
 
 @pytest.mark.parametrize(
