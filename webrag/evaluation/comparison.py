@@ -80,7 +80,7 @@ def sign_test(better: int, worse: int) -> float:
     """Two-sided exact sign test: the probability of a split at least as uneven by chance."""
     total = better + worse
     tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1))
-    return min(1.0, 2 * tail / float(2**total))
+    return min(1.0, 2 * tail / (1 << total))
 
 
 def permutation_test(differences: Sequence[float]) -> float:

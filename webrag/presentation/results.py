@@ -197,6 +197,7 @@ def narrowed(
     return result.model_copy(
         update={
             "chunks": tuple(item for item in chunks if item.chunk.chunk_id in kept),
+            "units": tuple(each for each in result.units if each.chunk_id in kept),
             "citations": tuple(each for each in result.citations if each.chunk_id in kept),
         }
     )

@@ -28,7 +28,10 @@ def run(*found: float) -> dict[str, QuestionScore]:
 
 @pytest.mark.parametrize(
     ("better", "worse", "p"),
-    [(0, 0, 1.0), (1, 1, 1.0), (5, 0, 2 / 32), (9, 1, 22 / 1024), (1, 9, 22 / 1024)],
+    [
+        *((0, 0, 1.0), (1, 1, 1.0), (5, 0, 2 / 32), (9, 1, 22 / 1024), (1, 9, 22 / 1024)),
+        *((700, 700, 1.0), (2000, 0, 0.0)),
+    ],
 )
 def test_sign_test_gives_the_exact_probability(better: int, worse: int, p: float) -> None:
     assert sign_test(better, worse) == pytest.approx(p)

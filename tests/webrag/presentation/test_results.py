@@ -194,6 +194,22 @@ def test_result_can_be_narrowed_to_years(
     assert narrowed(result, SearchFilters(years=(2023,)), None).chunks == ()
 
 
+def test_narrowed_result_quotes_the_passages_that_it_keeps(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit
+) -> None:
+    best, other = (
+        make_chunk(text, text, url=f"https://{site}/", site=site)
+        for text, site in (("Kilns fire at noon.", "a.test"), ("Kilns cool by dusk.", "b.test"))
+    )
+    units = (make_unit(best, "Kilns fire at noon.", 9.0), make_unit(other, "Kilns cool by dusk."))
+    result = make_result(best, other, units=units, confidence=0.9, confidence_band="high")
+
+    kept = narrowed(result, SearchFilters(sites=("b.test",)), None)
+
+    (block,) = best_passages(kept, BriefConfig())
+    assert [quote.citation.verbatim_text for quote in block.quotes] == ["Kilns cool by dusk."]
+
+
 @pytest.mark.parametrize(
     "model",
     [
