@@ -379,7 +379,10 @@ class NamedPages:
         if question.as_of is not None:
             return (*question.urls, *question.stored), ()
         if question.is_deep:
-            return await self._deep(question, progress)
+            found = await self._engine.run(question, on_progress=progress)
+            matched = (ranked.chunk.source_url for ranked in found.chunks)
+            urls = (*found.seed_urls, *question.stored, *found.urls_fetched, *matched)
+            return list(dict.fromkeys(urls)), (*found.degraded, *found.warnings)
         if not question.urls:
             return question.stored, ()
         for url in question.urls:
@@ -389,11 +392,3 @@ class NamedPages:
             seeds = await acquire_seeds(self._acquirer, question.urls)
         pages = (page.url for page in seeds.pages)
         return [*pages, *question.stored], (*notes, *seeds.warnings)
-
-    async def _deep(
-        self, question: Question, progress: ProgressCallback
-    ) -> tuple[Sequence[str], tuple[str, ...]]:
-        found = await self._engine.run(question, on_progress=progress)
-        matched = [ranked.chunk.source_url for ranked in found.chunks]
-        urls = dict.fromkeys((*found.seed_urls, *question.stored, *found.urls_fetched, *matched))
-        return list(urls), (*found.degraded, *found.warnings)

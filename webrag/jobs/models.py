@@ -160,18 +160,11 @@ class Schedule(FrozenModel):
 
 
 class WorkerOptions(FrozenModel):
-    """How a worker works.
+    """How a worker works, in seconds; no `queues` are all kinds of jobs.
 
-    Attributes:
-        concurrency: Jobs at once; each site is still asked politely.
-        queues: Kinds of jobs to do; None for all.
-        turn_s: Seconds after which a job lets others have a turn, if any wait.
-        page_s: Seconds after which a page is given up.
-        heartbeat_s: Seconds between two signs of life.
-        stalled_s: Seconds without one after which others take a worker's jobs over.
-        grace_s: Seconds that the pages under way get when the worker is asked to stop.
-        poll_s: Seconds between two looks for jobs that nobody announced.
-        kept: How long jobs can be seen after they have ended.
+    A job lets others have a turn after `turn_s`, if any wait; its page is given up after `page_s`.
+    Jobs of a worker without a sign of life for `stalled_s` are taken over, and can be seen for
+    `kept` after they have ended; pages under way get `grace_s` when it is asked to stop.
     """
 
     concurrency: int = Field(default=4, ge=1, le=64)

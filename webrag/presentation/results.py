@@ -12,7 +12,7 @@ from webrag.errors import InputError
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.blocks import cited, further_blocks, quoted_blocks, worthy
+from webrag.presentation.brief.blocks import by_rank, cited, further_blocks, quoted_blocks, worthy
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, defuse, one_line
@@ -192,8 +192,7 @@ def narrowed(
         )
     ]
     _refuse_missing_versions([item.chunk for item in result.chunks], filters.sites or ())
-    best = sorted(chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score))
-    kept = {item.chunk.chunk_id for item in best[:top_k]}
+    kept = {item.chunk.chunk_id for item in by_rank(chunks)[:top_k]}
     return result.model_copy(
         update={
             "chunks": tuple(item for item in chunks if item.chunk.chunk_id in kept),
@@ -383,14 +382,11 @@ def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]
     told: dict[UUID, list[EvidenceBlock]] = {}
     for block in blocks:
         told.setdefault(block.chunk_id, []).append(block)
-    ranked = sorted(
-        result.chunks, key=lambda item: (item.is_locality_expanded, -item.reranked_score)
-    )
     return ResultDocument(
         **shared_fields(ResultDocument, result, "passages", "parts", "wordings", "next_links"),
         passages=tuple(
             _passage(rank, item, told.get(item.chunk.chunk_id, ()))
-            for rank, item in enumerate(ranked, 1)
+            for rank, item in enumerate(by_rank(result.chunks), 1)
         ),
         sub_queries=result.query_analysis.sub_queries,
         parts=tuple(

@@ -167,7 +167,7 @@ def further_blocks(
         covered.setdefault(block.url, []).append((block.char_start, block.char_end))
     found: list[EvidenceBlock] = []
     whole = 2 if config.every_passage else int(config.detail == "full")
-    for rank, ranked in enumerate(_in_print_order(result.chunks)):
+    for rank, ranked in enumerate(by_rank(result.chunks)):
         own = covered.setdefault(ranked.chunk.source_url, [])
         wanted = _span(ranked, first_units(result), whole=rank < whole)
         chunk_id = ranked.chunk.chunk_id
@@ -254,7 +254,8 @@ def _holds(chunk_id: UUID, span: Span, unit: AnswerUnit) -> bool:
     return unit.chunk_id == chunk_id and span[0] <= unit.char_start < unit.char_end <= span[1]
 
 
-def _in_print_order(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
+def by_rank(chunks: Sequence[RankedChunk]) -> list[RankedChunk]:
+    """Order passages by relevance, adjacent context last."""
     return sorted(chunks, key=lambda ranked: (ranked.is_locality_expanded, -ranked.reranked_score))
 
 

@@ -16,19 +16,11 @@ Seen = tuple[UUID, int, int]
 
 
 class BriefConfig(FrozenModel):
-    """How a brief is laid out.
+    """How a brief is laid out; its text never exceeds `token_budget` tokens.
 
-    Attributes:
-        token_budget: Tokens of the whole text at most; never exceeded.
-        ceiling: Tokens the text may have where the caller asks for more; None for the budget.
-        every_passage: Print all passages in the order of their relevance, as far as they fit, the
-            first two with their whole parent chunks.
-        include_guide: Print [PRESENTATION GUIDE], which addresses a model, not a person.
-        full_context_threshold: Pages of at most this many tokens are offered to be read whole,
-            when the budget holds them.
-        detail: `full` adds what the loop decided on, and the time of each phase.
-        caller: Whose vocabulary [FOLLOW-UP OPTIONS] uses: MCP tools or the command line.
-        seen: What the reader has, which is named and not printed again.
+    A caller may ask for as many as `ceiling`. Every passage means all in the order of relevance,
+    the first two with their parents; `full` adds what the loop decided on; what was `seen` is named
+    only; pages of up to `full_context_threshold` tokens are offered to be read whole.
     """
 
     token_budget: int = Field(default=20_000, ge=0)
