@@ -162,7 +162,7 @@ def has_low_coverage(coverage: float) -> bool:
 
 
 def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:
-    """Say what is to be said of a retrieval, with so many pages stored, that decides nothing."""
+    """Give the observations of a retrieval that decide nothing; `stored` counts all pages."""
     if not stored:
         return ("empty_corpus",)
     return ("low_coverage",) if has_low_coverage(step.coverage) else ()

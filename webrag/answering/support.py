@@ -315,7 +315,7 @@ def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _same_polarity(sentence: str, support: str) -> bool:
-    """Compare with the sentences, then each clause with those closest, as one may deny alone."""
+    """Whether both deny alike, as whole sentences and by each clause with those closest to it."""
     terms = set(query_terms(sentence))
     parts = sentences(support, rule="statement")
     shared = [len(terms & set(analyze(part))) for part in parts]

@@ -266,7 +266,7 @@ def given_settings(ctx: click.Context) -> list[str]:
 
 
 def command_line(ctx: click.Context) -> "CommandLine":
-    """Say how a command is printed that is to be run after this one.
+    """Say how to print a command that is to be run after this one.
 
     A program within a virtual environment is named by its path: `uv run` finds it where the shell
     does not. One outside was put on the search path by whoever installed it.

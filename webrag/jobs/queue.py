@@ -51,7 +51,7 @@ _LONGEST_EVERY: Final = timedelta(days=3650)
 class Turn(NamedTuple):
     """A worker's turn at a job; its number is higher than that of every turn before.
 
-    Failures are turns in a row that ended in one worth another try.
+    Failures are turns in a row that ended in a failure worth another try.
     """
 
     job: int
@@ -132,8 +132,8 @@ class JobQueue:
     async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
         """Let a worker check quotations; `Job.report` then has what it found.
 
-        With `live` the pages are also fetched as they are now, those that cannot be had again;
-        files, which a worker's machine may not have, are refused then.
+        With `live` the pages are also fetched as they are now, and tried again where they cannot be
+        had; files, which a worker's machine may not have, are refused then.
         """
         if not citations:
             raise InputError("No citation was given: name at least one.")

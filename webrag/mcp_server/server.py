@@ -87,7 +87,7 @@ class AssembledServer:
 
 
 def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> AssembledServer:
-    """Make a server that is ready to run, on the event loop where it will.
+    """Make a server that is ready to run, on the event loop on which it is going to run.
 
     The memory is made by `load`, in a thread, unopened; by default it is `WebRAG(settings)`.
     """
