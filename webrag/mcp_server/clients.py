@@ -95,7 +95,7 @@ def install(client: McpClient, command: Sequence[str]) -> Path:
     """Write the lines into the client's file and give its path, unless no program may change it."""
     path = client.path
     try:
-        before = path.read_text("utf-8") if path.exists() else ""
+        before = path.read_text("utf-8-sig") if path.exists() else ""
         after = with_block(client, before, command)
         path.parent.mkdir(parents=True, exist_ok=True)
         target = path.resolve()
