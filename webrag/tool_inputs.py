@@ -52,7 +52,7 @@ _FALSE: Final = ("false", "0", "no")
 _SPELT_ALIKE: Final = 0.85
 # Names that models try and that mean the same.
 _SYNONYMS: Final = (
-    frozenset({"url", "urls", "sourceurl", "sourceurls", "page", "pages", "link", "links"}),
+    frozenset({"url", "urls", "sourceurl", "sourceurls", "link", "links"}),
     frozenset({"query", "question", "q", "text", "prompt"}),
     frozenset({"quote", "quotation", "text", "citation", "passage"}),
     frozenset({"citations", "quotes", "quotations", "quote"}),
@@ -244,7 +244,9 @@ def _meant(name: str, known: Sequence[str]) -> str | None:
     """The argument that another name stands for: nearly so spelt, or of the same meaning."""
     word, spelt = _bare(name), {_bare(each): each for each in known}
     alike = [each for each in spelt for words in _SYNONYMS if {word, each} <= words]
-    meant = get_close_matches(word, spelt, n=1, cutoff=_SPELT_ALIKE) or alike
+    # "no_confirm" is not "confirm".
+    near = [each for each in spelt if each[:1] == word[:1]]
+    meant = get_close_matches(word, near, n=1, cutoff=_SPELT_ALIKE) or alike
     return spelt[meant[0]] if meant else None
 
 
@@ -330,7 +332,7 @@ def pages_or_sites(
 
 def _is_page(site: str) -> bool:
     named = urlsplit(as_address(site, takes_paths=False))
-    is_address = named.scheme in ("http", "https", "file") and "@" not in site
+    is_address = named.scheme in ("http", "https", "file") and not {"@", "*"} & set(site)
     return is_address and named.path.strip("/") != ""
 
 

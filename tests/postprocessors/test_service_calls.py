@@ -110,6 +110,7 @@ def test_environment_is_heeded_only_when_that_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("name", "loaded"),
     [
+        ("LocalRerank", []),
         ("CohereRerank", ["cohere"]),
         ("ZeroEntropyRerank", ["zeroentropy"]),
     ],

@@ -6,6 +6,7 @@ import pytest
 from webrag.errors import InputError
 from webrag.tool_inputs import (
     AnswerInput,
+    ForgetInput,
     IngestInput,
     ReadInput,
     SearchInput,
@@ -35,6 +36,12 @@ def read(tool: type[ToolInput], **values: Any) -> Any:
 )
 def test_list_is_read_in_every_form_clients_send(value: Any, texts: list[str] | None) -> None:
     assert read(SearchInput, query="q", source_urls=value).source_urls == texts
+
+
+@pytest.mark.parametrize("name", ["no_confirm", "page"])
+def test_name_that_means_something_else_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        read(ForgetInput, url=[URL], **{name: True})
 
 
 @pytest.mark.parametrize(

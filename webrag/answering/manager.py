@@ -3,10 +3,11 @@
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
+from uuid import UUID
 
 from llama_index_instrumentation import get_dispatcher
 
@@ -67,22 +68,34 @@ def part_text(part: AnswerPart) -> str:
     return f"{part.text} {marks}"
 
 
-def whole_tables(parts: Sequence[AnswerPart]) -> list[AnswerPart]:
-    """The parts with rows that follow each other, a header among them, as one table."""
+def whole_tables(
+    parts: Sequence[AnswerPart], citations: Iterable[AnswerCitation]
+) -> list[AnswerPart]:
+    """The parts with rows of a page that follow each other, a header among them, as one table."""
+    page_of = {each.number: each.document_id for each in citations}
     told: list[AnswerPart] = []
     for part in parts:
-        if told and told[-1].kind == part.kind == "table":
+        if told and told[-1].kind == part.kind == "table" and _alike(told[-1], part, page_of):
             before = told.pop()
-            citations = tuple(dict.fromkeys((*before.citations, *part.citations)))
+            numbers = tuple(dict.fromkeys((*before.citations, *part.citations)))
             text = f"{before.text}\n{part.text}"
-            part = part.model_copy(update={"text": text, "citations": citations})
+            part = part.model_copy(update={"text": text, "citations": numbers})
         told.append(part)
     return told
 
 
-def answer_text(parts: Sequence[AnswerPart], band: Band) -> str:
+def _alike(one: AnswerPart, other: AnswerPart, page_of: Mapping[int, UUID]) -> bool:
+    """Whether rows may stand in one table: of one page, with as many cells."""
+    rows = (*one.text.splitlines(), *other.text.splitlines())
+    pages = {page_of.get(number) for number in (*one.citations, *other.citations)}
+    return len(pages) == 1 and len({row.strip().strip("|").count("|") for row in rows}) == 1
+
+
+def answer_text(
+    parts: Sequence[AnswerPart], citations: Iterable[AnswerCitation], band: Band
+) -> str:
     """The whole answer: its sentences and the band's notice."""
-    blocks = [part_text(part) for part in whole_tables(parts)]
+    blocks = [part_text(part) for part in whole_tables(parts, citations)]
     notice = [band.notice] if band.notice else []
     ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
     return "\n\n".join(ordered)
@@ -436,7 +449,7 @@ class Manager:
         confidence = _confidence(run.gathered, draft, reflection, desk.tally)
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         band = with_missing(band, missing)
-        text = answer_text(desk.parts, band)
+        text = answer_text(desk.parts, desk.citations, band)
         texts = (text, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
         result = run.end(

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from webrag.ingestion.characters import sentences
-from webrag.lexical.analysis import analyze, query_terms
+from webrag.lexical.analysis import analyze, distinct_terms
 
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
@@ -38,7 +38,7 @@ def nearest_clauses(claim: str, known: Sequence[str]) -> list[str]:
     A claim's first word stands for its subject. None is near that shares less than two words:
     whatever a word alone is said of need not be the same.
     """
-    terms = query_terms(claim)
+    terms = distinct_terms(claim)
     shared = [
         (len(set(terms) & there), bool(terms) and terms[0] in there, part)
         for part in known
@@ -62,7 +62,7 @@ def is_bound(sentence: str, support: str, values: Values) -> bool:
     for part in _statements(sentence, values):
         claimed = values(part)
         own = {term for value in claimed for term in analyze(value)}
-        terms = [term for term in query_terms(part) if term not in own]
+        terms = [term for term in distinct_terms(part) if term not in own]
         # With several values, the subject of the first need not be that of the others.
         subject = set(terms[:1]) if len(claimed) == 1 else set()
         shared = [(len(words.intersection(terms)), subject <= words) for _, words in known]
@@ -233,7 +233,7 @@ def is_supported(
     than the limits here is not.
     """
     support = "\n".join(quotes)
-    if not query_terms(sentence) or not support.strip():
+    if not distinct_terms(sentence) or not support.strip():
         return False
     if _squeezed(sentence) in map(_squeezed, sentences(support, rule="statement")):
         return True
@@ -316,7 +316,7 @@ def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 def _same_polarity(sentence: str, support: str) -> bool:
     """Whether both deny alike, as whole sentences and by each clause with those closest to it."""
-    terms = set(query_terms(sentence))
+    terms = set(distinct_terms(sentence))
     parts = sentences(support, rule="statement")
     shared = [len(terms & set(analyze(part))) for part in parts]
     most = max(shared, default=0)
@@ -339,7 +339,7 @@ def _squeezed(text: str) -> str:
 
 
 def _holds_all(claim: str, found: Sequence[str]) -> bool:
-    terms = set(query_terms(claim))
+    terms = set(distinct_terms(claim))
     return any(terms <= terms_of(clause) for clause in found)
 
 
@@ -349,7 +349,7 @@ def _says_as_much(
     context: str,
     similarity: Callable[[str, str], float] | None,
 ) -> bool:
-    terms = set(query_terms(sentence))
+    terms = set(distinct_terms(sentence))
     known = set(analyze(f"{support}\n{context}"))
     covered = len(terms & known) / len(terms)
     if not terms & set(analyze(support)):

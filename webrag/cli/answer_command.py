@@ -266,6 +266,7 @@ class _Writer:
         self._streams = streams
         self._has_written = False
         self._rows: list[AnswerPart] = []
+        self._citations: list[AnswerCitation] = []
 
     def tell(self, event: "AnswerEvent") -> None:
         """Print what happened."""
@@ -274,6 +275,7 @@ class _Writer:
 
         if event.kind == "step" and not self._has_written:
             self.show_step(STEPS.get(event.detail, event.detail))
+        self._citations += event.citations
         if event.part is not None and self._streams:
             self.show_step("")
             self._has_written = True
@@ -287,7 +289,7 @@ class _Writer:
         from webrag.answering.manager import part_text, whole_tables
         from webrag.presentation.untrusted import clean_block
 
-        for table in whole_tables(self._rows):
+        for table in whole_tables(self._rows, self._citations):
             click.echo(f"{clean_block(part_text(table))}\n")
         self._rows.clear()
 

@@ -117,10 +117,18 @@ def analyze(text: str) -> list[str]:
 def query_terms(text: str) -> list[str]:
     """Give the distinct terms a question is searched by, in order of first appearance.
 
+    Those of `distinct_terms`, without the function words of a question in another language.
+    """
+    return distinct_terms(without_function_words(text, QUESTION_STOPWORDS))
+
+
+def distinct_terms(text: str) -> list[str]:
+    """Give the distinct terms of a text, in order of first appearance.
+
     Made like `analyze`, without the words questions are put in ("how do I ..."). When nothing
     else is left, those words count after all; empty only when the text holds no word.
     """
-    words = _words(without_function_words(text, QUESTION_STOPWORDS))
+    words = _words(text)
     for stopwords in (QUESTION_STOPWORDS, INDEX_STOPWORDS, frozenset[str]()):
         found = dict.fromkeys(term for word in words for term in _word_terms(word, stopwords))
         if found:

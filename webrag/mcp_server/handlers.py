@@ -174,11 +174,17 @@ class Handlers:
             return await _enqueued(
                 memory, urls, crawl, refused, refresh=refresh, version=version or ""
             )
+        if crawl is not None and len(urls) == 1 and not refused:
+            return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         if crawl is not None:
-            sites = [
-                await self._ingest_site(memory, url, crawl, deadline, progress) for url in urls
-            ]
-            return sites[0] if len(sites) == 1 and not refused else _sites_reply(sites, refused)
+            sites = []
+            for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
+                until = time.monotonic() + (deadline - time.monotonic()) / left
+                try:
+                    sites.append(await self._ingest_site(memory, url, crawl, until, progress))
+                except WebRAGError as error:
+                    refused[url] = one_line(str(error))
+            return self._cut(_sites_reply(sites, refused), memory)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         report: IngestReport | None = None
         found = len(urls)
@@ -200,10 +206,11 @@ class Handlers:
         if report is None:
             logger.warning("Time ran out after %d of %d pages", len(outcomes), found)
         await progress.flush()
-        reply = _ingest_reply(urls, outcomes, refused, report)
-        text = within_budget(
-            reply.text, self.token_budget, memory.count_tokens, hint="`status` lists the pages"
-        )
+        return self._cut(_ingest_reply(urls, outcomes, refused, report), memory)
+
+    def _cut(self, reply: Reply, memory: "WebRAG") -> Reply:
+        hint = "`status` lists the pages"
+        text = within_budget(reply.text, self.token_budget, memory.count_tokens, hint=hint)
         return replace(reply, text=text)
 
     async def _ingest_site(

@@ -371,7 +371,7 @@ async def _prepared(
 def _result(
     found: SearchRows, request: RetrievalRequest, embed_ms: float | None = None
 ) -> RetrievalResult:
-    """What was read or, where something was embedded, searched: grouped by page in reading order.
+    """Group what was read or found by page, in reading order.
 
     Nothing that is read whole is scored, so all of it scores 1.0.
     """

@@ -270,7 +270,8 @@ def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
     from webrag.presentation.answer import ranges, trust
     from webrag.presentation.html.stored_page import page_html
 
-    parts = [(part, page_html(_as_markdown(part)).html) for part in whole_tables(result.parts)]
+    told = whole_tables(result.parts, result.citations)
+    parts = [(part, page_html(_as_markdown(part)).html) for part in told]
     pages: dict[UUID, list[AnswerCitation]] = {}
     for each in result.citations:
         pages.setdefault(each.document_id, []).append(each)

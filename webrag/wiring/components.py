@@ -434,7 +434,8 @@ def start_tracing(settings: Settings, stack: AsyncExitStack) -> None:
         from webrag.wiring.open_telemetry import export_spans, listening_spans
     except ImportError as error:
         raise ConfigurationError(
-            f"WEBRAG_TRACING={settings.tracing} needs {error.name}.", hint=how_to_install("tracing")
+            f"WEBRAG_TRACING={settings.tracing} needs {str(error.name).replace('.', '-')}.",
+            hint=how_to_install("tracing"),
         ) from error
     if settings.tracing in ("opentelemetry", "both"):
         endpoint = settings.otel_exporter_otlp_endpoint

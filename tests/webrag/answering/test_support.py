@@ -32,6 +32,11 @@ CONTRADICTED = [
     ("RFC 9110 defines the port.", "The port is defined by the administrator of the broker."),
     ("The first replica is expelled.", "The last replica is expelled."),
     ("Files are always deleted.", "Files are never deleted."),
+    ("Jest takes 9 seconds.", "Jest takes 5 seconds. Mocha takes 9 seconds."),
+    (
+        "Ohne Filter dauert die Suche 9 Sekunden.",
+        "Ohne Filter dauert die Suche 5 Sekunden. Mit Filter dauert die Suche 9 Sekunden.",
+    ),
     ("It is safe.", ""),
     ("", "The broker listens on TCP port 7411."),
 ]

@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 from webrag.corpus.models import PageStatus
 from webrag.crawling.report import CrawlOptions
-from webrag.errors import InputError, PageGoneError
+from webrag.errors import FetchError, InputError, PageGoneError
 from webrag.mcp_server.server import build_server
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.presentation.reports import STATUS_PAGES
@@ -277,6 +277,25 @@ async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory:
     assert text_of(result).count("[INGEST REPORT]") == 2
     assert "- ftp://x\n  (refused: " in text_of(result)
     assert [site["start_url"] for site in result.structured_content["sites"]] == urls[:2]
+
+
+async def test_site_that_cannot_be_crawled_takes_no_report_from_the_others(
+    call: Call, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl = memory.ingest_site
+
+    async def of_those_there(url: str, options: Any, **told: Any) -> Any:
+        if url == URL:
+            raise FetchError("The host is gone.", url=url)
+        return await crawl(url, options, **told)
+
+    monkeypatch.setattr(memory, "ingest_site", of_those_there)
+
+    result = await call("ingest", {"url": [URL, "https://b.org/"], "max_pages": 30})
+
+    assert text_of(result).count("[INGEST REPORT]") == 1
+    assert f"- {URL}\n  (refused: The host is gone.)" in text_of(result)
+    assert not result.is_error
 
 
 async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
