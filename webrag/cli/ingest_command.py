@@ -259,10 +259,10 @@ def _print_report(report: "IngestReport", *, is_error: bool) -> None:
 
 
 def _failure(report: "IngestReport") -> str:
-    if len(report.pages) + len(report.failed) == 1:
-        return next(iter(report.failed.values()))
-    lines = [f"- {why if url in why else f'{url}: {why}'}" for url, why in report.failed.items()]
-    return "\n".join([f"{_count(report).rstrip('.')}:", *lines])
+    lines = [why if url in why else f"{url}: {why}" for url, why in report.failed.items()]
+    if len(report.pages) + len(lines) == 1:
+        return lines[0]
+    return "\n".join([f"{_count(report).rstrip('.')}:", *(f"- {line}" for line in lines)])
 
 
 def _count(report: "IngestReport") -> str:

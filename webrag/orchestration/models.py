@@ -402,7 +402,7 @@ class SiteMapConfig(FrozenModel):
 
     enabled: bool = Field(
         default=True,
-        description="A site's own search index, inventory, index page or sitemap is read to find"
+        description="A site's own search index, index page or sitemap is read to find"
         " pages that no page links to.",
     )
     max_bytes: int = Field(

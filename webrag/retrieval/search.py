@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
+from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
@@ -37,6 +38,7 @@ from webrag.retrieval.conditions import Scope
 from webrag.retrieval.editions import read_choice
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 from webrag.retrieval.models import (
+    RETRIEVAL_MODES,
     ChildMatch,
     CorpusStats,
     RetrievalConfig,
@@ -289,9 +291,16 @@ class Searcher:
         None stands for the configured value.
         """
         started, config = time.perf_counter(), self._config
+        check_choice("mode", mode, RETRIEVAL_MODES)
         question = SearchText.of(query)
         if not question.text:
             raise InputError("The query is empty; it must hold at least one visible character.")
+        for name, number in (
+            ("context_budget", context_budget),
+            ("children_limit", children_limit),
+        ):
+            if number is not None:
+                checked_count(name, number, minimum=1)
         budget = context_budget or config.context_budget
         threshold = min(config.full_context_threshold, budget)
         warnings = []

@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[`*_\\¶#]|\]\([^)]*\)|[\[\]]")
 _NUMBER = re.compile(r"\A\d{1,3}(?:\.\d{1,3}){0,5}\.?\s")
 _ASKS = re.compile(
-    r"(?:how to|(?:(?:how|what|why|when|where|which|who)\s+)?"
+    r"(?:how to|(?:how|what|why|when|where|which|who)\s+"
     r"(?:are|can|could|did|do|does|has|have|is|may|must|should|was|were|will|would))\b",
     re.IGNORECASE,
 )
@@ -136,7 +136,7 @@ def _subject(turn: Turn) -> list[str]:
     things = [
         word for word in words if re.search(rf"\b(?:the|an?)\s+{re.escape(word)}", turn.question)
     ]
-    return (words[words.index(things[-1]) :] if things else words)[:_MOST_TERMS]
+    return (words[words.index(things[0]) :] if things else words)[:_MOST_TERMS]
 
 
 def thread_markdown(turns: Sequence[Turn]) -> str:

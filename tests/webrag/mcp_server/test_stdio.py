@@ -73,7 +73,7 @@ def parameters(site: Any, postgres_dir: Path) -> StdioServerParameters:
     )
 
 
-async def test_server_answers_searches_reports_verifies_and_reads_over_stdio(
+async def test_server_answers_searches_and_reports_over_stdio(
     parameters: StdioServerParameters, site: Any
 ) -> None:
     question = "How many seconds may a firing take by default?"
@@ -88,9 +88,6 @@ async def test_server_answers_searches_reports_verifies_and_reads_over_stdio(
         answer = await client.call_tool("answer", arguments, progress_callback=note)
         search = await client.call_tool("search", {"query": "How is Kiln installed?"})
         status = await client.call_tool("status", {"source_url": urlsplit(str(site)).netloc})
-        citation = {"url": f"{site}/config", "quote": "The default is 120 seconds."}
-        verified = await client.call_tool("verify", {"citations": [citation]})
-        page = await client.call_tool("read", citation | {"max_tokens": 300})
 
     assert [tool.name for tool in tools] == [
         "answer",
@@ -106,9 +103,24 @@ async def test_server_answers_searches_reports_verifies_and_reads_over_stdio(
     assert len(progress) >= 3
     assert "pip install kiln" in text_of(search)
     assert "Install Kiln — " in text_of(status)
+
+
+async def test_quotation_of_an_answer_can_be_verified_and_its_passage_read(
+    parameters: StdioServerParameters, site: Any
+) -> None:
+    question = {"url": f"{site}/config", "query": "How many seconds may a firing take?"}
+    quote = "The default is 120 seconds."
+    async with Client(stdio_client(parameters)) as client:
+        answer = await client.call_tool("answer", question)
+        citation = {"url": f"{site}/config", "quote": quote}
+        verified = await client.call_tool("verify", {"citations": [citation]})
+        around = {"url": f"{site}/config", "quote": quote, "max_tokens": 300}
+        page = await client.call_tool("read", around)
+
+    assert quote in text_of(page)
+    assert quote in text_of(answer)
     assert "1 of 1 are verbatim in the stored version." in text_of(verified)
     assert "1 of 1 are verbatim on the live page." in text_of(verified)
-    assert citation["quote"] in text_of(page)
 
 
 async def test_slow_page_costs_a_partial_brief_and_repeating_the_call_continues(
@@ -172,6 +184,13 @@ async def started(parameters: StdioServerParameters) -> Process:
     )
 
 
+async def until_logged(process: Process, words: bytes) -> None:
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        while words not in await process.stderr.readline():
+            pass
+
+
 async def exchanged(process: Process, *messages: dict[str, Any] | str) -> Any:
     """What the server answers to the last message."""
     assert process.stdin is not None
@@ -186,12 +205,24 @@ async def exchanged(process: Process, *messages: dict[str, Any] | str) -> Any:
     ("number", "code", "words"),
     [(signal.SIGTERM, 143, b"was terminated"), (signal.SIGINT, 130, b"was interrupted")],
 )
+async def test_server_told_to_end_releases_its_database(
+    parameters: StdioServerParameters, number: signal.Signals, code: int, words: bytes
+) -> None:
+    process = await started(parameters)
+    await until_logged(process, b"WebRAG is ready")
+
+    process.send_signal(number)
+    output, log = await asyncio.wait_for(process.communicate(), 30)
+
+    assert process.returncode == code
+    assert output == b""
+    assert words in log
+    assert b"Traceback" not in log
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_server_told_to_end_during_a_call_cancels_it_and_leaves_nothing_running(
-    static_site: Callable[..., Any],
-    tmp_path: Path,
-    number: signal.Signals,
-    code: int,
-    words: bytes,
+    static_site: Callable[..., Any], tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     reached, delivered = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -223,7 +254,6 @@ async def test_server_told_to_end_during_a_call_cancels_it_and_leaves_nothing_ru
     delivered.set()
 
     assert process.returncode == code
-    assert words in log
     assert b"Traceback" not in log
     await until(lambda: not (tmp_path / "postgres/cluster/postmaster.pid").exists())
     await until(lambda: not any(is_running(child) for child in children))
@@ -239,13 +269,26 @@ NO_REQUESTS = {
 }
 
 
-async def test_every_odd_line_is_answered_and_only_the_end_of_input_ends_the_server(
+async def test_line_that_is_no_request_is_answered_and_the_next_one_served(
     parameters: StdioServerParameters,
 ) -> None:
     process = await started(parameters)
+
     refused = {line: (await exchanged(process, line))["error"] for line in NO_REQUESTS}
     initialized = await exchanged(process, INITIALIZE)
-    await exchanged(process, INITIALIZED, {"jsonrpc": "2.0", "id": 2, "method": "ping"})
+    _, log = await asyncio.wait_for(process.communicate(b""), 30)
+
+    assert {line: error["code"] for line, error in refused.items()} == NO_REQUESTS
+    assert [e["message"] for e in refused.values() if len(e["message"].splitlines()) != 1] == []
+    assert initialized["id"] == 1
+    assert b"Traceback" not in log
+
+
+async def test_every_odd_line_is_answered_and_ends_nothing(
+    parameters: StdioServerParameters,
+) -> None:
+    process = await started(parameters)
+    await exchanged(process, INITIALIZE, INITIALIZED)
 
     answers = {}
     for name, message in ODD_MESSAGES.items():
@@ -254,15 +297,10 @@ async def test_every_odd_line_is_answered_and_only_the_end_of_input_ends_the_ser
         process.stdin.write(as_bytes(message) + b"\n")
         answers[name] = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
     served = await exchanged(process, {"jsonrpc": "2.0", "id": 99, "method": "ping"})
-    output, log = await asyncio.wait_for(process.communicate(b""), 60)
+    _, log = await asyncio.wait_for(process.communicate(b""), 60)
 
-    assert {line: error["code"] for line, error in refused.items()} == NO_REQUESTS
-    assert [e["message"] for e in refused.values() if len(e["message"].splitlines()) != 1] == []
-    assert initialized["id"] == 1
     assert [name for name, each in answers.items() if not {"result", "error"} & set(each)] == []
     assert served == {"jsonrpc": "2.0", "id": 99, "result": {}}
-    assert (process.returncode, output) == (0, b"")
-    assert b"WebRAG MCP server stopped" in log
     assert b"Traceback" not in log
 
 
@@ -286,3 +324,20 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.05)
+
+
+async def test_server_ends_when_its_input_ends(parameters: StdioServerParameters) -> None:
+    process = await asyncio.create_subprocess_exec(
+        parameters.command,
+        *parameters.args,
+        env=parameters.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+    output, log = await asyncio.wait_for(process.communicate(b""), timeout=30)
+
+    assert process.returncode == 0
+    assert output == b""
+    assert b"WebRAG MCP server stopped" in log

@@ -124,9 +124,20 @@ async def test_odd_questions_are_answered_without_an_error(
 
 
 @pytest.mark.usefixtures("corpus")
-async def test_question_without_a_visible_character_is_refused(make_searcher: MakeSearcher) -> None:
-    with pytest.raises(InputError, match="query"):
-        await make_searcher().retrieve(" \n\0")
+@pytest.mark.parametrize(
+    ("query", "options", "message"),
+    [
+        (" \n\0", {}, "query"),
+        ("port", {"context_budget": 0}, "context_budget"),
+        ("port", {"children_limit": -1}, "children_limit"),
+        ("port", {"mode": "nonsense"}, "mode"),
+    ],
+)
+async def test_unusable_arguments_are_refused_by_name(
+    make_searcher: MakeSearcher, query: str, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        await make_searcher().retrieve(query, **options)  # type: ignore[arg-type]
 
 
 @shared

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -194,7 +194,13 @@ def _is_menu(box: _Box, address: str, base_url: str) -> bool:
 
 
 def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
-    """Let most items of a list, and most cells of a table, decide for all of them."""
+    """Let most items of a list, and most cells of a table, decide for all of them.
+
+    Of other elements that are alike, those that stay keep the others.
+    """
+    for members in _alike(blocks) if len(blocks) < _SHORT_BLOCKS else ():
+        if 2 * len(doomed.intersection(members)) <= len(members):
+            doomed.difference_update(members)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for box in (block.box for block in blocks):
         holder = _HOLDERS.get(box.node.tag or "")
@@ -208,6 +214,17 @@ def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
             doomed.update(members)
         else:
             doomed.difference_update(members)
+
+
+def _alike(blocks: Sequence[Block]) -> Iterable[list[int]]:
+    """Blocks of the same place in elements of the same kind that stand beside each other."""
+    groups: defaultdict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
+    for block in blocks:
+        around = list(itertools.islice(_outward(block.box), 4))
+        kinds = tuple(box.kind for box in around)
+        for level in range(2, len(around)):
+            groups[id(around[level]), kinds[:level]].append(id(block.box))
+    return groups.values()
 
 
 @cache
