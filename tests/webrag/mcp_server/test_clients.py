@@ -39,6 +39,16 @@ def test_what_is_printed_starts_the_server_by_its_path(name: str) -> None:
     assert [entry["command"], *entry["args"]] == COMMAND
 
 
+def test_file_that_begins_with_a_byte_order_mark_is_read() -> None:
+    client = CLIENTS["cursor"]
+    client.path.parent.mkdir(parents=True)
+    client.path.write_text('{"theme": "dark"}', "utf-8-sig")
+
+    install(client, COMMAND)
+
+    assert read("cursor", client.path.read_text("utf-8"))["theme"] == "dark"
+
+
 @pytest.mark.parametrize("name", CLIENTS)
 def test_installing_twice_leaves_one_entry_and_everything_else(name: str) -> None:
     client = CLIENTS[name]
