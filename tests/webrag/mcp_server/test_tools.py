@@ -279,6 +279,14 @@ async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory:
     assert [site["start_url"] for site in result.structured_content["sites"]] == urls[:2]
 
 
+async def test_reports_of_many_sites_fit_the_response_budget(load: Load) -> None:
+    urls = [f"https://site{number}.example/" for number in range(50)]
+    async with Client(build_server(Settings(mcp_response_token_budget=1000), load=load)) as client:
+        result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
+
+    assert "cut to fit the response budget" in text_of(result)
+
+
 async def test_site_that_cannot_be_crawled_takes_no_report_from_the_others(
     call: Call, memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
