@@ -13,6 +13,7 @@ from webrag.tool_inputs import (
     StatusInput,
     ToolInput,
     VerifyInput,
+    pages_or_sites,
 )
 
 URL = "https://a.org/"
@@ -36,6 +37,12 @@ def read(tool: type[ToolInput], **values: Any) -> Any:
 )
 def test_list_is_read_in_every_form_clients_send(value: Any, texts: list[str] | None) -> None:
     assert read(SearchInput, query="q", source_urls=value).source_urls == texts
+
+
+def test_pattern_of_addresses_is_no_page_to_search() -> None:
+    sites = ["https://python.org/3/*"]
+
+    assert pages_or_sites(None, sites) == (None, sites)
 
 
 @pytest.mark.parametrize("name", ["no_confirm", "page"])
