@@ -85,7 +85,7 @@ def whole_tables(
 
 
 def _alike(one: AnswerPart, other: AnswerPart, page_of: Mapping[int, UUID]) -> bool:
-    """Whether rows may stand in one table: of one page, with as many cells."""
+    """Tell rows that may stand in one table: they are of one page and have as many cells."""
     rows = (*one.text.splitlines(), *other.text.splitlines())
     pages = {page_of.get(number) for number in (*one.citations, *other.citations)}
     return len(pages) == 1 and len({row.strip().strip("|").count("|") for row in rows}) == 1

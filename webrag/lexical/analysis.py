@@ -381,7 +381,7 @@ class Respelling:
 
     @property
     def terms(self) -> frozenset[str]:
-        """What has to be looked up."""
+        """Index terms of the spellings, whose numbers of chunks `best` and `splits` need."""
         parts = chain.from_iterable(self._splits.values())
         return frozenset([*(each.term for each in self._spellings), *parts])
 
