@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import psutil
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,7 +28,6 @@ from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.embedded.cluster import PostgresCluster
 from webrag.postgres.embedded.server import EmbeddedPostgres
 
 # A machine that does something else meanwhile is slow, not wrong.
@@ -222,28 +220,8 @@ def postgres_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     server = EmbeddedPostgres(shared / "data")
     server.ensure()
     _spare_the_disk(server.conninfo)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(PostgresCluster, "answers", _answers_while_it_runs(server.folder))
-        yield shared / "data"
+    yield shared / "data"
     server.release()
-
-
-def _answers_while_it_runs(folder: Path) -> Callable[[PostgresCluster], bool]:
-    """Stands for asking the shared server before each connection, which is one more each time.
-
-    Three of six that most tests make; one that does not run as a process any more is asked.
-    """
-    asked = PostgresCluster.answers
-    process = psutil.Process(int((folder / "cluster/postmaster.pid").read_text().split()[0]))
-
-    def answers(server: PostgresCluster) -> bool:
-        if server._folder == folder and process.is_running():
-            with suppress(psutil.NoSuchProcess):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    return True
-        return asked(server)
-
-    return answers
 
 
 def _spare_the_disk(conninfo: str) -> None:

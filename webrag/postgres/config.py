@@ -22,7 +22,6 @@ class DatabaseConfig(FrozenModel):
         default="webrag",
         description="Corpus to work on; each collection is a schema of its own.",
     )
-    pool_min_size: int = Field(default=1, ge=1, description="Connections kept open per event loop.")
     pool_max_size: int = Field(
         default=10, ge=1, le=100, description="Connections kept at most per event loop."
     )

@@ -8,13 +8,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from weakref import WeakSet
 
 import psycopg
-from pgvector.psycopg import register_vector_async
+from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import IsolationLevel, sql
 from psycopg.pq import PipelineStatus
+from psycopg.types import TypeInfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from pydantic_core import from_json
@@ -27,35 +28,56 @@ from webrag.postgres.server import Server, is_lost, storage_error, unreachable_e
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 5.0
-# What the user's own role, database or DSN sets is kept. A lock is waited for half as long as a
-# statement may take.
-_LIMIT_SESSION = """
-select set_config(name, given, false)
-from (values ('statement_timeout', %(ms)s || 'ms'), ('lock_timeout', %(ms)s / 2 || 'ms'))
-     as wanted (name, given)
-where current_setting(name) = '0'
-"""
 _CLOSED = "The database was closed while it was in use."
 _POOLS = "_webrag_pools"  # of an event loop
 
 # pgvector may live in a schema of its own that is not on the search path; its operators and
-# operator classes cannot be written with a schema in every place.
-_EXTEND_PATH = sql.SQL("""
+# operator classes cannot be written with a schema in every place. What the user's own role,
+# database or DSN limits is kept. A lock is waited for half as long as a statement may take.
+_SET_UP = sql.SQL("""
 select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''),
                                            quote_ident(n.nspname)), false)
 from pg_extension e join pg_namespace n on n.oid = e.extnamespace
 where e.extname = 'vector' and n.nspname <> all (current_schemas(true))
+union all
+select set_config(name, given, false)
+from (values ('statement_timeout', %(ms)s || 'ms'), ('lock_timeout', %(ms)s / 2 || 'ms'))
+     as wanted (name, given)
+where current_setting(name) = '0'
+""")
+_FIND_TYPE = sql.SQL("""
+select t.oid, t.typarray
+from pg_type t join pg_extension e on e.extnamespace = t.typnamespace
+where e.extname = 'vector' and t.typname = 'halfvec'
 """)
 
 
 async def configure(connection: Connection, config: DatabaseConfig) -> None:
-    """Make pgvector's types and operators known to a new connection, and limit its statements."""
-    await connection.execute(_EXTEND_PATH)
-    await connection.execute(_LIMIT_SESSION, {"ms": round(config.statement_timeout_s * 1000)})
-    await register_vector_async(connection)
+    """Make pgvector's type and operators known to a new connection, and limit its statements."""
+    await connection.set_autocommit(True)
+    await connection.execute(_SET_UP, {"ms": round(config.statement_timeout_s * 1000)})
+    ((number, of_arrays),) = await connection.fetch(_FIND_TYPE)
+    register_halfvec_info(connection, TypeInfo("halfvec", number, of_arrays))
     # A search reads two hundred small values of JSON: Python's own decoder takes 2 ms for them.
     set_json_loads(from_json, connection)
-    await connection.commit()
+
+
+def _connection_class(server: Server, of: str) -> type[Connection]:
+    class Own(Connection):
+        collection = of
+
+        @classmethod
+        async def connect(cls, conninfo: str = "", **options: Any) -> Self:
+            """Connect; an embedded server that does not run any more is started first."""
+            try:
+                return await super().connect(conninfo, **options)
+            except psycopg.OperationalError:
+                if server.embedded_folder is None:
+                    raise
+                conninfo = await server.conninfo_async(ask=True)
+                return await super().connect(conninfo, **options)
+
+    return Own
 
 
 def may_be_lost(connection: Connection) -> bool:
@@ -162,8 +184,7 @@ class Database:
         check_collection_name(config.collection)
         self.config = config
         self._server = Server(config)
-        known = {"collection": config.collection}
-        self._connection_class: type[Connection] = type("Connection", (Connection,), known)
+        self._connection_class = _connection_class(self._server, config.collection)
         self._mutex = threading.Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, _Pool] = {}
         self._is_retired = False
@@ -286,7 +307,6 @@ class Database:
         configure: Callable[[Connection], Awaitable[None]],
         *,
         max_size: int,
-        min_size: int = 1,
         check: Callable[[Connection], Awaitable[None]] = AsyncConnectionPool.check_connection,
     ) -> _Pool:
         """A pool of its own, for a library that wants one; who opens it closes it.
@@ -298,7 +318,8 @@ class Database:
             self._server.conninfo_async,
             connection_class=self._connection_class,
             kwargs=self._server.connect_kwargs,
-            min_size=min_size,
+            # With one or more, the first use of a pool opens two.
+            min_size=0,
             max_size=max_size,
             timeout=self.config.acquire_timeout_s,
             configure=configure,
@@ -355,9 +376,7 @@ class Database:
             await configure(connection, self.config)
             pool.note(connection)
 
-        low = self.config.pool_min_size
-        high = max(low, self.config.pool_max_size)
-        pool = self.make_pool(prepare, min_size=low, max_size=high, check=check)
+        pool = self.make_pool(prepare, max_size=self.config.pool_max_size, check=check)
         return pool
 
     @asynccontextmanager

@@ -299,14 +299,17 @@ class Server:
             if self._embedded is not None:
                 self._embedded.release()
 
-    def conninfo(self, *, check: bool = False) -> str:
-        """Make sure of the embedded server, or with `check` of any, and say where it is; blocks."""
+    def conninfo(self, *, check: bool = False, ask: bool = True) -> str:
+        """Make sure of the embedded server, or with `check` of any, and say where it is; blocks.
+
+        An embedded server that was there before is not asked whether it still is without `ask`.
+        """
         with self._mutex:
             if self._external is not None:
                 conninfo, started = self._external, False
             else:
                 server = self._embedded_server()
-                started = server.ensure()
+                started = server.ensure(ask=ask)
                 conninfo = server.conninfo
             if check or started:
                 try:
@@ -316,11 +319,11 @@ class Server:
                     raise unreachable_error(conninfo, error) from error
             return conninfo
 
-    async def conninfo_async(self) -> str:
+    async def conninfo_async(self, *, ask: bool = False) -> str:
         """As `conninfo`, without blocking."""
         if self._external is not None:
             return self._external
-        return await asyncio.to_thread(self.conninfo)
+        return await asyncio.to_thread(self.conninfo, ask=ask)
 
     def _embedded_server(self) -> "EmbeddedPostgres":
         if self._embedded is None:

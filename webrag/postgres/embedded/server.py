@@ -114,15 +114,16 @@ class EmbeddedPostgres:
         """How libpq reaches the server, independent of PG* environment variables."""
         return self._server.conninfo
 
-    def ensure(self) -> bool:
+    def ensure(self, *, ask: bool = True) -> bool:
         """Make sure that the server answers and that this client holds a lease of it.
 
         Blocks: a few milliseconds when the server runs, half a second to create one, longer for
         crash recovery. Another process that does the same is waited for. True when this call
-        started it.
+        started it. Without `ask` a server that this client has a lease of is taken to answer: who
+        connects next learns it for less.
         """
         with self._mutex:
-            if self._holds_lease() and self._server.answers():
+            if self._holds_lease() and self._server.answers(ask=ask):
                 return False
             try:
                 return self._join_or_start()
