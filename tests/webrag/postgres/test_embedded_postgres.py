@@ -165,8 +165,7 @@ def test_killed_watcher_is_replaced_by_the_next_client(
     server: EmbeddedPostgres, tmp_path: Path, start_client: Callable[..., Client]
 ) -> None:
     server.ensure()
-    os.kill(_watchers(server.folder)[0], signal.SIGKILL)
-    _until(lambda: not _watchers(server.folder))
+    _kill_watcher(server.folder)
 
     assert _said(start_client(tmp_path / "data")) == "joined"
 
@@ -175,8 +174,7 @@ def test_killed_watcher_is_replaced_by_the_next_client(
 
 def test_server_stops_although_its_watcher_was_killed(server: EmbeddedPostgres) -> None:
     server.ensure()
-    os.kill(_watchers(server.folder)[0], signal.SIGKILL)
-    _until(lambda: not _watchers(server.folder))
+    _kill_watcher(server.folder)
 
     server.release()
 
@@ -495,6 +493,13 @@ def _kill_postmaster(data_dir: Path) -> None:
     pid = _postmaster(data_dir)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
+
+
+def _kill_watcher(folder: Path) -> None:
+    os.kill(_watchers(folder)[0], signal.SIGKILL)
+    # Its lock is free some time after it is seen no more.
+    with exclusive_lock(folder / "watcher", timeout_s=_PATIENCE_S):
+        pass
 
 
 def _watchers(folder: Path) -> list[int]:
