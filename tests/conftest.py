@@ -278,15 +278,23 @@ def all_collections() -> KeptCollections:
 
 
 @pytest.fixture
+def kept_collections(
+    monkeypatch: pytest.MonkeyPatch, all_collections: KeptCollections
+) -> KeptCollections:
+    """Gives new collections the tables of earlier ones; `take_back` stands for dropping one."""
+    monkeypatch.setattr("webrag.corpus.schema.create_tables", all_collections.create)
+    return all_collections
+
+
+@pytest.fixture
 async def database(
-    postgres_dir: Path, monkeypatch: pytest.MonkeyPatch, all_collections: KeptCollections
+    postgres_dir: Path, kept_collections: KeptCollections
 ) -> AsyncIterator[Database]:
     """A database whose collection does not exist yet and is gone after the test."""
-    monkeypatch.setattr("webrag.corpus.schema.create_tables", all_collections.create)
     name = f"test_{uuid.uuid4().hex[:16]}"
     opened = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
     yield opened
-    await all_collections.take_back(opened)
+    await kept_collections.take_back(opened)
     await opened.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 
 from psycopg import sql
 
+from webrag.app import WebRAG
 from webrag.corpus import schema
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
@@ -72,6 +73,12 @@ class KeptCollections:
             await _rename(connection, self._waiting[kind].pop(), name)
             await schema.record_meta(connection, embedding)
         self._kinds[name] = kind
+
+    async def take_back_from(self, rag: WebRAG) -> None:
+        """As `take_back`, of a WebRAG that is closed with it."""
+        await rag.open()
+        await self.take_back(rag._open_parts.database)
+        await rag.close()
 
     async def take_back(self, database: Database) -> None:
         """Empty the collection of a test for another, or drop it."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.errors import ConfigurationError, InputError, WebRAGError
 from webrag.question import MAX_QUESTION_CHARS
@@ -46,13 +47,12 @@ def settings(postgres_dir: Path) -> Settings:
 
 
 @pytest.fixture
-async def rag(settings: Settings) -> AsyncIterator[WebRAG]:
+async def rag(settings: Settings, kept_collections: KeptCollections) -> AsyncIterator[WebRAG]:
     """WebRAG, open on a collection of its own."""
     opened = WebRAG(settings)
     await opened.open()
     yield opened
-    await opened.open()
-    await opened.drop_collection()
+    await kept_collections.take_back_from(opened)
 
 
 async def test_opening_and_closing_twice_is_allowed_and_pages_stay(rag: WebRAG, site: Any) -> None:

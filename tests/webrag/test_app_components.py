@@ -15,6 +15,7 @@ from llama_index.core.schema import Document, QueryBundle
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from llama_index.postprocessor.webrag import LocalRerank
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.errors import ConfigurationError, InputError
 from webrag.settings import load_settings
@@ -31,7 +32,9 @@ PAGES = {
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
+async def rag(
+    postgres_dir: Path, kept_collections: KeptCollections, static_site: Any
+) -> AsyncIterator[WebRAG]:
     """WebRAG, open on two stored pages."""
     site = static_site(dict(PAGES))
     name = f"test_{uuid.uuid4().hex[:16]}"
@@ -39,7 +42,7 @@ async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
     async with WebRAG(settings) as opened:
         await opened.ingest([f"{site}{path}" for path in PAGES])
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)
 
 
 async def test_retriever_serves_a_stock_query_engine(rag: WebRAG) -> None:

@@ -13,6 +13,7 @@ import pytest
 from llama_index.core.schema import Document
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.errors import RefusedAddressError
 from webrag.ingestion.addresses import file_url
@@ -24,7 +25,7 @@ Open = Callable[..., AbstractAsyncContextManager[WebRAG]]
 
 
 @pytest.fixture
-def opened(postgres_dir: Path) -> Open:
+def opened(postgres_dir: Path, kept_collections: KeptCollections) -> Open:
     """Opens a WebRAG on a collection of its own that is dropped when it is left."""
 
     @asynccontextmanager
@@ -39,7 +40,7 @@ def opened(postgres_dir: Path) -> Open:
                 yield rag
             finally:
                 if drop:
-                    await rag.drop_collection()
+                    await kept_collections.take_back_from(rag)
 
     return make
 

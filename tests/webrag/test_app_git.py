@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.git_host import Host, git, served_repositories
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.concurrency import all_of
 from webrag.errors import FetchError
@@ -56,7 +57,7 @@ def host(repository: Path, tmp_path: Path) -> Iterator[Host]:
 
 
 @pytest.fixture
-def opened(postgres_dir: Path, host: Host) -> Iterator[Open]:
+def opened(postgres_dir: Path, kept_collections: KeptCollections, host: Host) -> Iterator[Open]:
     """Opens a WebRAG that may ask loopback, on a collection of its own."""
 
     @asynccontextmanager
@@ -71,7 +72,7 @@ def opened(postgres_dir: Path, host: Host) -> Iterator[Open]:
             try:
                 yield rag
             finally:
-                await rag.drop_collection()
+                await kept_collections.take_back_from(rag)
 
     yield make
     # Others, of tests beside this one, are in the same folder.

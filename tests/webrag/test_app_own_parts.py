@@ -12,8 +12,8 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG, load_settings
-from webrag.corpus.schema import drop_collection
 from webrag.errors import ConfigurationError
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
@@ -61,12 +61,12 @@ class Writer(CustomLLM):
 
 
 @pytest.fixture
-async def settings(postgres_dir: Path) -> AsyncIterator[Any]:
+async def settings(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[Any]:
     """Settings of a collection of its own."""
     name = f"test_{uuid.uuid4().hex[:16]}"
     yield load_settings(data_dir=postgres_dir, collection=name)
     database = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
-    await drop_collection(database)
+    await kept_collections.take_back(database)
     await database.close()
 
 

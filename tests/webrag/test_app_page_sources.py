@@ -9,6 +9,7 @@ import pytest
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
+from tests.kept_collections import KeptCollections
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document, failing
 from tests.webrag.ingestion.pdf.test_reader import make_pdf
 from webrag import WebRAG
@@ -24,7 +25,7 @@ Open = Callable[..., AbstractAsyncContextManager[WebRAG]]
 
 
 @pytest.fixture
-def opened(postgres_dir: Path) -> Open:
+def opened(postgres_dir: Path, kept_collections: KeptCollections) -> Open:
     """Opens a WebRAG on a collection of its own that is dropped when it is left."""
 
     @asynccontextmanager
@@ -39,7 +40,7 @@ def opened(postgres_dir: Path) -> Open:
         try:
             yield rag
         finally:
-            await rag.drop_collection()
+            await kept_collections.take_back_from(rag)
 
     return make
 

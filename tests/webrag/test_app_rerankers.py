@@ -13,6 +13,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from llama_index.postprocessor.webrag import ScaledScores
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG, load_settings
 from webrag.errors import ConfigurationError
 from webrag.orchestration.models import ScoreProfile
@@ -56,7 +57,7 @@ class Grader(CustomLLM):
 
 
 @pytest.fixture
-def opened(postgres_dir: Path) -> Open:
+def opened(postgres_dir: Path, kept_collections: KeptCollections) -> Open:
     """Opens a WebRAG with this reranker on a collection of its own that is dropped afterwards."""
 
     @asynccontextmanager
@@ -72,7 +73,7 @@ def opened(postgres_dir: Path) -> Open:
         try:
             yield rag
         finally:
-            await rag.drop_collection()
+            await kept_collections.take_back_from(rag)
 
     return make
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.settings import load_settings
 
@@ -96,12 +97,12 @@ def visible(page: str) -> str:
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
+async def rag(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[WebRAG]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     opened = WebRAG(load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"]))
     await opened.open()
     yield opened
-    await opened.drop_collection()
+    await kept_collections.take_back_from(opened)
 
 
 @pytest.mark.parametrize("kind", LISTINGS)

@@ -10,6 +10,7 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools import FunctionTool
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG, WebRAGToolSpec, load_settings
 from webrag.errors import InputError
 
@@ -19,13 +20,13 @@ QUESTION = "When does the ferry leave the island?"
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
+async def rag(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[WebRAG]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     settings = load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
     opened = WebRAG(settings)
     await opened.open()
     yield opened
-    await opened.drop_collection()
+    await kept_collections.take_back_from(opened)
 
 
 @pytest.fixture

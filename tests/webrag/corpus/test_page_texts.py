@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from llama_index.core.schema import Document
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.corpus.rows import document_id_of
 from webrag.errors import InputError
@@ -17,14 +18,16 @@ PAGE = f"<html><title>Ferry</title><main><h1>Ferry</h1><p>{PARAGRAPH}</p></main>
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
+async def rag(
+    postgres_dir: Path, kept_collections: KeptCollections, static_site: Any
+) -> AsyncIterator[WebRAG]:
     """Open, with one page stored."""
     name = f"test_{uuid.uuid4().hex[:16]}"
     settings = load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
     async with WebRAG(settings) as opened:
         await opened.ingest(f"{static_site({'/': PAGE})}/")
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)
 
 
 async def test_result_leads_to_its_passage_and_the_passage_to_its_page(rag: WebRAG) -> None:

@@ -14,11 +14,12 @@ from llama_index.core.schema import TextNode
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, sql
 
+from tests.kept_collections import KeptCollections
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.maintenance.transfer import export_corpus, import_corpus
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import drop_collection, ensure_schema
+from webrag.corpus.schema import ensure_schema
 from webrag.corpus.site_index import MappedLinks
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
@@ -51,13 +52,13 @@ async def rows(database: Database, columns: str, name: str, order: str) -> Any:
 
 
 @pytest.fixture
-async def second(postgres_dir: Path) -> AsyncIterator[Database]:
+async def second(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[Database]:
     """Another collection, made with a model of another size."""
     name = f"test_{uuid.uuid4().hex[:16]}"
     opened = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
     await ensure_schema(opened, embedding_model="counting", embedding_dimensions=16)
     yield opened
-    await drop_collection(opened)
+    await kept_collections.take_back(opened)
     await opened.close()
 
 

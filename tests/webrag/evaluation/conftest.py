@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.settings import load_settings
 
@@ -33,10 +34,10 @@ def site_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
+async def rag(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[WebRAG]:
     """WebRAG, open on a collection of its own; sites on loopback may be read."""
     name = f"test_{uuid.uuid4().hex[:16]}"
     settings = load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
     async with WebRAG(settings) as opened:
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)

@@ -11,6 +11,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.retrievers import AutoMergingRetriever, RecursiveRetriever
 from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, QueryBundle
 
+from tests.kept_collections import KeptCollections
 from tests.webrag.llamaindex.made_nodes import node
 from webrag import WebRAG, load_settings
 
@@ -23,7 +24,9 @@ TEXT = "# Tides\n\n" + "\n\n".join(f"## Pier {each}\n\n{PART}" for each in range
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path, tmp_path: Path) -> AsyncIterator[WebRAG]:
+async def rag(
+    postgres_dir: Path, kept_collections: KeptCollections, tmp_path: Path
+) -> AsyncIterator[WebRAG]:
     """WebRAG, open on one stored file of four sections."""
     page = tmp_path / "tides.md"
     page.write_text(TEXT)
@@ -31,7 +34,7 @@ async def rag(postgres_dir: Path, tmp_path: Path) -> AsyncIterator[WebRAG]:
     async with WebRAG(load_settings(data_dir=postgres_dir, collection=name)) as opened:
         await opened.ingest(page)
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)
 
 
 class Given(BaseRetriever):

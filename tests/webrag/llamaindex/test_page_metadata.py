@@ -11,6 +11,7 @@ from llama_index.core.vector_stores import FilterOperator, MetadataFilter, Metad
 from llama_index.postprocessor.webrag import DepthDecay, RecencyBoost
 from psycopg import AsyncConnection, sql
 
+from tests.kept_collections import KeptCollections
 from tests.webrag.llamaindex.made_nodes import node
 from webrag import WebRAG, load_settings
 from webrag.errors import InputError
@@ -50,7 +51,9 @@ async def behind_a_link(rag: WebRAG) -> None:
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
+async def rag(
+    postgres_dir: Path, kept_collections: KeptCollections, static_site: Any
+) -> AsyncIterator[WebRAG]:
     """WebRAG, open on an old page and a new one that is a link away from it."""
     site = static_site(dict(PAGES))
     name = f"test_{uuid.uuid4().hex[:16]}"
@@ -59,7 +62,7 @@ async def rag(postgres_dir: Path, static_site: Any) -> AsyncIterator[WebRAG]:
         await opened.ingest([f"{site}{path}" for path in PAGES])
         await behind_a_link(opened)
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)
 
 
 async def retrieved(rag: WebRAG, *conditions: MetadataFilter) -> list[NodeWithScore]:

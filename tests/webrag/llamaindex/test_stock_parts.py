@@ -25,6 +25,7 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index.llms.openai_like import OpenAILike
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
+from tests.kept_collections import KeptCollections
 from tests.webrag.orchestration.fake_services import running_services
 from webrag import WebRAG, WebRAGToolSpec, load_settings
 from webrag.errors import InputError
@@ -35,12 +36,12 @@ TEXT = f"# Timetable\n\nFares are paid on board.\n\n## The ferry\n\n{LEAVES}.\n"
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
+async def rag(postgres_dir: Path, kept_collections: KeptCollections) -> AsyncIterator[WebRAG]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     opened = WebRAG(load_settings(data_dir=postgres_dir, collection=name))
     await opened.open()
     yield opened
-    await opened.drop_collection()
+    await kept_collections.take_back_from(opened)
 
 
 def indexed(rag: WebRAG, **metadata: Any) -> VectorStoreIndex:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.kept_collections import KeptCollections
 from webrag import WebRAG
 from webrag.errors import InputError
 from webrag.retrieval.citation_checks import Citation, CitationCheck
@@ -32,13 +33,15 @@ def site(static_site: Any, routes: dict[str, Any]) -> Any:
 
 
 @pytest.fixture
-async def rag(postgres_dir: Path, site: Any) -> AsyncIterator[WebRAG]:
+async def rag(
+    postgres_dir: Path, kept_collections: KeptCollections, site: Any
+) -> AsyncIterator[WebRAG]:
     name = f"test_{uuid.uuid4().hex[:16]}"
     settings = load_settings(data_dir=postgres_dir, collection=name).allowing(["127.0.0.1"])
     async with WebRAG(settings) as opened:
         await opened.ingest(f"{site}/")
         yield opened
-        await opened.drop_collection()
+        await kept_collections.take_back_from(opened)
 
 
 async def checked(rag: WebRAG, site: Any, quote: str = FERRY, **options: Any) -> CitationCheck:
