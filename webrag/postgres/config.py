@@ -1,4 +1,4 @@
-"""Which Postgres to use and how: address, collection, limits. No I/O here."""
+"""The address of a Postgres, the collection in it, and limits. No I/O here."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from webrag.frozen import FrozenModel, Seconds
 
 
 class DatabaseConfig(FrozenModel):
-    """Which Postgres to use and how."""
+    """A collection in a Postgres, and how much it may be asked for."""
 
     url: str | None = Field(
         default=None,
@@ -35,15 +35,12 @@ class DatabaseConfig(FrozenModel):
     )
 
 
-_COLLECTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
-
-_RESERVED = frozenset({"public", "information_schema"})
+_COLLECTION_NAME = re.compile(r"(?!pg_|public\Z|information_schema\Z)[a-z_][a-z0-9_]{0,47}")
 
 
 def check_collection_name(collection: str) -> str:
     """The name itself when it can be a schema of ours; else it is refused."""
-    valid = _COLLECTION_NAME.fullmatch(collection) is not None
-    if not valid or collection in _RESERVED or collection.startswith("pg_"):
+    if _COLLECTION_NAME.fullmatch(collection) is None:
         raise ConfigurationError(
             f"WEBRAG_COLLECTION is {collection!r}; allowed are 1 to 48 lower-case letters, digits"
             " and underscores, not starting with a digit or `pg_`, and not `public`."

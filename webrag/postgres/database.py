@@ -8,19 +8,19 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Self, TypeVar, cast
-from weakref import WeakSet
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
-from psycopg import IsolationLevel, sql
+from psycopg import sql
 from psycopg.pq import PipelineStatus
 from psycopg.types import TypeInfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 from pydantic_core import from_json
 
-from webrag.errors import DatabaseUnavailableError, InputError, StorageError, WebRAGError
+from webrag.errors import DatabaseUnavailableError, InputError, StorageError
 from webrag.postgres.config import DatabaseConfig, check_collection_name
 from webrag.postgres.execution import Connection, Rows, Values
 from webrag.postgres.server import Server, is_lost, storage_error, unreachable_error
@@ -96,23 +96,16 @@ class _Pool(AsyncConnectionPool[Connection]):
     `asyncio.run` waits for them for ever.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        # A server ends all of its connections, though not at once.
-        self._same_age: WeakSet[Connection] = WeakSet()
-        super().__init__(*args, **options)
-
     @classmethod
     async def worker(cls, q: Any) -> None:
         await super().worker(cast(Any, _EndingQueue(q)))
 
-    def note(self, opened: Connection) -> None:
-        """Remember a connection that was opened now."""
-        self._same_age.add(opened)
-
     async def renew(self, lost: Connection) -> None:
-        """Replace the connections of the same age as one that was lost, if none did since."""
-        if lost in self._same_age:
-            self._same_age = WeakSet()
+        """Replace the connections of the same age as one that was lost, unless that was done.
+
+        A server ends all of its connections, though not at once.
+        """
+        if lost._created_at > self._drained_at:
             await self.drain()
 
 
@@ -223,9 +216,6 @@ class Database:
         except PoolClosed as error:
             raise DatabaseUnavailableError(_CLOSED) from error
         try:
-            # Set anew for each use: a cancelled snapshot may leave its own behind.
-            await connection.set_isolation_level(None)
-            await connection.set_read_only(None)
             await connection.set_autocommit(autocommit)
             async with connection:
                 yield connection
@@ -257,9 +247,8 @@ class Database:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Connection]:
         """A connection whose statements all see one state of the corpus, and cannot write."""
-        async with self.connection() as connection:
-            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
-            await connection.set_read_only(True)
+        async with self.connection(autocommit=True) as connection:
+            await connection.begin_snapshot()
             yield connection
 
     async def run(
@@ -269,7 +258,7 @@ class Database:
         snapshot: bool = False,
         autocommit: bool = False,
     ) -> T:
-        """What `work` returns, done in one transaction; StorageError when the database refuses it.
+        """Do `work` in one transaction, and give its result; StorageError when it is refused.
 
         After a lost connection the server is started again if need be, and `work` is called a
         second time: it must do the same when repeated. All its statements see one state of the
@@ -372,10 +361,7 @@ class Database:
                 await pool.renew(connection)
                 raise
 
-        async def prepare(connection: Connection) -> None:
-            await configure(connection, self.config)
-            pool.note(connection)
-
+        prepare = partial(configure, config=self.config)
         pool = self.make_pool(prepare, max_size=self.config.pool_max_size, check=check)
         return pool
 
@@ -399,13 +385,11 @@ class Database:
             yield connection
 
     def _no_connection(self) -> StorageError:
-        """Why a pool had no connection to give: a dead server speaks for itself."""
+        """Explain why a pool had no connection to give: a dead server speaks for itself."""
         try:
             self._server.conninfo(check=True)
-        except WebRAGError as error:
-            if isinstance(error, StorageError):
-                return error
-            raise
+        except StorageError as error:
+            return error
         return DatabaseUnavailableError(
             f"All {self.config.pool_max_size} database connections were in use for"
             f" {self.config.acquire_timeout_s:g} seconds.",

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from webrag.postgres.embedded.server import EmbeddedPostgres
 
 
+_OLDEST_POSTGRES = 15
+_OLDEST_PGVECTOR = (0, 8)
+# Any constant will do; concurrent `create extension if not exists` collide without a lock.
+_EXTENSION_LOCK = 0x77656272
 _CONNECT_TIMEOUT_S = 10
 # libpq repeats these when it cannot use them.
 _SHOWN_PARTS = (
@@ -81,7 +85,7 @@ _EXPLAINED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
 
 
 def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[Any] | None) -> bool:
-    """Whether the transaction is gone for a reason that another attempt may not meet."""
+    """Tell that the transaction is gone for a reason that another attempt may not meet."""
     return isinstance(error, _LOST) or (connection is not None and connection.closed)
 
 
@@ -167,19 +171,6 @@ def _first_line(error: psycopg.Error) -> str:
     return (str(error).strip().splitlines() or [""])[0]
 
 
-_OLDEST_POSTGRES = 15
-
-_OLDEST_PGVECTOR = (0, 8)
-
-# Any constant will do; concurrent `create extension if not exists` collide without a lock.
-_EXTENSION_LOCK = 0x77656272
-
-_QUERY_EXTENSION = """
-select (select extversion from pg_extension where extname = 'vector'),
-       (select default_version from pg_available_extensions where name = 'vector')
-"""
-
-
 def prepare_server(connection: psycopg.Connection[TupleRow]) -> str:
     """Check the server, create the extension `vector` where it is missing, and give its version."""
     version = connection.info.parameter_status("server_version") or ""
@@ -241,7 +232,10 @@ def _create_extension(connection: psycopg.Connection[TupleRow]) -> None:
 def _extension_versions(
     connection: psycopg.Connection[TupleRow],
 ) -> tuple[str | None, str | None]:
-    ((installed, available),) = connection.execute(_QUERY_EXTENSION).fetchall()
+    ((installed, available),) = connection.execute(
+        "select (select extversion from pg_extension where extname = 'vector'),"
+        " (select default_version from pg_available_extensions where name = 'vector')"
+    ).fetchall()
     return installed, available
 
 
@@ -267,7 +261,7 @@ class Server:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has been checked, and not given up since."""
+        """Tell that it has been checked, and not given up since."""
         return self._version is not None
 
     @property
@@ -277,14 +271,11 @@ class Server:
 
     @property
     def connect_kwargs(self) -> dict[str, Any]:
-        """How to connect, apart from where."""
+        """Options of a connection, apart from its address."""
         if self._external is None:
             return {"client_encoding": "utf8", "application_name": "webrag"}
-        return {
-            "client_encoding": "utf8",
-            # Poolers that share a server connection per transaction lose prepared statements.
-            "prepare_threshold": None,
-        }
+        # Poolers that share a server connection per transaction lose prepared statements.
+        return {"client_encoding": "utf8", "prepare_threshold": None}
 
     def open(self) -> None:
         """Start or reach the server and check that it can hold a corpus; blocks."""

@@ -215,7 +215,7 @@ class PostgresCluster:
 
     @property
     def conninfo(self) -> str:
-        """How libpq reaches the server, independent of PG* environment variables.
+        """The connection string for libpq, independent of PG* environment variables.
 
         Refused where somebody else could listen in the server's place.
         """
@@ -382,7 +382,7 @@ class PostgresCluster:
         return ["start", "-w", "-s", "-t", timeout, "-D", "cluster", "-o", options]
 
     def _socket_folder(self) -> Path:
-        """Where the server listens, or listened last; links in a data folder are followed."""
+        """The folder that the server listens in, or did last; links in it are followed."""
         found = self._recorded_socket_folder() or self._noted_socket_folder() or self._folder
         return found.resolve() if found == self._folder else found
 

@@ -111,7 +111,7 @@ class EmbeddedPostgres:
 
     @property
     def conninfo(self) -> str:
-        """How libpq reaches the server, independent of PG* environment variables."""
+        """The connection string for libpq, independent of PG* environment variables."""
         return self._server.conninfo
 
     def ensure(self, *, ask: bool = True) -> bool:
