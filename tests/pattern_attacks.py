@@ -41,7 +41,7 @@ _CONFIRMED = 3
 _LENGTH = 8_000
 # Doubling the text doubles the time of a linear pattern and takes a quadratic one to four times it.
 _MAX_GROWTH = 3.0
-_LIMIT_S = 0.8
+_LIMIT_S = 0.4
 
 
 @dataclass(frozen=True)
