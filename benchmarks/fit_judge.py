@@ -38,7 +38,7 @@ from scipy.special import expit
 
 from webrag.demo import serve_static_site
 from webrag.embedding.bundled_model import BundledVectors
-from webrag.lexical.analysis import respelled
+from webrag.lexical.spelling import respelled
 from webrag.orchestration import judge
 from webrag.orchestration.confidence import HIGH, LOW, MEDIUM
 from webrag.orchestration.models import OrchestrationResult

@@ -13,7 +13,8 @@ from webrag.answering.page_summary import SURE, page_summary
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.ingestion.fetch_context import listening
-from webrag.lexical.analysis import analyze, respelled
+from webrag.lexical.analysis import analyze
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import LOW, MEDIUM, quality
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.judge import Encode, Judgement, judged

@@ -15,14 +15,8 @@ from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
-from webrag.lexical.analysis import (
-    Respelling,
-    analyze,
-    content_words,
-    doubtful_words,
-    respelled,
-    word_pairs,
-)
+from webrag.lexical.analysis import analyze, content_words
+from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
 from webrag.postgres.database import Database
 from webrag.postgres.execution import Connection
 from webrag.retrieval.chunk_search import (

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.analysis import QUESTION_STOPWORDS, doubtful_words, query_terms
+from webrag.lexical.analysis import QUESTION_STOPWORDS, query_terms
 from webrag.lexical.function_words import language_of, without_function_words
+from webrag.lexical.spelling import doubtful_words
 
 
 @pytest.mark.parametrize(

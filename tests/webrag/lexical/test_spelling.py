@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.analysis import Respelling, analyze, doubtful_words, respelled, word_pairs
+from webrag.lexical.analysis import analyze
+from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
 
 
 def best(word: str, *held: str, common: tuple[str, ...] = ()) -> str | None:

@@ -17,7 +17,7 @@ from llama_index.postprocessor.webrag.wordings import (
 from pydantic import SecretStr
 
 from webrag.concurrency import all_of, in_background
-from webrag.lexical.analysis import respelled
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
 from webrag.redaction import redacted_failure, remember_secrets

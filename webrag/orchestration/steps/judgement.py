@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from webrag.concurrency import in_background
-from webrag.lexical.analysis import respelled
+from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import (
     HIGH,
     MEDIUM,
