@@ -5,7 +5,8 @@ Neither fetches nor indexes itself; it decides when to.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -37,10 +38,7 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_S = 1e9  # thirty years, well within what a date can hold
 
-
 AdmitPage = Callable[[str], bool]
-
-
 # As `Indexer.index` and `PageWorkers.convert`.
 IndexPage = Callable[..., Awaitable[AcquiredPage]]
 ConvertPage = Callable[..., Awaitable[NormalizedDocument]]
@@ -51,7 +49,7 @@ class PageNotAdmittedError(FetchError):
 
 
 class _Request(NamedTuple):
-    """What callers must agree on to share one acquisition."""
+    """Callers that agree on all of it share one acquisition."""
 
     url: str
     refresh: bool
@@ -113,20 +111,18 @@ class PageAcquirer:
     ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
-        A stored page is asked for conditionally. When an old page is due and its site cannot be
-        reached, the stored version is given, with a warning in the log. What came of each request
-        is remembered with the page, and for pages that were never obtained. The page's `url` is the
-        canonical one, which may differ from what was asked for. Of all depths, links from a page
-        the user named, the smallest is kept.
+        A stored page is asked for conditionally. When it is due and its site cannot be reached,
+        the stored version is given, with a warning in the log. The outcome of each request is
+        remembered. The page's `url` is the canonical one. Of all depths, links from a page the user
+        named, the smallest is kept.
 
         With `refresh` the site is asked whatever the page's age, unless it confirmed a version
         `since` then, and not being reached is a failure. `admits` tells by the canonical URL
-        whether a page may be stored, as redirects can lead anywhere: of one that it refuses with
-        `PageNotAdmittedError` nothing is remembered. `fresh` takes no copy that a scraping service
-        keeps, by default for `refresh` without `since`. `on_fetched` is awaited when the site has
-        given the page, before anything is made of it; of callers who share a request, that of the
-        first. `version` and `folder` say what the user named: of which library, and which folder a
-        file is of.
+        whether a page may be stored: of one that it refuses with `PageNotAdmittedError` nothing is
+        remembered. `fresh` takes no copy that a scraping service keeps, by default for `refresh`
+        without `since`. `on_fetched` is awaited when the site has given the page; of callers who
+        share a request, that of the first. The user named the `version` of a library and the
+        `folder` of a file.
         """
         request = _Request(
             page_address(url),
@@ -146,8 +142,21 @@ class PageAcquirer:
     async def give_up(self, url: str, why: str) -> UnusablePageError:
         """Remember that a page is not tried any more, and give its failure."""
         failure = UnusablePageError(f"{url} was given up: {why}.", url=url, kind="given_up")
-        await self.corpus.note_failure(url, datetime.now(UTC), reason=str(failure), status=None)
+        await self.corpus.note_failure(url, datetime.now(UTC), reason=str(failure))
         return failure
+
+    @asynccontextmanager
+    async def given_up_after(self, seconds: float | None, url: str) -> AsyncIterator[None]:
+        """Give a page up, as `give_up` does, unless the block ends in time; None waits for it."""
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            why = f"it was not done within {seconds:g} seconds"
+            raise await self.give_up(url, why) from None
 
     def due_before(self, moment: datetime) -> datetime:
         """Pages the site confirmed before this are due at `moment`."""
@@ -182,9 +191,7 @@ class PageAcquirer:
             raise
         except Exception as error:
             failure = unexpected_failure(request.url, error)
-            await self.corpus.note_failure(
-                request.url, datetime.now(UTC), reason=str(failure), status=None
-            )
+            await self.corpus.note_failure(request.url, datetime.now(UTC), reason=str(failure))
             raise failure from error
 
     async def _labelled(self, stored: StoredPage, request: _Request) -> StoredPage:
@@ -280,29 +287,20 @@ class PageAcquirer:
         self, error: FetchError, url: str, stored: StoredPage | None, at: datetime
     ) -> None:
         if isinstance(error, PageLimitError):
-            # The site was not asked, so nothing is known of the page.
-            return
-        if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
-            await self.corpus.mark_gone(url, at, reason=str(error), status=error.status)
-            return
-        known = stored is not None and url in (stored.url, stored.requested_url)
+            return  # the site was not asked, so nothing is known of the page
         reason = str(error)
-        if stored is not None and known and stored.gone_at is None:
+        if isinstance(error, PageGoneError) and stored is not None and stored.url == url:
+            await self.corpus.mark_gone(url, at, reason=reason, status=error.status)
+            return
+        if stored is not None and url in (stored.url, stored.requested_url):
+            url = stored.url
             # Also when the site shows a page that says so with the status 200: that may pass, and
             # marking a page as gone takes it out of every answer.
-            reason = f"{reason} The stored version stays in use."
-        await self.corpus.note_failure(
-            stored.url if stored is not None and known else url,
-            at,
-            reason=reason,
-            status=error.status,
-        )
+            reason += " The stored version stays in use." if stored.gone_at is None else ""
+        await self.corpus.note_failure(url, at, reason=reason, status=error.status)
 
     def _is_fresh(self, page: StoredPage, request: _Request) -> bool:
-        if page.gone_at is not None:
-            return False
-        if is_local(page.url):
-            # Asking costs a look at the file.
+        if page.gone_at is not None or is_local(page.url):  # a look at a file costs nothing
             return False
         if request.refresh:
             return request.since is not None and page.fetched_at >= request.since

@@ -24,7 +24,7 @@ class _Asked(Generic[T, R]):
 
 @dataclass(eq=False)
 class _State(Generic[T, R]):
-    """What is going on in one event loop: the batch that is worked on, and what waits."""
+    """The batch that one event loop works on, and what waits for the next."""
 
     waiting: list[_Asked[T, R]] = field(default_factory=list)
     batch: list[_Asked[T, R]] = field(default_factory=list)
@@ -40,11 +40,8 @@ class Batches(Generic[T, R]):
     fails, each of its items is tried alone, unless the database cannot be reached. A batch whose
     callers have all gone away is cancelled, and the last of them waits for its end.
 
-    Attributes:
-        work: Gives the results of some items, in their order.
-        most: Size of a batch at most, unless one item alone is larger.
-        size: Size of an item.
-        more_comes: Whether more is about to be asked for, which a batch of few waits for.
+    The `work` gives the results of some items, in their order. A batch is of size `most` at most,
+    unless one item alone is larger; one of few waits while `more_comes`.
     """
 
     work: Callable[[Sequence[T]], Awaitable[Sequence[R]]]

@@ -1,4 +1,4 @@
-"""What all processes of a corpus agree on to be polite to a host together."""
+"""Keeps all processes of a corpus polite to a host together."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ from webrag.postgres.execution import Connection
 
 # How long crawls keep away from a host that a question wants; it asks again sooner than that.
 _WANTED_S: Final = 2.0
-
 _LEAST_WAIT_S: Final = 0.05
-
 _MOST_WAIT_S: Final = 1.0
-
 _ASKING_S: Final = 15.0
+# Longer than any turn, any pause and any robots.txt is good for.
+_STALE_S: Final = 86_400
+_FORGETS_EVERY_S: Final = 3_600
 
 _KEPT: Final = "(case when r.failure is null then %s else %s end) * interval '1 s'"
 
@@ -52,12 +52,6 @@ where host = %(host)s
 returning extract(epoch from next_at - clock_timestamp())::float8
 """
 
-
-# Longer than any turn, any pause and any robots.txt is good for.
-_STALE_S: Final = 86_400
-
-_FORGETS_EVERY_S: Final = 3_600
-
 _FORGET_HOSTS: Final = """
 delete from {host_turns} where host in (
   select host from {host_turns} where next_at < clock_timestamp() - %s * interval '1 s'
@@ -71,9 +65,7 @@ delete from {robots_files} where origin in (
   for update skip locked)
 """
 
-
 _MAKE_SCHEMA: Final = "create schema if not exists {schema}"
-
 _MAKE_HOSTS: Final = (
     "create table if not exists {schema}.host_turns (like {host_turns} including all)"
 )
@@ -92,8 +84,6 @@ class HostTurns:
 
     Turns and pauses hold for all collections of the database, where the user may have a table
     beside them; else, and for robots.txt always, for those who use the same collection.
-
-    All methods raise StorageError when the database fails.
     """
 
     def __init__(self, database: Database) -> None:
@@ -160,15 +150,11 @@ class HostTurns:
             if not await self._may_ask(origin):
                 await asyncio.sleep(_LEAST_WAIT_S)
                 continue
+            free = "update {robots_files} set asking_until = null where origin = %s"
             try:
                 answer = await ask()
             except BaseException:
-                await asyncio.shield(
-                    self._execute(
-                        "update {robots_files} set asking_until = null where origin = %s",
-                        (origin,),
-                    )
-                )
+                await asyncio.shield(self._execute(free, (origin,)))
                 raise
             await self._execute(
                 "update {robots_files} set fetched_at = now(), body = %s, failure = %s,"
@@ -231,7 +217,7 @@ class HostTurns:
         )
 
     async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
-        """Whether the statement changed anything."""
+        """Tell whether the statement changed anything."""
         turns = await self._find_turns()
         changed = await self._database.run(
             lambda connection: connection.change(statement, values, host_turns=turns),

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.schema import Document
 
-
 _MOST_PAGES: Final = 100
 _MOST_CHUNKS: Final = 2_000  # of several pages that are written in one transaction
 # Far more than any page needs: time grows with the text, whose length is limited.
@@ -55,7 +54,7 @@ class LocalCutter:
         return await in_background(self._rows, document, depth)
 
     def is_busy(self) -> bool:
-        """Whether pages are converted now, of which rows will be wanted next."""
+        """Tell whether pages are converted now, of which rows will be wanted next."""
         return False
 
     def _rows(self, document: NormalizedDocument, depth: int) -> PageRows:
@@ -197,12 +196,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PreparedPage:
-    """A page that only has to be stored.
+    """A page that only has to be stored; `held` keeps its vectors for pages that share a text.
 
-    Attributes:
-        chunks_added: Chunks that its stored version lacks.
-        chunks_embedded: Chunks whose text neither the corpus nor a page under way had.
-        held: Keeps the vectors for pages under way that share a text.
+    The stored version lacks the added chunks; nothing stored or under way had the embedded ones.
     """
 
     rows: PageRows

@@ -12,7 +12,7 @@ corpus without blocks is searched all the same, only more slowly.
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -27,11 +27,10 @@ from webrag.postgres.execution import Connection, Rows
 
 logger = logging.getLogger(__name__)
 
-
 LEAST_ROWS = 1_000
 """Smaller loads go through the index: they take a second at most."""
 
-_LOCK_SEED = 44
+_LOCK_SEED = 45
 _KEEPING = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.InsufficientPrivilege,
@@ -167,20 +166,9 @@ read with the others, and thrown away."""
 
 _SORT_MEMORY = "256MB"  # the rows of a block; half of it is slower by a third
 
-_LOCK_SEED = 45
-_LOCK_TIMEOUT = "500ms"
-
-
-class _Range(NamedTuple):
-    """Pages that make a block, by their row numbers; `block` is the one they are in, if any."""
-
-    first: int
-    last: int
-    block: int | None
-
 
 def may_be_due(page_ids: Sequence[int]) -> bool:
-    """Whether it is worth asking for pages to gather, now that these have been stored."""
+    """Tell whether to ask for pages to gather, now that these have been stored."""
     return any(page_id % _ASKED_EVERY == 0 for page_id in page_ids)
 
 
@@ -225,8 +213,8 @@ async def _settled(connection: Connection) -> int:
     """Wait for pages that get their number now, and give the last number."""
     await connection.set_locally(lock_timeout=_LOCK_TIMEOUT)
     await connection.change("lock table {documents} in share mode")
-    rows = await connection.fetch("select coalesce(max(id), 0) from {documents}")
-    return int(rows[0][0])
+    ((last,),) = await connection.fetch("select coalesce(max(id), 0) from {documents}")
+    return int(last)
 
 
 async def _next_block(connection: Connection, settled: int, block_pages: int) -> bool:
@@ -245,9 +233,10 @@ async def _next_block(connection: Connection, settled: int, block_pages: int) ->
     return True
 
 
-async def _read_pages(connection: Connection, pages: _Range) -> tuple[dict[str, Any], Rows]:
-    """What tells the pages and their versions, and their postings, a row for each term."""
-    values: dict[str, Any] = {"first": pages.first, "last": pages.last, "old": pages.block}
+async def _read_pages(
+    connection: Connection, values: dict[str, Any]
+) -> tuple[dict[str, Any], Rows]:
+    """Read the pages and their versions, and their postings, a row for each term."""
     known = await connection.fetch(
         "select id, xmin::text from {documents} where id between %(first)s and %(last)s", values
     )
@@ -283,16 +272,20 @@ async def _write_block(connection: Connection, values: dict[str, Any], packed: P
         await connection.change(statement, values | {"block": number})
 
 
-async def _next_range(connection: Connection, settled: int, block_pages: int) -> _Range | None:
-    worn = await connection.fetch(f"{_WORN} limit 1", {"most_left": _MOST_LEFT})
+async def _next_range(
+    connection: Connection, settled: int, block_pages: int
+) -> dict[str, Any] | None:
+    """Find the first and the last page of a block to make, and the `old` block they are in."""
+    worn = await connection.fetch_as(dict, f"{_WORN} limit 1", {"most_left": _MOST_LEFT})
     if worn:
-        return _Range(*worn[0])
-    rows = await connection.fetch(
-        f"select first, id from ({_WAITING}) w where id <= %(settled)s and {_IS_FULL}"
-        " order by id limit 1",
+        return worn[0]
+    rows = await connection.fetch_as(
+        dict,
+        f"select first, id as last, null::int as old from ({_WAITING}) w"
+        f" where id <= %(settled)s and {_IS_FULL} order by id limit 1",
         {"settled": settled, "most_pages": block_pages, "most_chunks": BLOCK_CHUNKS},
     )
-    return _Range(rows[0][0], rows[0][1], None) if rows else None
+    return rows[0] if rows else None
 
 
 # The pages behind the last block: which one is first, how many they are up to each, and whether
@@ -308,7 +301,7 @@ from (
 _IS_FULL = "(pages = %(most_pages)s or chunks_with_next > %(most_chunks)s)"
 
 _WORN = """
-select b.first, b.last, b.id from {blocks} b join (
+select b.first, b.last, b.id as old from {blocks} b join (
     select block, count(*) as pages from {blocked_pages} where document is null group by block
 ) g on g.block = b.id where g.pages > %(most_left)s * b.documents
 """

@@ -1,4 +1,4 @@
-"""What the corpus stores and reports. No I/O here."""
+"""The records that the corpus stores and reports. No I/O here."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,14 +72,11 @@ class ParentChunk(FrozenModel):
 
 
 class StoredPage(FrozenModel):
-    """What is known of one page of the corpus, without its text.
+    """One page of the corpus, without its text; `page_id` is not stable across corpora.
 
-    Attributes:
-        page_id: Row number in this corpus; not stable across corpora.
-        document_id: Stable id, a UUID derived from the canonical URL.
-        depth: Smallest number of links from a page the user named; 0 for named pages.
-        gone_at: When the site was first seen to answer 404 or 410; gone pages are not retrieved.
-        stored_at: When the site first delivered this text, as far as is known.
+    Its `depth` is the smallest number of links from a page the user named. Pages that are gone,
+    which the site answered with 404 or 410, are not retrieved. The site first delivered this text
+    when it was `stored_at`, as far as is known.
     """
 
     page_id: int
@@ -108,7 +105,7 @@ class StoredPage(FrozenModel):
         chunks_added: int = 0,
         chunks_embedded: int = 0,
     ) -> "AcquiredPage":
-        """How the page was acquired."""
+        """Tell how the page was acquired."""
         own = AcquiredPage.model_fields.keys() & type(self).model_fields.keys()
         told = {name: getattr(self, name) for name in own} | {
             "requested_url": requested_url,
@@ -122,12 +119,9 @@ class StoredPage(FrozenModel):
 class AcquiredPage(FrozenModel):
     """Outcome of making sure that a page is in the corpus.
 
-    Attributes:
-        outcome: `stored` no request was made; `unchanged` the site confirmed the stored version;
-            `indexed` the page is new; `updated` a new version replaced the stored one.
-        chunks_added: Child chunks written that the previous version did not have.
-        chunks_embedded: Child chunks that had to be embedded.
-        version: Of the library that the page is about; None where nothing says one.
+    It is `stored` where no request was made, `unchanged` where the site confirmed the stored
+    version, `indexed` where the page is new, `updated` where a new version replaced the stored one.
+    Added chunks are those that this one did not have; `version` is of the library it is about.
     """
 
     url: str
@@ -148,12 +142,9 @@ class AcquiredPage(FrozenModel):
 class LinkCandidate(FrozenModel):
     """A link of a stored page, as a candidate for expansion.
 
-    Attributes:
-        title: Anchor text, or the link's title attribute when the anchor is generic; may be empty.
-        char_start: Offset of the anchor in the source's markdown; None for navigation.
-        origin: `page` the page itself links there; `map` its site's own map or a mapping service
-            does.
-        found_in: That map, as in "the site's search index"; empty for links of pages.
+    Its title is the anchor's text, or the title attribute of a generic anchor, and may be empty;
+    offsets are the anchor's in the source's markdown, None for navigation. Its origin is `map`
+    where not the page but its site's own map or a mapping service links there, `found_in` that map.
     """
 
     source_url: str
@@ -170,14 +161,10 @@ class LinkCandidate(FrozenModel):
 
 
 class PageStatus(FrozenModel):
-    """One stored page in the status listing.
+    """One stored page in the status listing; its site last confirmed it when it was `fetched_at`.
 
-    Attributes:
-        fetched_at: When the site last delivered or confirmed the stored version.
-        outcome: What the last request for the page came to; after `failed` the version stored
-            before is still retrieved.
-        checked_at: When that was; None for pages stored by an earlier version of WebRAG.
-        reason: Why it failed, or why the page is gone.
+    The outcome is of the last request, made when it was `checked_at`, None for pages stored by an
+    earlier version of WebRAG; after `failed` the version stored before is still retrieved.
     """
 
     url: str
@@ -195,12 +182,7 @@ class PageStatus(FrozenModel):
 
 
 class FailedPage(FrozenModel):
-    """A page that was asked for and never obtained.
-
-    Attributes:
-        checked_at: When it was last asked for.
-        status: HTTP status of the answer, None when there was none.
-    """
+    """A page that was asked for and never obtained; `status` is None where no answer came."""
 
     url: str
     reason: str
@@ -216,25 +198,17 @@ class PageListing(FrozenModel):
 
 
 class CollectionSize(FrozenModel):
-    """One collection of the database.
-
-    Attributes:
-        documents: Pages it holds, gone ones included; None when they may not be counted.
-    """
+    """A collection and its number of pages, gone ones included; None if they may not be counted."""
 
     name: str
     documents: int | None
 
 
 class SiteSize(FrozenModel):
-    """What is stored of one host.
+    """The pages of one host, `host` or `host:port`, that can be retrieved.
 
-    Attributes:
-        site: `host` or `host:port`.
-        documents: Pages that can be retrieved.
-        tokens: Of their markdown.
-        fetched_at: When the page asked about longest ago was delivered or confirmed.
-        versions: By library that pages are about: the versions stored, the newest first.
+    The one asked about longest ago was confirmed when it was `fetched_at`. The versions are those
+    of each library that pages are about, the newest first.
     """
 
     site: str
@@ -245,34 +219,23 @@ class SiteSize(FrozenModel):
 
 
 class CorpusStatus(FrozenModel):
-    """What a collection holds.
+    """The contents of a collection, or of it what concerns one page, `only_url`.
 
     Attributes:
-        documents: Pages that can be retrieved.
-        gone: Pages marked gone.
+        documents: Pages that can be retrieved; those that are gone are counted apart.
         chunks: Child chunks.
-        tokens: Tokens of all markdown.
-        links: Link candidates known.
         failed: Pages that were asked for and never obtained.
-        outcomes: What the last request for each page came to, stored or not, to the number of
-            pages; outcomes without pages are absent.
+        outcomes: Number of pages, stored or not, by the outcome of the last request.
         embedding_model: Model the corpus was made with; None while it is empty.
-        embedding_dimensions: Its vector size.
-        available_embedding_model: Set when the settings would choose another model for a new
-            corpus.
+        available_embedding_model: Another one that the settings would choose for a new corpus.
         database: `embedded` or `external`, with the server version.
-        page_source: Where pages are fetched from now; "" when that is not known.
-        sites: The hosts whose pages are stored, those with most pages first; empty of one page.
+        page_source: Source that pages are fetched from now; "" when that is not known.
+        sites: Hosts by number of pages, most first; empty of one page.
         pages: The listing, newest first; empty when it was not asked for.
-        failures: The pages never obtained, latest attempt first.
-        other_collections: The other collections of the database, in alphabetical order.
-        only_url: The page that was asked for; None when all of them were.
+        failures: Latest attempt first.
         other_documents: Pages that can be retrieved beside the one that was asked for.
         jobs: Jobs that wait or run.
-        schedules: Sites that workers visit again and again.
-        schedules_due: Those whose next visit should have been enqueued by now.
-        schedules_overdue: Those of which that is an hour ago or more: no worker runs.
-        schedules_failing: Those whose last visit failed.
+        schedules: Sites that workers visit again and again; due since an hour they are overdue.
     """
 
     collection: str
@@ -359,7 +322,7 @@ class PageImage:
 
 @dataclass(frozen=True, slots=True)
 class PageName:
-    """What a stored page is called."""
+    """Id, URL and title of a stored page."""
 
     document_id: UUID
     url: str

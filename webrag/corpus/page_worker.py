@@ -1,4 +1,4 @@
-"""What a worker process does with a page, in one go: converts it, cuts it, packs its words.
+"""Does a worker process' share of a page in one go: converts it, cuts it, packs its words.
 
 No LlamaIndex, which takes seconds to import.
 """
@@ -22,12 +22,7 @@ Tokenize = Callable[[str], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class CutSetup:
-    """How pages are cut in a process.
-
-    Attributes:
-        tokenizer: Name of one of tiktoken's encodings, or what a tokenizer of Hugging Face is
-            saved as.
-    """
+    """The sizes of chunks, and an encoding of tiktoken's or a saved tokenizer of Hugging Face."""
 
     kind: Literal["tiktoken", "huggingface"]
     tokenizer: str
@@ -37,12 +32,7 @@ class CutSetup:
 
 @dataclass(frozen=True, slots=True)
 class PageTask:
-    """A page to work on.
-
-    Attributes:
-        page: To be converted first, and cut unless its text has the hash `known`.
-        document: To be cut, where there is no page.
-    """
+    """A page to convert, and to cut unless its text has the hash `known`, or a document to cut."""
 
     page: FetchedPage | None = None
     document: NormalizedDocument | None = None
@@ -50,11 +40,7 @@ class PageTask:
 
 
 class CutPage(FrozenModel):
-    """The chunks of a page, and its words.
-
-    Attributes:
-        term_count: Sum of the lexical lengths of the searched chunks.
-    """
+    """The chunks of a page, and its words; `term_count` of them with repetitions."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 

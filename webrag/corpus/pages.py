@@ -55,10 +55,56 @@ _PASSING_STATUSES: Final = (408, 425, 429)
 _MOST_ASKED = 200
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
+_COUNTS = """
+select count(*) filter (where gone_at is null) as documents,
+       count(*) filter (where gone_at is not null) as gone,
+       coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
+       coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
+       (select count(*) from {link_candidates}
+        where %(id)s::int is null or source_document = %(id)s) as links
+from {documents} where %(id)s::int is null or id = %(id)s
+"""
 
-def _listed(**values: Any) -> dict[str, Any]:
-    every = {"id": None, "site": None, "contains": "", "limit": None, "offset": 0}
-    return every | values
+_WORK = """
+select (select count(*) from {jobs} where ended_at is null) as jobs,
+  count(*) as schedules,
+  count(*) filter (where next_at <= now()) as schedules_due,
+  count(*) filter (where next_at <= now() - interval '1 h') as schedules_overdue,
+  count(*) filter (where failures > 0) as schedules_failing
+from {schedules}
+"""
+
+_OUTCOMES = """
+select outcome, count(*) from (
+    select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
+           as outcome
+    from {documents} d full join {page_outcomes} o on o.url = d.url
+    where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
+) pages group by outcome order by outcome
+"""
+
+_FAILURES = """
+select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
+from {page_outcomes} o
+where (%(url)s::text is null or o.url = %(url)s)
+  and not exists (select from {documents} d where d.url = o.url)
+order by o.at desc, o.url
+"""
+
+_FROM_LISTED = """
+from {documents} d left join {page_outcomes} o on o.url = d.url
+where (%(id)s::int is null or d.id = %(id)s)
+  and (%(site)s::text is null or d.site = %(site)s)
+  and (position(%(contains)s in lower(d.url)) > 0
+       or position(%(contains)s in lower(coalesce(d.title, ''))) > 0)
+"""
+_LISTED = f"""
+select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
+       d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
+       coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
+{_FROM_LISTED} order by d.fetched_at desc, d.id desc limit %(limit)s offset %(offset)s
+"""
+_EVERY_PAGE = {"id": None, "site": None, "contains": "", "limit": None, "offset": 0}
 
 
 class Corpus:
@@ -100,22 +146,47 @@ class Corpus:
 
     async def page_text(self, document_id: UUID) -> PageText | None:
         """Give a page by its stable id, None when it is not stored."""
-        found = await self._database.fetch_as(PageText, queries.PAGE_TEXT, (document_id,))
+        statement = """
+            select document_id, url, title, markdown, fetched_at, gone_at, with_login
+            from {documents} where document_id = %s
+            """
+        found = await self._database.fetch_as(PageText, statement, (document_id,))
         return found[0] if found else None
 
     async def passage_text(self, passage_id: UUID) -> PassageText | None:
         """Give a passage by its stable id, None when it is not stored."""
-        found = await self._database.fetch_as(PassageText, queries.PASSAGE_TEXT, (passage_id,))
+        statement = """
+            select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
+                   d.fetched_at, d.gone_at, d.with_login
+            from {parents} p join {documents} d on d.id = p.document where p.id = %s
+            """
+        found = await self._database.fetch_as(PassageText, statement, (passage_id,))
         return found[0] if found else None
 
     async def page_images(self, document_id: UUID) -> list[PageImage]:
         """Give the images of a page in their order, none where the page is not stored."""
-        return await self._database.fetch_as(PageImage, queries.IMAGES, (document_id,))
+        statement = """
+            select distinct (image ->> 'position')::int as position,
+                   coalesce(image ->> 'alt', '') as alt,
+                   coalesce(image ->> 'caption', '') as caption
+            from {parents} p join {documents} d on d.id = p.document,
+                 jsonb_array_elements(p.images) image
+            where d.document_id = %s order by 1, 2, 3
+            """
+        return await self._database.fetch_as(PageImage, statement, (document_id,))
 
     async def page_names(self, contains: str, limit: int) -> list[PageName]:
         """Give the retrievable pages last fetched whose URL or title holds some words."""
+        statement = """
+            select document_id, url, title from {documents}
+            where gone_at is null and (
+                position(lower(%(words)s) in lower(url)) > 0
+                or position(lower(%(words)s) in lower(coalesce(title, ''))) > 0
+            )
+            order by fetched_at desc, id desc limit %(limit)s
+            """
         values = {"words": contains, "limit": limit}
-        return await self._database.fetch_as(PageName, queries.NAMES, values)
+        return await self._database.fetch_as(PageName, statement, values)
 
     async def sites(self) -> list[SiteSize]:
         """Give what is stored of each host, those with most pages first."""
@@ -123,7 +194,12 @@ class Corpus:
 
     async def years(self) -> dict[int, int]:
         """Give the number of retrievable pages by year of publication, the latest first."""
-        return dict(await self._database.fetch(queries.YEARS))
+        statement = """
+            select publication_year, count(*) from {documents}
+            where gone_at is null and publication_year is not null
+            group by publication_year order by publication_year desc
+            """
+        return dict(await self._database.fetch(statement))
 
     async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
         found = await self.pages(urls)
@@ -194,7 +270,13 @@ class Corpus:
             "dead": now - _DEAD_FOR,
             "away": now - _AWAY_FOR,
         }
-        return frozenset(url for (url,) in await self._database.fetch(queries.DEAD, values))
+        statement = """
+            select url from {page_outcomes}
+            where url = any(%(urls)s) and outcome in ('failed', 'gone')
+              and at > case when status < 500 and status <> all(%(passing)s)
+                            then %(dead)s::timestamptz else %(away)s::timestamptz end
+            """
+        return frozenset(url for (url,) in await self._database.fetch(statement, values))
 
     async def urls_in_scope(
         self, sites: Sequence[str] | None, *, limit: int | None = None
@@ -231,11 +313,12 @@ class Corpus:
         self, contains: str = "", *, site: str | None = None, limit: int, offset: int = 0
     ) -> PageListing:
         """Give some of the pages, most recently fetched first, also those that are gone."""
-        values = _listed(contains=contains.lower(), site=site, limit=limit, offset=offset)
+        asked = {"contains": contains.lower(), "site": site, "limit": limit, "offset": offset}
+        values = _EVERY_PAGE | asked
 
         async def work(connection: Connection) -> PageListing:
-            ((total,),) = await connection.fetch(queries.LISTED_COUNT, values)
-            pages = await connection.fetch_as(PageStatus, queries.LISTED, values)
+            ((total,),) = await connection.fetch(f"select count(*) {_FROM_LISTED}", values)
+            pages = await connection.fetch_as(PageStatus, _LISTED, values)
             return PageListing(pages=tuple(pages), total=total)
 
         return await self._database.run(work, snapshot=True)
@@ -248,20 +331,19 @@ class Corpus:
             if url is not None:
                 found = await queries.find_pages(connection, [url])
                 page_id, asked = (found[url].page_id, found[url].url) if found else (0, url)
-            (counts,) = await connection.fetch_as(dict, queries.COUNTS, {"id": page_id})
+            (counts,) = await connection.fetch_as(dict, _COUNTS, {"id": page_id})
             if url is not None:
                 every = "select count(*) from {documents} where gone_at is null"
                 ((documents,),) = await connection.fetch(every)
                 counts["other_documents"] = documents - counts["documents"]
-            counts["outcomes"] = dict(await connection.fetch(queries.OUTCOMES, {"url": asked}))
-            failures = await connection.fetch_as(FailedPage, queries.FAILURES, {"url": asked})
+            counts["outcomes"] = dict(await connection.fetch(_OUTCOMES, {"url": asked}))
+            failures = await connection.fetch_as(FailedPage, _FAILURES, {"url": asked})
             counts |= {"failed": len(failures), "failures": failures}
             if url is None:
-                counts |= (await connection.fetch_as(dict, queries.WORK))[0]
+                counts |= (await connection.fetch_as(dict, _WORK))[0]
             if include_urls:
-                counts["pages"] = await connection.fetch_as(
-                    PageStatus, queries.LISTED, _listed(id=page_id)
-                )
+                values = _EVERY_PAGE | {"id": page_id}
+                counts["pages"] = await connection.fetch_as(PageStatus, _LISTED, values)
             return counts
 
         counts = await self._database.run(work, snapshot=True)

@@ -110,7 +110,7 @@ def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
 
 
 class Holdings(NamedTuple):
-    """How many pages' text of a moment can be searched, and how many have only a later one.
+    """Number of pages whose text of a moment can be searched, and of those with only a later one.
 
     `since` says when the earliest texts were stored.
     """
@@ -120,7 +120,7 @@ class Holdings(NamedTuple):
     since: list[datetime]
 
     def refusal(self, moment: datetime, url: str | None = None) -> InputError | None:
-        """Why nothing can be said of a moment; None where something can, or nothing is stored."""
+        """Say why nothing is known of a moment; None where something is, or nothing is stored."""
         if self.held or not (self.since or url):
             return None
         if not self.since:
@@ -134,7 +134,7 @@ class Holdings(NamedTuple):
         )
 
     def warning(self, moment: datetime) -> str | None:
-        """What the answer to a question as of a moment lacks, a sentence."""
+        """Say in a sentence what an answer as of a moment lacks."""
         if not self.missing:
             return None
         pages = "1 page is" if self.missing == 1 else f"{self.missing:,} pages are"

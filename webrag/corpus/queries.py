@@ -56,108 +56,6 @@ async def read_links(connection: Connection, page_ids: Sequence[int]) -> list[Li
     return await connection.fetch_as(LinkCandidate, statement, {"ids": list(page_ids)})
 
 
-COUNTS: Final = """
-select count(*) filter (where gone_at is null) as documents,
-       count(*) filter (where gone_at is not null) as gone,
-       coalesce(sum(child_count) filter (where gone_at is null), 0)::bigint as chunks,
-       coalesce(sum(token_count) filter (where gone_at is null), 0)::bigint as tokens,
-       (select count(*) from {link_candidates}
-        where %(id)s::int is null or source_document = %(id)s) as links
-from {documents} where %(id)s::int is null or id = %(id)s
-"""
-"""Documents, gone, chunks, tokens and links, of everything or of one page."""
-
-WORK: Final = """
-select (select count(*) from {jobs} where ended_at is null) as jobs,
-  count(*) as schedules,
-  count(*) filter (where next_at <= now()) as schedules_due,
-  count(*) filter (where next_at <= now() - interval '1 h') as schedules_overdue,
-  count(*) filter (where failures > 0) as schedules_failing
-from {schedules}
-"""
-"""Numbers of jobs to do, and of sites visited again and again: all, due, overdue, failing."""
-
-OUTCOMES: Final = """
-select outcome, count(*) from (
-    select coalesce(o.outcome, case when d.gone_at is null then 'indexed' else 'gone' end)
-           as outcome
-    from {documents} d full join {page_outcomes} o on o.url = d.url
-    where %(url)s::text is null or coalesce(d.url, o.url) = %(url)s
-) pages group by outcome order by outcome
-"""
-"""The number of pages by what the last attempt came to, of everything or of one URL."""
-
-FAILURES: Final = """
-select o.url, coalesce(o.reason, '') as reason, o.at as checked_at, o.status
-from {page_outcomes} o
-where (%(url)s::text is null or o.url = %(url)s)
-  and not exists (select from {documents} d where d.url = o.url)
-order by o.at desc, o.url
-"""
-"""The URLs nothing is stored for, latest attempt first, of everything or of one URL."""
-
-LISTED: Final = """
-select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at, d.depth,
-       d.gone_at, d.source, d.with_login, o.at as checked_at, o.reason,
-       coalesce(o.outcome, case when gone_at is null then 'indexed' else 'gone' end) as outcome
-from {documents} d left join {page_outcomes} o on o.url = d.url
-where (%(id)s::int is null or d.id = %(id)s)
-  and (%(site)s::text is null or d.site = %(site)s)
-  and (position(%(contains)s in lower(d.url)) > 0
-       or position(%(contains)s in lower(coalesce(d.title, ''))) > 0)
-order by d.fetched_at desc, d.id desc limit %(limit)s offset %(offset)s
-"""
-"""One line per page, most recently fetched first; `LISTED_COUNT` counts them all."""
-
-LISTED_COUNT: Final = """
-select count(*) from {documents} d
-where (%(site)s::text is null or d.site = %(site)s)
-  and (position(%(contains)s in lower(d.url)) > 0
-       or position(%(contains)s in lower(coalesce(d.title, ''))) > 0)
-"""
-
-DEAD: Final = """
-select url from {page_outcomes} where url = any(%(urls)s) and outcome in ('failed', 'gone')
-  and at > case when status < 500 and status <> all(%(passing)s)
-                then %(dead)s::timestamptz else %(away)s::timestamptz end
-"""
-"""Those of some URLs whose last attempt failed, for as long as that is believed."""
-
-
-PAGE_TEXT: Final = """
-select document_id, url, title, markdown, fetched_at, gone_at, with_login
-from {documents} where document_id = %s
-"""
-
-PASSAGE_TEXT: Final = """
-select p.id, d.document_id, d.url, d.title, p.heading, p.text, p.char_start, p.char_end,
-       d.fetched_at, d.gone_at, d.with_login
-from {parents} p join {documents} d on d.id = p.document where p.id = %s
-"""
-
-IMAGES: Final = """
-select distinct (image ->> 'position')::int as position,
-       coalesce(image ->> 'alt', '') as alt, coalesce(image ->> 'caption', '') as caption
-from {parents} p join {documents} d on d.id = p.document,
-     jsonb_array_elements(p.images) image
-where d.document_id = %s order by 1, 2, 3
-"""
-
-NAMES: Final = """
-select document_id, url, title from {documents}
-where gone_at is null and (
-    position(lower(%(words)s) in lower(url)) > 0
-    or position(lower(%(words)s) in lower(coalesce(title, ''))) > 0
-)
-order by fetched_at desc, id desc limit %(limit)s
-"""
-
-YEARS: Final = """
-select publication_year, count(*) from {documents}
-where gone_at is null and publication_year is not null
-group by publication_year order by publication_year desc
-"""
-
 _SITES: Final = """
 select site, count(*) as documents, coalesce(sum(token_count), 0)::bigint as tokens,
        min(fetched_at) as fetched_at
@@ -309,14 +207,14 @@ def _unchanged(page: StoredPage, document: NormalizedDocument) -> list[tuple[int
 
 
 class _Places(NamedTuple):
-    """Where a stored page leads, and the places on it that can be led to."""
+    """The targets of a stored page's links, and the places on it that can be led to."""
 
     links: Set[str]
     anchors: list[Any]
     map_marks: list[Any]
 
     def fits(self, document: NormalizedDocument, url: str) -> bool:
-        """Whether a page that has arrived leads to the same places as this one, of an address."""
+        """Tell whether a page that has arrived leads to the same places as this one, at `url`."""
         either = {url, document.url}
         if self.links - either != {link.url for link in document.links} - either:
             return False

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 NODE_COLUMNS = """c.node_id, c.text, c.metadata_ ->> '_node_content',
 case when not c.metadata_ ? '_node_content' then c.metadata_ end"""
-"""What `node_from_columns` takes, of a searched table `c`.
-
-The metadata of a node stand twice in its row; reading them once takes half the time.
-"""
+"""Columns for `node_from_columns`; reading metadata, twice in a row, once takes half the time."""
 
 STORE_KEYS = ("_node_content", "_node_type", "document_id", "doc_id", "ref_doc_id")
 """Keys that stand among the stored metadata of a node and are none of its own."""
@@ -124,7 +121,7 @@ def _parsed(content: str) -> dict[str, Any]:
 
 
 def _reference(node: "BaseNode") -> dict[str, Any]:
-    """What an IndexNode points to."""
+    """Give what an IndexNode points to."""
     from llama_index.core.schema import IndexNode
 
     if not isinstance(node, IndexNode):
@@ -164,12 +161,10 @@ class ParentRow(ParentChunk):
 
 @dataclass(frozen=True, slots=True)
 class ChildRow:
-    """One row of the searched table, without its embedding.
+    """One row of the searched table, without its embedding; PGVectorStore reads its metadata.
 
-    Attributes:
-        indexed_text: What is embedded and what BM25 sees: title, headings, text, image captions.
-        text_hash: 16 bytes; equal exactly when `indexed_text` is equal.
-        metadata: In the form PGVectorStore reads nodes from.
+    Title, headings, text and image captions, the `indexed_text`, are embedded and counted by BM25;
+    `text_hash`, of 16 bytes, is equal where that is.
     """
 
     node_id: str
@@ -185,12 +180,7 @@ class ChildRow:
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
-    """Everything one page puts into the database, apart from embeddings.
-
-    Attributes:
-        depth: Links from a page the user named, of this acquisition.
-        term_count: Sum of the children's lexical lengths.
-    """
+    """Everything one page puts into the database, apart from embeddings."""
 
     document: NormalizedDocument
     document_id: UUID
@@ -392,7 +382,7 @@ def parent_id_of(fields: NodeFields) -> UUID:
 
 
 def indexed_text(node_id: str, text: str, metadata: dict[str, Any] | None) -> str:
-    """What was embedded and indexed of a stored child."""
+    """Give what was embedded and indexed of a stored child."""
     return indexed_text_of(fields_of(node_from_row(node_id, text, metadata)))
 
 

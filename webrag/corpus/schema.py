@@ -102,10 +102,10 @@ _MOST_DIMENSIONS = 4000
 
 
 class CorpusMeta(NamedTuple):
-    """What a collection records of itself: the version of its tables, and its model and dimensions.
+    """A collection's own record: the version of its tables, and its model and dimensions.
 
-    `is_loading`: a large load has put the vector index off and has not built it. Tables of posting
-    blocks and of past texts may be lacking in what an earlier WebRAG made.
+    While it `is_loading` there is no vector index. Tables of posting blocks and of past texts may
+    be lacking in what an earlier WebRAG made.
     """
 
     version: int
@@ -251,7 +251,7 @@ async def read_embedding(connection: Connection) -> tuple[str, int] | None:
 
 
 async def read_meta(connection: Connection) -> CorpusMeta | None:
-    """What the collection records of itself, within a transaction; None when it does not exist."""
+    """Read the collection's own record, within a transaction; None when it does not exist."""
     collection = connection.collection
     tables = await table_names(connection, collection)
     if "corpus_meta" not in tables:

@@ -152,7 +152,7 @@ class MapIndex:
         self._norms = K1 * (1 - B + B * self._lengths / average)
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """How much of a question the map finds in each page, [0, 1]."""
+        """Give the share of a question that the map finds in each page, [0, 1]."""
         total = np.zeros(len(self.urls), np.float32)
         most = 0.0
         for variants in _variants(query):
@@ -175,7 +175,7 @@ class MapIndex:
         return total / most if most else total
 
     def term_weights(self, query: str) -> dict[str, float]:
-        """How rare each term of a question is among the pages."""
+        """Give the inverse document frequency of each term of a question among the pages."""
         pages = len(self.urls)
         return {
             term: inverse_document_frequency(len(self._owners[self._span(term)]), pages)
@@ -192,7 +192,7 @@ class MapIndex:
         return [parts[place] for place in order[:_PASSAGES_READ]]
 
     def _span(self, term: str) -> slice:
-        """Where the pages that hold a term stand among all owners; empty for an unknown term."""
+        """Find the pages that hold a term among all owners; empty for an unknown term."""
         at = self._terms.get(term)
         if at is None:
             return slice(0, 0)
@@ -207,7 +207,7 @@ class MapIndex:
         return list(map(Section, pieces[::2], pieces[1::2]))
 
     def names_about(self, at: int, queries: Sequence[str]) -> list[str]:
-        """Those headings and names of a page that hold most of a question's words."""
+        """Give the headings and names of a page that hold most of a question's words."""
         names = [name for name in self._names[at].split(_SEPARATOR) if name]
         counted = zip(_terms_held(names, queries), names, strict=True)
         shown = sorted((each for each in counted if each[0]), key=lambda each: -each[0])
@@ -215,7 +215,7 @@ class MapIndex:
 
 
 def _terms_held(texts: Iterable[str], queries: Sequence[str]) -> list[int]:
-    """How many of some questions' distinct terms each text holds."""
+    """Count some questions' distinct terms in each text."""
     terms = {term for query in queries for term in query_terms(query)}
     return [len(terms.intersection(analyze(text))) for text in texts]
 
@@ -256,7 +256,7 @@ class MapRequest:
 
 
 class MapAnswer(FrozenModel):
-    """What came of reading: a map, further files wanted, further maps, or why it cannot be used.
+    """The outcome of reading: a map, further files wanted, further maps, or why it cannot be used.
 
     The refusal is the end of a sentence.
     """
@@ -299,7 +299,7 @@ class MarkedPage:
 
 @dataclass(frozen=True, slots=True)
 class StoredMap:
-    """What came of reading one map, named by the first of its mark's addresses.
+    """The outcome of reading one map, named by the first of its mark's addresses.
 
     It is what `MapIndex` reads, else a sentence why there is none, else the maps that a page names.
     """
@@ -312,10 +312,7 @@ class StoredMap:
 
 
 class SiteMapStore:
-    """The maps of one collection; safe to share between tasks.
-
-    All methods raise StorageError when the database fails.
-    """
+    """The maps of one collection; safe to share between tasks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -361,8 +358,6 @@ class MappedLinks:
 
     They are kept beside the links of a page as long as its version is: a page that changed may
     have a site that changed.
-
-    All methods raise StorageError when the database fails.
     """
 
     def __init__(self, database: Database) -> None:

@@ -26,8 +26,6 @@ from webrag.postgres.execution import Connection
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
 
-"""One vector for each of a page's chunks."""
-
 _dumps = partial(json.dumps, default=to_jsonable_python)
 _WRITTEN: Mapping[str, Callable[[Any], Any]] = {
     "jsonb": partial(Jsonb, dumps=_dumps),
@@ -112,7 +110,7 @@ async def _copy(
 
 
 def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
-    """What puts values into the form that the types of their columns are loaded from."""
+    """Make what puts values into the form that the types of their columns are loaded from."""
     places = [(at, _WRITTEN[kind]) for at, kind in enumerate(columns.values()) if kind in _WRITTEN]
 
     def written(values: Iterable[Any]) -> list[Any]:
@@ -130,12 +128,7 @@ _MAX_REASON_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt at a page came to.
-
-    Attributes:
-        reason: Why it failed, or why the page is gone; None otherwise.
-        status: HTTP status of the answer, None when there was none.
-    """
+    """The outcome of one attempt at a page; a status is of HTTP, a reason of what went wrong."""
 
     outcome: LastOutcome
     at: datetime
@@ -169,11 +162,9 @@ async def clear_attempts(connection: Connection, urls: Iterable[str]) -> None:
 
 
 EmbeddedPage = tuple[PageRows, Embeddings]
-
 """A page, and one vector for each of its chunks."""
 
 _DEEPEST = 2**31 - 1
-
 _LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text
 
 # Taken from the document as they are, but for those that `_document_row` makes.
@@ -294,7 +285,7 @@ def edition_row(edition: Edition | None) -> dict[str, Any]:
 
 
 async def _delete_previous(connection: Connection, urls: Sequence[set[str]]) -> list[_Previous]:
-    """What was stored under the URLs of each page, and is not any more."""
+    """Delete what was stored under the URLs of each page, and tell what it was."""
     old = await connection.fetch(
         "delete from {documents} where url = any(%s) returning url, depth, aliases,"
         " content_hash, coalesce(stored_at, fetched_at)",

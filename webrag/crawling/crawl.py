@@ -7,7 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, Protocol
+from functools import partial
+from typing import Final, Literal
 
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
@@ -21,7 +22,7 @@ from webrag.crawling.report import (
     SiteReport,
 )
 from webrag.crawling.scope import CrawlScope
-from webrag.crawling.sitemap import SitemapEntry
+from webrag.crawling.sitemap import SitemapReader
 from webrag.crawling.traps import TrapGuard, TrapLimits, text_signature, without_session, words_hash
 from webrag.errors import (
     ConfigurationError,
@@ -82,7 +83,7 @@ def failure_kind(error: WebRAGError) -> str:
 
 
 def is_no_answer(error: WebRAGError) -> bool:
-    """Whether nothing came back, or only that the whole site is in trouble."""
+    """Tell whether nothing came back, or only that the whole site is in trouble."""
     if isinstance(error, RobotsDisallowedError | RefusedAddressError | UnusablePageError):
         return False
     if not isinstance(error, FetchError):
@@ -106,7 +107,7 @@ class CrawlTally:
 
     @property
     def site_is_down(self) -> bool:
-        """Whether so many requests in a row had no answer that asking on is pointless."""
+        """So many requests in a row had no answer that asking on is pointless."""
         return len(self.unanswered) >= _UNREACHABLE_AFTER
 
     @property
@@ -176,15 +177,6 @@ class CrawlTurn:
     page_s: float = 300.0
 
 
-class SiteList(Protocol):
-    """Knows which pages a site lists itself, in a sitemap."""
-
-    async def entries(
-        self, start_url: str, *, limit: int, named: Sequence[str] = ()
-    ) -> Sequence[SitemapEntry]:
-        """Pages of the site; `named` are sitemaps that a page of it names."""
-
-
 @dataclass(slots=True)
 class _CrawlRun:
     """One run of one crawl, for a turn or until its end."""
@@ -205,17 +197,15 @@ class _CrawlRun:
     _scope: CrawlScope = field(init=False)
     _guard: TrapGuard = field(init=False)
     _queue: CrawlQueue = field(init=False)
+    _queue_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._scope = self._scope_around(self.record.roots or (self._start,))
         self._guard = TrapGuard(TrapLimits.for_pages(self._options.max_pages))
         self._queue = CrawlQueue(self._state, self.record.id)
+        self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
-    @property
-    def _queue_limit(self) -> int:
-        return _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
-
-    async def open(self, site_list: SiteList | None) -> None:
+    async def open(self, site_list: SitemapReader | None) -> None:
         """Obtain the start page, and queue its links and the pages that the site itself lists.
 
         Raises:
@@ -234,7 +224,7 @@ class _CrawlRun:
         if site_list is not None and self._options.depth != 0:
             named = await self._state.sitemaps(page.page_id)
             listed = await site_list.entries(self._start, limit=self._queue_limit, named=named)
-            pages = self._wanted({each.url: each.lastmod for each in listed}, depth=1)
+            pages = self._wanted(listed, depth=1)
             self._count_added(pages, await self._state.add(crawl, pages))
         await self._state.set_roots(crawl, self._scope.roots)
         self._waiting = await self._state.queued(crawl)
@@ -259,7 +249,7 @@ class _CrawlRun:
             await self._state.remember(self.record.id, self._guard.learned())
 
     async def report(self) -> SiteReport:
-        """What this run did."""
+        """Give the figures of this run."""
         tally = self.tally
         queued = await self._state.queued(self.record.id)
         down = tally.site_is_down and queued > 0
@@ -349,27 +339,18 @@ class _CrawlRun:
         if not self._options.refresh:
             since = self._acquirer.due_before(since)
             since = since if entry.newest is None else max(since, entry.newest)
-        limit = asyncio.timeout(self._turn.page_s if self._turn else None)
-
-        async def begin() -> None:
-            await self._state.begin_page(self.record.id, entry.url, entry.attempts + 1)
-
-        try:
-            async with limit:
-                return await self._acquirer.acquire(
-                    entry.url,
-                    refresh=True,
-                    since=since,
-                    version=self._options.version or "",
-                    admits=None if is_start else self._scope.admits,
-                    fresh=self._options.refresh or entry.newest is not None,
-                    on_fetched=begin if self._turn else None,
-                )
-        except TimeoutError:
-            if self._turn is None or not limit.expired():
-                raise
-            why = f"it was not done within {self._turn.page_s:g} seconds"
-            raise await self._acquirer.give_up(entry.url, why) from None
+        begin = partial(self._state.begin_page, self.record.id, entry.url, entry.attempts + 1)
+        page_s = self._turn.page_s if self._turn else None
+        async with self._acquirer.given_up_after(page_s, entry.url):
+            return await self._acquirer.acquire(
+                entry.url,
+                refresh=True,
+                since=since,
+                version=self._options.version or "",
+                admits=None if is_start else self._scope.admits,
+                fresh=self._options.refresh or entry.newest is not None,
+                on_fetched=begin if self._turn else None,
+            )
 
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
         found, text = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
@@ -460,7 +441,7 @@ class SiteCrawler:
 
     acquirer: PageAcquirer
     state: CrawlState
-    site_list: SiteList | None = None
+    site_list: SitemapReader | None = None
     _suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def crawl(

@@ -23,10 +23,7 @@ _SET_STATE = "update {crawl_urls} set state = %s where crawl = %s and url = any(
 
 @dataclass(frozen=True, slots=True)
 class CrawlRecord:
-    """One unfinished crawl; `roots` are the start page's addresses, empty until it was obtained.
-
-    `visited` are the pages that count towards its limit so far.
-    """
+    """One unfinished crawl, and the pages `visited` so far that count towards its limit."""
 
     id: int
     roots: tuple[str, ...]
@@ -35,18 +32,16 @@ class CrawlRecord:
 
     @property
     def is_resumed(self) -> bool:
-        """Whether an earlier run has left it behind."""
+        """An earlier run obtained the start page, whose addresses are the roots."""
         return bool(self.roots)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedPage:
-    """A page to visit, so many links from the start page.
+    """A page to visit, so many links from the start page; `newest` is its site's own date of it.
 
-    Attributes:
-        outside: Not below the start page's folder, or put off; visited after all others.
-        newest: When the site says it was last changed, if it does.
-        attempts: Workers in a row that have begun with it and did not say what became of it.
+    One that is `outside`, not below the start page's folder or put off, is visited after all
+    others. Attempts are of workers in a row that have begun with it and said no more.
     """
 
     url: str
@@ -63,8 +58,8 @@ class TurnLostError(WebRAGError):
 class CrawlState:
     """The queues of all crawls of one collection; safe to share between tasks and processes.
 
-    All methods raise StorageError when the database fails. Only who has the `turn` at a crawl may
-    change it; it is None for crawls of one process, which take no turns.
+    Only who has the `turn` at a crawl may change it; it is None for crawls of one process, which
+    take no turns.
     """
 
     def __init__(self, database: Database, turn: int | None = None) -> None:
@@ -72,10 +67,7 @@ class CrawlState:
         self._turn = turn
 
     def in_turn(self, turn: int) -> "CrawlState":
-        """The same queues for the one who has this turn.
-
-        What changes a page then raises TurnLostError as soon as another one has the turn.
-        """
+        """The same queues for a turn; TurnLostError at a change as soon as another one has it."""
         return CrawlState(self._database, turn)
 
     async def begin(self, key: str) -> CrawlRecord:
@@ -148,7 +140,7 @@ class CrawlState:
         await self._in_order(crawl, statement, (attempt, crawl, url))
 
     async def learned(self, crawl: int) -> bytes | None:
-        """What a turn before has learned of the site; None after the first."""
+        """Read what a turn before has learned of the site; None after the first."""
         rows = await self._database.fetch("select learned from {crawls} where id = %s", (crawl,))
         return next((learned for (learned,) in rows), None)
 
@@ -176,11 +168,9 @@ class CrawlState:
     async def view(
         self, crawl: int, page_id: int, *, text_chars: int
     ) -> tuple[tuple[str, ...], str]:
-        """Read what a crawl needs of a page it has just obtained.
+        """Read the targets of a page that its crawl does not know yet, and how its text begins.
 
-        Returns:
-            Targets that this crawl does not know yet, without `nofollow`, in page order, and the
-            beginning of the page's text.
+        Targets are in page order, without those of `nofollow`.
         """
         links = """
             select l.url from (
@@ -222,9 +212,7 @@ class CrawlState:
     ) -> tuple[bool, set[str]]:
         """Take a page out of the queue, stored under a canonical URL, and put its links in.
 
-        Returns:
-            Whether the page had been visited under its canonical URL before, and the links that
-            were new to the crawl.
+        Tells whether it had been visited under that URL before, and which links are new.
         """
         alias = stored_as if stored_as != url else None
 

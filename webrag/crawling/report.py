@@ -1,4 +1,4 @@
-"""What a crawl is asked for and what it reports. No I/O here."""
+"""Options, progress and report of a crawl. No I/O here."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ MOST_PAGES: Final = 1_000_000
 
 
 class CrawlOptions(FrozenModel):
-    """How far a crawl goes.
+    """Limits of a crawl.
 
     Attributes:
         max_pages: Pages visited at most, failures and pages that are fresh included.
@@ -46,16 +46,10 @@ class CrawlOptions(FrozenModel):
 
 
 class CrawlProgress(FrozenModel):
-    """How far a crawl is.
+    """Progress of a crawl: pages done, those of a run that is continued included, and known ones.
 
-    Attributes:
-        done: Pages visited, those of the interrupted run that is continued included.
-        queued: Pages known that wait, as far as the limit lets them be visited.
-        failed: Pages of this run that could not be obtained.
-        pages_per_second: Of this run.
-        url: The page visited last; "" when that is not known.
-        outcome: What became of it.
-        reason: Why it could not be obtained; "" when it was.
+    Failures and pages per second are of this run, the rest of the page visited last, "" when that
+    is not known.
     """
 
     done: int
@@ -68,7 +62,7 @@ class CrawlProgress(FrozenModel):
 
     @property
     def seconds_left(self) -> float | None:
-        """What the pages that wait will take at this rate; more may be found meanwhile."""
+        """Time for the pages that wait at this rate; more may be found meanwhile."""
         return self.queued / self.pages_per_second if self.pages_per_second else None
 
 
@@ -76,24 +70,19 @@ CrawlProgressCallback = Callable[[CrawlProgress], None]
 
 
 class SiteReport(FrozenModel):
-    """What a crawl did in this run.
+    """Outcome of one run of a crawl.
 
     Attributes:
-        start_url: As asked for.
         pages: Number of pages by outcome: `indexed` new ones, `updated`, `unchanged` confirmed by
             the site, `stored` fresh ones it was not asked about.
         failed: Number of pages that could not be obtained, by kind of reason.
         failures: Some of them: URL to the whole reason. `status` lists all.
         skipped: Number of addresses left alone although they are on the site, by reason.
-        degraded: Sentences about page sources that failed, so that another one was used; 20 at
-            most.
-        chunks_embedded: Chunks that had to be embedded.
+        degraded: Sentences, 20 at most, about page sources in whose place another one was used.
         queued: Pages known and not visited when the crawl ended.
         ended: `complete` everything was visited, `limit` as many pages as allowed,
             `unreachable` the site stopped answering, `paused` another turn goes on.
         before: Pages that the interrupted runs which this one continues had visited.
-        resumed: An interrupted run was continued.
-        seconds: Of this run.
     """
 
     start_url: str
@@ -131,6 +120,4 @@ class SiteReport(FrozenModel):
             f"{self.left_alone:,} left alone, ended: {self.ended}>"
         )
 
-    def __str__(self) -> str:
-        """As its repr."""
-        return repr(self)
+    __str__ = __repr__

@@ -1,4 +1,4 @@
-"""Which pages of a site a crawl covers, judged by their address alone; it follows nothing."""
+"""Judges by their address alone which pages of a site a crawl covers; it follows nothing."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ class PathPattern:
         return cls(tuple(segments))
 
     def matches(self, url: str) -> bool:
-        """Whether the path of a canonical URL matches as a whole."""
+        """Tell whether the path of a canonical URL matches as a whole."""
         names = [part for part in unquote(urlsplit(url).path).split("/") if part]
         # reachable[i]: the pattern so far can match the first i names.
         reachable = [True] + [False] * len(names)
@@ -84,7 +84,7 @@ class CrawlScope:
         )
 
     def reason_against(self, url: str) -> str | None:
-        """Why a canonical URL is left alone, as a clause for users; None when it is covered."""
+        """Say in a clause why a canonical URL is left alone; None when it is covered."""
         if not self.admits(url):
             return "outside the folder of the start page" if self._on_site(url) else "another site"
         reason = skip_reason(url, reads_pdf=True)
@@ -97,11 +97,11 @@ class CrawlScope:
         return None
 
     def admits(self, url: str) -> bool:
-        """Whether a page with this canonical URL may be stored, patterns apart."""
+        """Tell whether a page with this canonical URL may be stored, patterns apart."""
         return self._on_site(url) and (self.kind == "site" or self.in_folder(url))
 
     def in_folder(self, url: str) -> bool:
-        """Whether a URL of the site lies in or below the folder of a root."""
+        """Tell whether a URL of the site lies in or below the folder of a root."""
         path = urlsplit(url).path
         return any(path.startswith(folder_of(root)) for root in self.roots)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ada_url import URL
 
@@ -30,16 +30,6 @@ _NEARBY_FOLDERS = 3
 _USUAL_NAMES = ("sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml")
 
 
-class SitemapEntry(NamedTuple):
-    """One page of the site that the list was asked for, by its canonical URL.
-
-    `lastmod` is when the site says it was last changed (UTC), None when it does not say.
-    """
-
-    url: str
-    lastmod: datetime | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class SitemapReader:
     """Reads sitemaps with the manners and guards of the functions it is given."""
@@ -49,9 +39,10 @@ class SitemapReader:
 
     async def entries(
         self, start_url: str, *, limit: int, named: Sequence[str] = ()
-    ) -> list[SitemapEntry]:
-        """List pages of one site, in the order the site lists them, each once, `limit` at most.
+    ) -> dict[str, datetime | None]:
+        """List pages of one site, in the order the site lists them, `limit` at most.
 
+        With its canonical URL each has when the site says it was last changed (UTC), if it does.
         The sitemaps that robots.txt names and those `named` by a page are read, else
         `/sitemap.xml`, else those of other usual names, else those of the folders above the page,
         else `/llms.txt`; those about the first folder of `start_url` come first. At most 50 files
@@ -60,7 +51,7 @@ class SitemapReader:
         start = canonical_url(start_url)
         run = _Run(self.fetch_bytes, start, limit)
         if limit <= 0:
-            return []
+            return {}
         origin = URL(start).origin
         declared: Sequence[str] = ()
         try:
@@ -77,7 +68,7 @@ class SitemapReader:
             await run.read_llms(f"{origin}/llms.txt")
         if not run.found:
             _log.info("%s lists no pages of its own; they are found by their links", origin)
-        return list(run.found.values())
+        return run.found
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +78,7 @@ class _Run:
     fetch_bytes: FetchBytes
     start: str
     limit: int
-    found: dict[str, SitemapEntry] = field(default_factory=dict)
+    found: dict[str, datetime | None] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
 
     async def read(self, addresses: Sequence[str]) -> None:
@@ -127,8 +118,7 @@ class _Run:
                 return
             url = link_target(href, base)
             if url is not None and site_of(url) == site_of(self.start):
-                entry = SitemapEntry(url, parse_date(lastmod) if lastmod else None)
-                self.found.setdefault(url, entry)
+                self.found.setdefault(url, parse_date(lastmod) if lastmod else None)
 
     async def _body(self, url: str) -> bytes:
         if url in self.asked:

@@ -115,12 +115,12 @@ def path_pattern(url: str) -> str:
 
 
 def varies(url: str) -> bool:
-    """Whether a program could make more addresses like this one by counting."""
+    """Tell whether a program could make more addresses like this one by counting."""
     return url_pattern(url) != _path_and_query(url, str)
 
 
 def is_calendar(url: str) -> bool:
-    """Whether the path ends in a year and a month, and no word tells it from its neighbours."""
+    """Tell whether the path ends in a year and a month, and in no word of its own."""
     path = urlsplit(url).path
     last = _ENDING.sub("", path.rstrip("/").rpartition("/")[2])
     return _CALENDAR.search(path) is not None and not any(char.isalpha() for char in last)
@@ -165,19 +165,13 @@ _VISITS_PER_NEW_TEXT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TrapLimits:
-    """Where each rule draws its line.
+    """Limits of each rule.
 
-    Attributes:
-        trial: Pages visited of those whose addresses differ in numbers and ids, or in one query
-            parameter, only, before what they say decides about the rest.
-        share: Of such pages visited before all others.
-        waiting: Of such addresses taken note of.
-        per_deep: Pages of the site whose path has `deep_segments` or more.
-        per_facets: Pages of one path with two or more query parameters.
-        key_sets: Combinations of query parameters of one path.
-        failures: Failures in a row in one folder; twice as many in all below a folder, five
-            times as many on the whole site.
-        duplicates: Pages in a row that say what another page said; in trees as for failures.
+    Of pages whose addresses differ only in numbers and ids, or in one query parameter, `trial` are
+    visited before what they say decides about the rest, `share` before all others, and `waiting`
+    taken note of. Of a site `per_deep` have paths of `deep_segments`; of a path `per_facets` have
+    several query parameters, in `key_sets` combinations. Failures, and duplicates of other pages,
+    are in a row in one folder; twice as many below a folder, five times as many on the site.
     """
 
     depth: int = 50
@@ -205,7 +199,7 @@ class TrapLimits:
 
 @dataclass(slots=True)
 class _Folder:
-    """What was met in a row in one folder, and in everything below it."""
+    """Failures and duplicates in a row in one folder, and in everything below it."""
 
     failures: int = 0
     duplicates: int = 0
@@ -286,7 +280,7 @@ class TrapGuard:
         self._counts.subtract(map(_hashed, self._keys(url)))
 
     def closed(self, url: str) -> str | None:
-        """Why nothing more is fetched where this page is, None when it may be."""
+        """Say why nothing more is fetched where this page is, None when it may be."""
         if not self._closed:
             return None
         return next((self._closed[key] for key in places(url) if key in self._closed), None)
@@ -310,7 +304,7 @@ class TrapGuard:
         return None
 
     def may_wait(self, url: str) -> bool:
-        """Whether a page comes after all others: pages like it have had their share."""
+        """Tell whether a page comes after all others: pages like it have had their share."""
         found = (self._series.get(_hashed(key)) for key in self._series_keys(url))
         return any(each is not None and each.visited >= self._limits.share for each in found)
 

@@ -233,7 +233,7 @@ class _Model:
         self._kinds = np.zeros(self.table.shape[0], np.uint8)  # of all tokens they take 20 ms
 
     def piece(self, token: int) -> str:
-        """What a token spells, without the mark of a word's beginning."""
+        """Spell a token, without the mark of a word's beginning."""
         return (self._tokenizer.id_to_token(token) or "").lstrip(_MARK)
 
     def kinds(self, tokens: Numbers) -> NDArray[np.uint8]:

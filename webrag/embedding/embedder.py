@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -21,13 +21,18 @@ from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.instrumentation import span, tell_embedded
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
+if TYPE_CHECKING:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+
+    from webrag.embedding.bundled_model import BundledModel
+
 # Models without a way of waiting: calls to services among them, which can take minutes.
 _MODELS = Threads("webrag-model", 4)
 
 
 @dataclass(frozen=True)
 class EmbeddingLimits:
-    """What one call of a model may hold, and how long it may take; None means no limit.
+    """Limits of one call of a model, in size and time; None means no limit.
 
     Of texts a call never holds more than the model's own `embed_batch_size`; tokens are those of
     all its texts together, `text_tokens` those of one. A time counts the retries that the model
@@ -63,20 +68,7 @@ _PLAIN_WORD = "water"
 _OF_THE_SERVICE = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 502, 503, 504})
 
 
-class EmbeddingModel(Protocol):
-    """What is asked of a model: any LlamaIndex embedding is one, and so is the bundled model."""
-
-    model_name: str
-    embed_batch_size: int
-
-    def get_text_embedding_batch(self, texts: list[str]) -> _Vectors:
-        """Embed passages."""
-
-    async def aget_text_embedding_batch(self, texts: list[str]) -> _Vectors:
-        """Embed passages."""
-
-    async def aget_query_embedding(self, query: str) -> Sequence[float] | NDArray[np.float32]:
-        """Embed a question."""
+EmbeddingModel: TypeAlias = "BaseEmbedding | BundledModel"
 
 
 class Embedder:
@@ -231,7 +223,7 @@ class Embedder:
 
 
 def _embeds_batches_async(model: EmbeddingModel) -> bool:
-    """Whether the model's own asynchronous code is the way to embed several texts.
+    """Tell whether the model's own asynchronous code is the way to embed several texts.
 
     LlamaIndex's default async methods run the sync ones on the event loop, or call the one for a
     single text once for each, which loses a local model's batching.
@@ -265,7 +257,7 @@ class PendingVector:
 
     @property
     def is_free(self) -> bool:
-        """Whether the caller has to make it: nobody does, or one of another event loop."""
+        """The caller has to make it: nobody does, or one of another event loop."""
         maker = self.maker
         return maker is None or maker.get_loop() is not asyncio.get_running_loop()
 
@@ -382,7 +374,7 @@ def known_dimensions(model: str) -> int | None:
 
 
 def is_on_disk(repository: str, folder: Path, weights: Sequence[str] = ("*.onnx",)) -> bool:
-    """Whether the weights of a model have been downloaded."""
+    """Tell whether the weights of a model have been downloaded."""
     # As the Hub's own package lays its cache out; a download that broke off left no network there.
     snapshots = folder / f"models--{repository.replace('/', '--')}" / "snapshots"
     return snapshots.is_dir() and any(any(snapshots.rglob(each)) for each in weights)
@@ -391,7 +383,7 @@ def is_on_disk(repository: str, folder: Path, weights: Sequence[str] = ("*.onnx"
 def download_notice(
     model: str, folder: Path, *, size_bytes: float | None, licence: str | None
 ) -> str:
-    """What is said before a model is downloaded."""
+    """Give the notice before a model is downloaded."""
     size = "of unknown size" if size_bytes is None else f"about {size_bytes / 1e6:.0f} MB"
     return (
         f"Downloading the model {model} once: {size}, licence {licence or 'unknown'}, kept in"

@@ -63,7 +63,7 @@ def _is_quota(body: Any) -> bool:
 
 
 def _detail(body: Any) -> str:
-    """What the service says for itself, on one line and without the key."""
+    """Give the service's own words, on one line and without the key."""
     if isinstance(body, dict):
         error = body.get("error", body)
         said = error.get("message") if isinstance(error, dict) else error

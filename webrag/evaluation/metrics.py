@@ -217,7 +217,7 @@ def _page_in(urls: Sequence[str]) -> Callable[[Gold], bool]:
 
 
 def is_page(url: str, page: str) -> bool:
-    """Whether an address is that of a page, given by its path below the address of its site."""
+    """Tell whether an address is that of a page, given by its path below its site."""
     path = unquote(urlsplit(url).path).lstrip("/")
     return path == page or path.endswith("/" + page)
 
@@ -330,7 +330,7 @@ Verdict = Literal["right", "half", "wrong"]
 
 
 class AnswerScore(NamedTuple):
-    """What an answer holds of the evidence a full one needs, by letters and digits.
+    """An answer's share of the evidence that a full one needs, by letters and digits.
 
     The share is of gold quotes in the answer, None without; `on_gold` and `verbatim` are of each
     citation, on a gold page or quote and as printed in its page, `held` of each part of the answer.
@@ -372,7 +372,7 @@ def score_answer(question: Question, record: RunRecord) -> AnswerScore:
 
 
 def _held(record: RunRecord) -> Iterator[bool]:
-    """What is said otherwise counts as not held, true or not: words alone cannot tell."""
+    """Tell of each part whether its citations hold it; said otherwise it counts as not held."""
     for text, places in zip(record.answer, record.supports, strict=False):
         cited = "".join(comparison_key(record.citations[place].verbatim_text) for place in places)
         yield comparison_key(text) in cited

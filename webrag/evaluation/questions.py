@@ -162,7 +162,7 @@ class CitationRecord(LenientModel):
 
 
 class RunRecord(LenientModel):
-    """What happened for one question: passages, best first, or an answer where it was asked for.
+    """The record of one question: passages, best first, or an answer where it was asked for.
 
     `supports` are places in `citations` for each part of it; `ms` is without ingestion before.
     """

@@ -1,4 +1,4 @@
-"""What an evaluation tells: tables as rows of text, and a page in Markdown; it prints nothing."""
+"""Reports of an evaluation: tables as rows of text, and a page in Markdown; prints nothing."""
 
 import math
 import re
@@ -161,7 +161,7 @@ def _median(scores: Sequence[AnswerScore], value: Callable[[AnswerScore], float]
 
 
 class Report(NamedTuple):
-    """What a run tells: rows of tables, header first, and questions in Markdown, by heading."""
+    """The report of a run: rows of tables, header first, and questions in Markdown, by heading."""
 
     tables: dict[str, Sequence[tuple[str, ...]]]
     questions: dict[str, Sequence[str]]

@@ -15,18 +15,16 @@ from webrag.retrieval.citation_checks import Citation, CitationCheck
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 JobKind = Literal["page", "site", "citation", "embedding"]
-"""What a job is about, and the name of the queue it waits in."""
+"""The name of the queue a job waits in."""
 
 _SHOWN_FAILURES = 20
 
 
 class NewVectors(FrozenModel):
-    """A model that the stored text is embedded with again, and what part of it.
+    """A model that the stored text is embedded with again, by the name that a collection records.
 
-    Attributes:
-        model: Its name, as the collection records it.
-        part: Numbers of the first and the last chunk to embed; None in the job that embeds what is
-            left of all chunks, from the first on, and then switches over.
+    The part is from one number of a chunk to another; None in the job that embeds what is left of
+    all chunks, from the first on, and then switches over.
     """
 
     model: str
@@ -40,14 +38,11 @@ class NewVectors(FrozenModel):
 
 
 class JobRequest(FrozenModel):
-    """What a job is asked to do: the pages of a site, one page, quotations, or new vectors.
+    """The task of a job: the pages of a site, one page, quotations, or new vectors.
 
-    Attributes:
-        url: Canonical URL of the page, or of the site's first page; empty for the other kinds.
-        options: How far to go on a site.
-        refresh: Ask the site again even when the stored version of a single page is fresh.
-        version: Of the library that a single page is about; "" for what its address or text says.
-        live: Check the quotations on the pages as they are now, too.
+    The canonical URL is of the page, or of the site's first one; `options` are for a site,
+    `refresh` and the `version` of a library for a single page. Quotations are checked on the pages
+    as they are now, too, where they are to be `live`.
     """
 
     url: str = ""
@@ -60,7 +55,7 @@ class JobRequest(FrozenModel):
 
     @property
     def kind(self) -> JobKind:
-        """What it is about."""
+        """The queue it waits in."""
         if self.embedding is not None:
             return "embedding"
         if self.citations:
@@ -79,7 +74,7 @@ class JobRequest(FrozenModel):
 
     @property
     def subject(self) -> str:
-        """What it is about, in a few words."""
+        """Its task in a few words."""
         if self.embedding is not None:
             part = self.embedding.part
             which = "all passages" if part is None else f"passages {part[0]} to {part[1]}"
@@ -93,15 +88,11 @@ class JobRequest(FrozenModel):
 
 
 class JobReport(FrozenModel):
-    """What a job has done so far, in all its turns.
+    """The work of a job so far, in all its turns.
 
-    Attributes:
-        site: Of a site; its `before` counts pages whose turn ended before it could report.
-        outcome: Of a page: `indexed`, `updated`, `unchanged` or `stored`.
-        checks: What was found of quotations, in the order given.
-        embedded: Chunks that the job has embedded.
-        chunks: Chunks that have a new vector, and all there are; of the job that switches over.
-        reindexed: What that one came to.
+    A site's `before` counts pages whose turn ended before it could report; checks are in the order
+    of the quotations. Of the job that switches to new vectors, `chunks` are those that have one,
+    and all there are.
     """
 
     site: SiteReport | None = None
@@ -113,16 +104,11 @@ class JobReport(FrozenModel):
 
 
 class Job(FrozenModel):
-    """One job.
+    """One job; `waiting` it is for a worker, for its next turn or for a site that is in trouble.
 
-    Attributes:
-        state: `waiting` for a worker, for its next turn or for a site that is in trouble;
-            `running`; `done`; `failed`, `reason` says why; `cancelled`.
-        reason: Why it failed, or what its last turn met.
-        retry_at: When a job that waits is tried again; None for as soon as a worker is free.
-        deaths: Workers in a row that ended without a word while they worked on it.
-        visited: Pages of its site that are dealt with; `queued` are known and wait.
-        schedule: Number of the schedule it comes from.
+    The reason says why it failed or what its last turn met, `retry_at` when it is tried again, None
+    for as soon as a worker is free. In a row, `deaths` workers ended without a word while they
+    worked on it. Of its site, pages are `visited`, or known and `queued`.
     """
 
     id: int
@@ -141,13 +127,9 @@ class Job(FrozenModel):
 
 
 class Schedule(FrozenModel):
-    """A site that is visited again and again.
+    """A site that is visited again and again; so many visits in a row failed.
 
-    Attributes:
-        next_at: When a worker enqueues the next visit.
-        overdue: How long ago that should have been; zero as long as it is to come.
-        failures: Visits in a row that failed.
-        last_job: Number of the last visit's job.
+    The next one is `overdue` for as long as no worker has enqueued it at its time.
     """
 
     id: int
@@ -160,7 +142,7 @@ class Schedule(FrozenModel):
 
 
 class WorkerOptions(FrozenModel):
-    """How a worker works, in seconds; no `queues` are all kinds of jobs.
+    """Limits of a worker, in seconds; no `queues` are all kinds of jobs.
 
     A job lets others have a turn after `turn_s`, if any wait; its page is given up after `page_s`.
     Jobs of a worker without a sign of life for `stalled_s` are taken over, and can be seen for

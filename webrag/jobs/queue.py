@@ -49,9 +49,9 @@ _LONGEST_EVERY: Final = timedelta(days=3650)
 
 
 class Turn(NamedTuple):
-    """A worker's turn at a job; its number is higher than that of every turn before.
+    """A worker's turn at a job, with a higher number than every one before.
 
-    Failures are turns in a row that ended in a failure worth another try.
+    Failures are turns in a row that ended in one worth another try.
     """
 
     job: int
@@ -78,15 +78,12 @@ def priority_of(request: JobRequest) -> int:
 
 
 def _is_whole(job: Job) -> bool:
-    """Whether it makes new vectors and then switches over, which the other parts only help."""
+    """Tell whether it makes new vectors and then switches over, which the other parts only help."""
     return job.request.embedding is not None and job.request.embedding.part is None
 
 
 class JobQueue:
-    """The jobs of a database's collection, which must exist; tasks, threads and processes share it.
-
-    All methods raise StorageError when the database fails.
-    """
+    """The jobs of a database's collection, which must exist; tasks and processes share it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -114,7 +111,7 @@ class JobQueue:
 
     async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
         """Let workers bring the pages of a site in; gives the same job where it is not done yet."""
-        return (await self._enqueue([site_request(url, options)]))[0]
+        return (await self._enqueue([_site_request(url, options)]))[0]
 
     async def enqueue_pages(
         self, urls: Sequence[str], *, refresh: bool = False, version: str = ""
@@ -155,10 +152,8 @@ class JobQueue:
         """
         model, dimensions = wanted
         # The first range is where the job for all of them begins.
-        new = (
-            NewVectors(model=model, dimensions=dimensions, part=part)
-            for part in (None, *ranges[1:])
-        )
+        parts = (None, *ranges[1:])
+        new = (NewVectors(model=model, dimensions=dimensions, part=part) for part in parts)
         return await self._enqueue([JobRequest(embedding=each) for each in new])
 
     async def unfinished_embedding(self) -> Job | None:
@@ -199,24 +194,20 @@ class JobQueue:
         return await self.job(number)
 
     async def _cancel(self, job: Job) -> None:
-        number = job.id
-
-        async def work(connection: Connection) -> bool:
+        async def work(connection: Connection) -> None:
             await use_queue_schema(connection, is_local=True)
             ended = await connection.change(
                 "update {jobs} set outcome = 'cancelled', ended_at = now()"
                 " where id = %s and ended_at is null",
-                (number,),
+                (job.id,),
             )
             if not ended:
-                return False
+                raise InputError(f"Job {job.id} has ended: it is {job.state}.")
             await self._app.job_manager.cancel_job_by_id_async(
-                number, abort=True, connection=connection
+                job.id, abort=True, connection=connection
             )
-            return True
 
-        if not await self.database.run(work):
-            raise InputError(f"Job {number} has ended: it is {job.state}.")
+        await self.database.run(work)
 
     async def retry(self, number: int) -> Job:
         """Enqueue a job that failed or was cancelled once more; it goes on where it was."""
@@ -249,14 +240,8 @@ class JobQueue:
             if not rows:
                 return None
             turn, request, failures, report, deaths = rows[0]
-            begun = Turn(
-                number,
-                turn,
-                JobRequest.model_validate(request),
-                visited,
-                failures,
-                JobReport.model_validate(report or {}),
-            )
+            asked, done = JobRequest.model_validate(request), JobReport.model_validate(report or {})
+            begun = Turn(number, turn, asked, visited, failures, done)
             if deaths < _MOST_DEATHS:
                 return begun
             reason = f"{deaths} workers in a row ended while they worked on it."
@@ -312,21 +297,21 @@ class JobQueue:
         await self.database.run(lambda connection: connection.change(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
-        """Whether a job that a worker does waits for one now; `kinds` None for all."""
+        """Tell whether a job that a worker does waits for one now; `kinds` None for all."""
         statement = (
             "select exists (select from {queue}.procrastinate_jobs where status = 'todo'"
             " and (scheduled_at is null or scheduled_at <= now())"
             " and queue_name = any(coalesce(%s, array[queue_name])))"
         )
-        names = None if kinds is None else list(kinds)
+        values = (None if kinds is None else list(kinds),)
         rows = await self.database.run(
-            lambda each: each.fetch(statement, (names,), queue=self._place)
+            lambda each: each.fetch(statement, values, queue=self._place)
         )
         return bool(rows[0][0])
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
-        """Whether no other worker is in such a block; it is kept so until the end of this one."""
+        """Tell whether no other worker is in such a block; none gets in before its end."""
         async with self.database.holder() as connection:
             yield await connection.try_lock(self.collection, _ALONE_SEED)
 
@@ -360,9 +345,8 @@ class JobQueue:
             await connection.change(places, ([number for (number,) in rows],), queue=self._place)
             return len(rows)
 
-        removed = last = await self.database.run(work)
-        while last == _REMOVED_AT_ONCE:
-            last = await self.database.run(work)
+        removed = 0
+        while last := await self.database.run(work):
             removed += last
         return removed
 
@@ -372,7 +356,7 @@ class JobQueue:
             raise InputError(
                 f"The time between two visits is {every}; allowed are 1 minute to 10 years."
             )
-        request = site_request(url, options)
+        request = _site_request(url, options)
         await self.prepare()
         statement = (
             "insert into {schedules} as s (key, request, every_s, next_at)"
@@ -546,8 +530,7 @@ class JobQueue:
         )
 
 
-def site_request(url: str, options: CrawlOptions) -> JobRequest:
-    """A request for the pages of a site."""
+def _site_request(url: str, options: CrawlOptions) -> JobRequest:
     start = canonical_url(url)
     CrawlScope.of(options.scope, [start], options.include, options.exclude)
     return JobRequest(url=start, options=options)
@@ -558,7 +541,7 @@ def _json(stored: JobRequest | JobReport) -> Jsonb:
 
 
 def is_behind(stored: str | None, installed: str) -> bool:
-    """Whether tables of one version of procrastinate need changes; a newer one's are refused."""
+    """Tell whether tables of one version of procrastinate need changes; refuse a newer one's."""
     if stored is None or _release(stored) < _release(installed):
         return True
     if _release(stored) > _release(installed):
@@ -570,7 +553,7 @@ def is_behind(stored: str | None, installed: str) -> bool:
 
 
 def _scripts(version: str | None) -> list[str]:
-    """What makes procrastinate's tables, or brings them from a version to the installed one."""
+    """Give the SQL that makes procrastinate's tables, or brings them to the installed version."""
     if version is None:
         return [SchemaManager.get_schema()]
     found = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))

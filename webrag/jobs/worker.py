@@ -45,7 +45,7 @@ _CONNECTIONS: Final = 3
 
 
 class TurnEnd(NamedTuple):
-    """What follows a turn, after `pause_s`; no outcome where another turn goes on with the job."""
+    """The end of a turn; without an outcome another turn goes on with the job after `pause_s`."""
 
     outcome: Any = None
     pause_s: int = 0
@@ -54,7 +54,7 @@ class TurnEnd(NamedTuple):
 
 
 def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
-    """What follows a turn at a site that went as it should, or met a silent site."""
+    """Decide what follows a turn at a site that went as it should, or met a silent site."""
     if report.ended == "paused":
         return TurnEnd()
     if report.ended != "unreachable":
@@ -65,7 +65,7 @@ def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
 
 
 def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
-    """What follows a turn that failed: another one after a pause where that may help."""
+    """Decide what follows a turn that failed: another one after a pause where that may help."""
     # Settings are a worker's own: those of another may fit, or of this one when it starts anew.
     may_pass = (ConfigurationError, ProviderError, StorageError)
     if isinstance(error, may_pass) or is_no_answer(error):
@@ -74,7 +74,7 @@ def decide_after_failure(error: WebRAGError, failures: int) -> TurnEnd:
 
 
 def decide_after_defect(error: Exception, failures: int) -> TurnEnd:
-    """What follows a turn that met an error of WebRAG itself: it may lie in a single page."""
+    """Decide what follows an error of WebRAG itself: it may lie in a single page."""
     said = redacted_failure(f"{type(error).__name__}: {error}").replace("\0", "")
     reason = "An unexpected error, which the worker's log has whole: " + said[:_MOST_REASON_CHARS]
     return _again_or_failed(reason, failures)
@@ -88,7 +88,7 @@ def _again_or_failed(reason: str, failures: int) -> TurnEnd:
 
 
 def decide_after_check(checks: Sequence[CitationCheck], failures: int) -> TurnEnd:
-    """What follows a turn that checked quotations: pages that could not be had are tried again."""
+    """Decide what follows a check of quotations: pages that could not be had are tried again."""
     unread = [check.url for check in checks if check.live.state == "unreachable"]
     if not unread:
         return TurnEnd("done")
@@ -99,17 +99,12 @@ def decide_after_check(checks: Sequence[CitationCheck], failures: int) -> TurnEn
     return again._replace(outcome="done") if again.outcome else again
 
 
-class _AnotherTurn(Exception):
-    """Ends a turn of a job that goes on."""
+class _TurnEndedError(Exception):
+    """Ends a turn; a job that goes on gets another one, any other has its own record."""
 
-    def __init__(self, pause_s: int, priority: int) -> None:
-        super().__init__(f"another turn in {pause_s} s")
-        self.pause_s = pause_s
-        self.priority = priority
-
-
-class _JobFailedError(Exception):
-    """Ends a job whose own record says why."""
+    def __init__(self, decision: RetryDecision | None) -> None:
+        super().__init__()
+        self.decision = decision
 
 
 class _Turns(BaseRetryStrategy):
@@ -117,12 +112,8 @@ class _Turns(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: QueuedJob) -> Any:
         del job
-        if isinstance(exception, _JobFailedError):
-            return None
-        if isinstance(exception, _AnotherTurn):
-            return RetryDecision(
-                retry_in={"seconds": exception.pause_s}, priority=exception.priority
-            )
+        if isinstance(exception, _TurnEndedError):
+            return exception.decision
         # A worker that stops, or one that could not write down what its turn came to.
         pause_s = 0 if isinstance(exception, asyncio.CancelledError) else _LOST_PAUSE_S
         return RetryDecision(retry_in={"seconds": pause_s})
@@ -177,7 +168,7 @@ class _OwnJobs(JobManager):
 
 
 class Tools(NamedTuple):
-    """What jobs are done with, fit for the collection's model, and what loads other models."""
+    """The tools of jobs, fit for the collection's model; `load_embedder` loads other models."""
 
     crawler: SiteCrawler
     acquirer: PageAcquirer
@@ -335,9 +326,10 @@ class JobWorker:
         if self._on_turn is not None:
             self._on_turn(turn, end)
         if end.outcome == "failed":
-            raise _JobFailedError(end.reason)
+            raise _TurnEndedError(None)
         if end.outcome is None:
-            raise _AnotherTurn(end.pause_s, priority_of(turn.request))
+            pause = {"seconds": end.pause_s}
+            raise _TurnEndedError(RetryDecision(retry_in=pause, priority=priority_of(turn.request)))
 
     async def _done(self, turn: Turn) -> TurnEnd:
         """Take the turn, and write down what it came to."""
@@ -386,18 +378,11 @@ class JobWorker:
         return end
 
     async def _visit_page(self, turn: Turn, acquirer: PageAcquirer) -> str:
-        request, page_s = turn.request, self._options.page_s
-        limit = asyncio.timeout(page_s)
-        try:
-            async with limit:
-                page = await acquirer.acquire(
-                    request.url, refresh=request.refresh, version=request.version
-                )
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            why = f"it was not done within {page_s:g} seconds"
-            raise await acquirer.give_up(request.url, why) from None
+        request = turn.request
+        async with acquirer.given_up_after(self._options.page_s, request.url):
+            page = await acquirer.acquire(
+                request.url, refresh=request.refresh, version=request.version
+            )
         return page.outcome
 
     async def _embed(self, turn: Turn, tools: Tools) -> tuple[TurnEnd, dict[str, Any]]:
@@ -425,7 +410,7 @@ class JobWorker:
 
     @asynccontextmanager
     async def _told(self, turn: Turn) -> AsyncIterator[Callable[[int, int], None]]:
-        """What is told is seen by those who look at the job, every few seconds."""
+        """Show those who look at the job what is told, every few seconds."""
         latest: tuple[int, int] | None = None
 
         def tell(done: int, total: int) -> None:
@@ -447,7 +432,7 @@ class JobWorker:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[Callable[[], bool]]:
-        """Whether the turn is over: others wait, or the worker is to stop."""
+        """Watch whether the turn is over: others wait, or the worker is to stop."""
         is_over = False
 
         async def watch() -> None:
@@ -466,7 +451,7 @@ class JobWorker:
 
 
 def _said(error: BaseException) -> str:
-    """What the database said, which procrastinate hides behind a sentence of its own."""
+    """Give the database's words, which procrastinate hides behind a sentence of its own."""
     return " ".join(str(error.__cause__ or error).split())
 
 

@@ -140,17 +140,15 @@ def content_words(text: str) -> dict[str, list[str]]:
 
 
 def term_weight(term: str) -> float:
-    """How much a term counts in BM25: 1.0, and more for a whole identifier than for its parts.
+    """Give a term's weight in BM25: 1.0, and more for a whole identifier than for its parts.
 
-    What asks for `Vec::new` is thus answered by a passage that holds it, not by one that says "new"
-    and "vec" over and over. Hyphenated words, numbers, abbreviations and stop words in capitals
-    count 1.0.
+    Hyphenated words, numbers, abbreviations and stop words in capitals count 1.0.
     """
     return _IDENTIFIER_WEIGHT if _IDENTIFIER.match(term) else 1.0
 
 
 def _words(text: str) -> list[str]:
-    """What stands between white space, which no term reaches across."""
+    """Split at white space, which no term reaches across."""
     if not text.isascii():
         text = _APOSTROPHE.sub("'", _JOINER.sub("", unicodedata.normalize("NFKC", text)))
     return text.split()
@@ -224,16 +222,15 @@ def _piece_terms(piece: str, stopwords: frozenset[str]) -> list[str]:
 
 def _stem(word: str) -> str:
     word = word[:_MAX_TERM_CHARS]
-    language: str | None = "english"
-    if not word.isascii():
-        language = next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
+    if word.isascii():
+        return stemmer("english").stemWord(word) or word
+    language = next((name for end, name in _LANGUAGES if ord(word[0]) < end), None)
     if language is None:
         return word
-    if language == "english" and not word.isascii():  # people type Latin words without accents
+    if language == "english":  # people type Latin words without accents
         letters = unicodedata.normalize("NFD", word)
         word = "".join(char for char in letters if not unicodedata.combining(char)) or word
-    stemmed: str = stemmer(language).stemWord(word)
-    return stemmed or word
+    return stemmer(language).stemWord(word) or word
 
 
 @lru_cache(maxsize=65_536)

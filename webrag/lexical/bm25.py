@@ -12,6 +12,7 @@ from webrag.lexical.postings import PostingBlock
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
 B = 0.75
 _ORDINAL_BITS = 16
+_SAMPLED = 16
 
 
 class CorpusTotals(NamedTuple):
@@ -78,7 +79,7 @@ class ChildScores(NamedTuple):
 
 
 class WordScores(NamedTuple):
-    """What the words of a question say of chunks and of pages.
+    """The BM25 of chunks and of pages for the words of a question.
 
     Whole pages' BM25 is divided by the best page's, (0, 1]; `idf` is each term's among children.
     """
@@ -100,9 +101,6 @@ def _candidates(scores: NDArray[np.float64], limit: int) -> NDArray[np.int64]:
     if limit >= len(part):
         return np.flatnonzero(scores)
     return np.flatnonzero(scores >= np.partition(part, len(part) - limit)[len(part) - limit])
-
-
-_SAMPLED = 16
 
 
 def child_key(document: int, ordinal: int) -> int:
@@ -219,12 +217,11 @@ def _score_pages(
     places = np.flatnonzero(scores)
     ids = np.concatenate([_NO_NUMBERS, *(block.layout.pages for block in blocks)])[places]
     order = np.argsort(ids, kind="stable")
-    best = scores.max() if len(places) else 1.0
-    return LexicalScores(ids[order], scores[places][order] / best)
+    return LexicalScores(ids[order], _relative(scores[places][order]))
 
 
 def _page_counts(blocks: Sequence[PostingBlock], term: str) -> NDArray[np.float64]:
-    """How often each page of the blocks holds the term, 0 where a page does not count."""
+    """Count a term on each page of the blocks, 0 where a page does not count."""
     counts = np.zeros(sum(len(block.layout.pages) for block in blocks))
     page = 0
     for block in blocks:

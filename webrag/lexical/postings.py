@@ -140,10 +140,7 @@ class SlotLayout(NamedTuple):
 
 
 class TermSlots(NamedTuple):
-    """The slots of chunks and the places of pages of a block that hold a term, and how often.
-
-    None comes twice; a page counts what its chunks do together, or 65,535 if that is more.
-    """
+    """The chunks and pages of a block that hold a term, and how often, 65,535 times at most."""
 
     slots: NDArray[Any]
     counts: NDArray[np.uint8]
@@ -161,7 +158,7 @@ class TermSlots(NamedTuple):
 
 
 class PostingBlock(NamedTuple):
-    """Where terms occur on some pages; places of pages in `left` do not count, whatever is said."""
+    """The slots of terms on some pages; places of pages in `left` do not count."""
 
     layout: SlotLayout
     terms: Mapping[str, TermSlots]

@@ -8,7 +8,6 @@ import math
 import re
 import string
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 
 from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze
@@ -103,15 +102,6 @@ def respelled(text: str, replacements: Mapping[str, str]) -> str:
     return whole.sub(lambda match: replacements[match[0]], text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """One way to spell a word: how likely it is meant, and its index term."""
-
-    text: str
-    term: str
-    likelihood: float
-
-
 class Respelling:
     """The ways to spell one word that a corpus lacks."""
 
@@ -121,7 +111,7 @@ class Respelling:
         for text, likelihood in _edits(word.lower()):
             likely[text] = max(likely.get(text, 0.0), likelihood)
         self._spellings = [
-            _Spelling(text, terms[0], likelihood)
+            (text, terms[0], likelihood)
             for text, likelihood in likely.items()
             if text not in QUESTION_STOPWORDS and len(text) >= _LEAST_PART
             for terms in [analyze(text)]
@@ -139,7 +129,7 @@ class Respelling:
     def terms(self) -> frozenset[str]:
         """Index terms of the spellings, whose numbers of chunks `best` and `splits` need."""
         parts = chain.from_iterable(self._splits.values())
-        return frozenset([*(each.term for each in self._spellings), *parts])
+        return frozenset([*(term for _, term, _ in self._spellings), *parts])
 
     def best(self, chunks: Mapping[str, int], is_common: Callable[[str], bool]) -> str | None:
         """The spelling that is likeliest meant, by how many chunks hold each term; None for none.
@@ -147,13 +137,12 @@ class Respelling:
         A common word of the language is not taken for another word, only for another spelling of
         itself, letters in the wrong order, or a letter that is doubled.
         """
-        held = [each for each in self._spellings if chunks.get(each.term, 0) >= _LEAST_CHUNKS]
         least = _SLIP if is_common(self.word.lower()) else 0.0
         ranked = [
-            (each.likelihood * math.log1p(chunks[each.term]) * factor, each.text)
-            for each in held
-            if each.likelihood >= least
-            for factor in [_COMMON_WORD if is_common(each.text) else 1.0]
+            (likelihood * math.log1p(chunks[term]) * factor, text)
+            for text, term, likelihood in self._spellings
+            if likelihood >= least and chunks.get(term, 0) >= _LEAST_CHUNKS
+            for factor in [_COMMON_WORD if is_common(text) else 1.0]
         ]
         return max(ranked, default=(0.0, None))[1]
 

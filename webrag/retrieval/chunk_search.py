@@ -64,7 +64,7 @@ class SearchText:
 
     @classmethod
     def of(cls, text: str) -> "SearchText":
-        """What is searched for when somebody gives a text; it may be empty."""
+        """Bring a text within limits; it may be empty."""
         kept = storable(text.replace("\0", " "))[:_MAX_QUERY_CHARS].strip()
         return cls(kept, tuple(query_terms(kept)[:_MAX_TERMS]))
 
@@ -371,7 +371,7 @@ async def best_by_words(
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """What one wording says of each row."""
+    """The scores of each row under one wording."""
 
     similarity: NDArray[np.float64]
     lexical: NDArray[np.float64]

@@ -30,12 +30,8 @@ VERBATIM: Final[tuple[FindingState, ...]] = ("exact", "moved")
 class Citation(FrozenModel):
     """A quotation somebody gives, with as much of its address as they know.
 
-    Attributes:
-        url: Page it is said to be from; may be left out when `passage_id` is given.
-        quote: The text, as it was quoted.
-        char_start: Where it is said to begin in the stored text of the page.
-        char_end: Where it is said to end; None for the length of the quotation.
-        passage_id: Chunk it is said to stand in.
+    It is said to be from the page of the URL, which may be left out when a passage is named, and to
+    stand there at these offsets of the stored text; no `char_end` is the length of the quotation.
     """
 
     quote: str
@@ -46,7 +42,7 @@ class Citation(FrozenModel):
 
 
 class Finding(FrozenModel):
-    """What one version of a page holds of a quotation.
+    """The passage of one version of a page that fits a quotation, if any.
 
     Attributes:
         state: `exact` the version holds it verbatim, at the place named if one was; `moved`
@@ -55,9 +51,7 @@ class Finding(FrozenModel):
             `not_stored` the corpus lacks the page, `gone` the site says
             that the page does not exist, `unreachable` the live page could not be read,
             `unchecked` it was not asked for or time ran out.
-        text: What the version holds where the quotation should be; None when nothing like it.
-        char_start: Where that begins in the version's text.
-        char_end: Where it ends.
+        text: The version's own words from `char_start` on; None when nothing is like it.
         similarity: Share of words in common, [0, 1]; 1.0 for the first three states.
         reason: Why the version could not be read.
         seen_at: When the site delivered or confirmed the version.
@@ -73,16 +67,11 @@ class Finding(FrozenModel):
 
 
 class CitationCheck(FrozenModel):
-    """A quotation and what was found of it.
+    """A quotation, and what was found of it in the stored version and on the page as it is now.
 
-    Attributes:
-        url: Canonical address of the page.
-        stored: In the version the corpus holds.
-        live: On the page as the site delivers it now.
-        page_unchanged: Both versions have the same text; None where one of them is missing.
-        last_seen_at: When the site last confirmed a kept earlier text that has the quotation, where
-            the stored version has it no more.
-        missing_since: When the first text without it was stored after that.
+    Both have the same text where the page is unchanged; None where one of them is missing. Where
+    the stored version has the quotation no more, the site last confirmed a kept earlier text with
+    it at `last_seen_at`, and the first text without it was stored at `missing_since`.
     """
 
     citation: Citation
@@ -111,7 +100,7 @@ def check_citation(citation: Citation) -> None:
 
 
 def quoted_place(citation: Citation) -> tuple[int, int] | None:
-    """Where the quotation is said to stand, which must be offsets; None when that is not said."""
+    """Give the offsets the quotation is said to stand at; None when that is not said."""
     start, end = citation.char_start, citation.char_end
     if start is None:
         return None

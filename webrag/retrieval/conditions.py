@@ -1,4 +1,4 @@
-"""What a search may return, as SQL conditions with their values; one form for every kind of filter.
+"""Turns every kind of filter of a search into SQL conditions with their values.
 
 Conditions see `documents d`, `data_children c` and `parents p`. Their texts are made of constants
 only: whatever a user gave is a value.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from webrag.retrieval.filters import CONTENT_KINDS, SearchFilters
+from webrag.retrieval.filters import SearchFilters
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,12 @@ def _join(parts: Sequence[Condition], glue: str) -> Condition | None:
     return Condition(f"({glue.join(part.text for part in parts)})", values)
 
 
-# Children are what their parents are.
-_HOLDS = {kind: Condition(f"p.has_{kind}") for kind in CONTENT_KINDS}
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a search may return.
+    """The conditions of what a search may return: of pages on `d`, of chunks on `c`, `d` and `p`.
 
-    Attributes:
-        pages: Holds for a page as a whole: a condition on `d`.
-        chunks: Holds for a chunk: a condition on `c`, `d` and `p`.
-        as_of: Texts that pages had at this moment; None for those they have.
-        left_out: Editions without which `pages` is everything; none where it says more.
+    Texts are those of a moment, `as_of`, None for those that pages have. Without the editions
+    `left_out` the pages are everything; there are none where the condition says more.
     """
 
     pages: Condition = ALWAYS
@@ -101,13 +94,10 @@ class Scope:
             else Condition("d.fetched_at >= %s", (filters.fetched_since,)),
         )
         pages = all_of(given)
+        # Children are what their parents are.
+        chunks = all_of([Condition(f"p.has_{kind}") for kind in filters.has])
         is_all = pages == choice and filters.as_of is None
-        return cls(
-            pages,
-            all_of([_HOLDS[kind] for kind in filters.has]),
-            filters.as_of,
-            tuple(left_out) if is_all else (),
-        )
+        return cls(pages, chunks, filters.as_of, tuple(left_out) if is_all else ())
 
     @property
     def restricts_pages(self) -> bool:

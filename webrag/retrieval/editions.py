@@ -1,4 +1,4 @@
-"""Which of a library's stored versions a search reads: the one asked for, else the newest."""
+"""Chooses which stored version of a library a search reads: the one asked for, else the newest."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -26,24 +26,20 @@ from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.statements import Queries
 
 _MOST_NAMED: Final = 12
+_PORT: Final = re.compile(r":\d{1,5}\Z")
 
 
 @dataclass(frozen=True)
 class VersionChoice:
-    """What the sites and versions of some filters come to.
+    """The condition on pages that the sites and versions of some filters come to.
 
-    Attributes:
-        pages: The condition on pages that stands for them.
-        notes: By library: which of its versions is searched although none was asked for.
-        left_out: Editions without which `pages` is everything; none where it says more.
+    Without the editions `left_out` it is everything; there are none where it says more. The notes
+    tell by library which of its versions is searched although none was asked for.
     """
 
     pages: Condition | None = None
     notes: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-
-
-_PORT: Final = re.compile(r":\d{1,5}\Z")
 
 
 async def read_choice(connection: Connection, filters: SearchFilters) -> VersionChoice:

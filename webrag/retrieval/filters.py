@@ -1,4 +1,4 @@
-"""Which stored pages and chunks a search may return; it holds no SQL."""
+"""Filters that say which stored pages and chunks a search may return; no SQL here."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -34,17 +34,8 @@ class SearchFilters:
     """Conditions that must all hold; None does not restrict, an empty sequence matches nothing.
 
     The first four are about pages, so term weights and lengths are those of the pages they leave.
-    `has` is about the chunks within them and changes no weight.
-
-    Attributes:
-        source_urls: Canonical addresses, or others the pages are known by.
-        sites: Hosts, with a port or for every port; `file:` for files of this machine,
-                `document:` for documents of programs; `library@version` for one version.
-        years: Years of publication; a page without a date has none.
-        fetched_since: The site delivered or confirmed the page at this moment or later.
-        has: Kinds of content; a chunk must hold each of them. Empty does not restrict.
-        near: Pages whose versions are preferred to the newest ones of their libraries.
-        as_of: The texts that pages had at this moment are searched; None for those they have.
+    `has` is about the chunks within them, which must hold each kind of content, and changes no
+    weight. Versions of the pages of `near` are preferred to the newest ones of their libraries.
     """
 
     source_urls: tuple[str, ...] | None = None
@@ -72,12 +63,13 @@ class SearchFilters:
 
         Args:
             source_urls: Any spelling of pages' addresses.
-            sites: Hosts, `host` or `host:port`, or the address of a site's root; with `@` and a
-                version behind it only that one, `@1.5` alone for any library's.
-            years: From 1 to 9999.
-            fetched_since: Without a time zone it is taken as UTC.
+            sites: Hosts, `host` or `host:port`, or the address of a site's root; `file:` for files
+                of this machine, `document:` for documents of programs; with `@` and a version
+                behind it only that one, `@1.5` alone for any library's.
+            years: Of publication, from 1 to 9999; a page without a date has none.
+            fetched_since: The site confirmed the page then or later; without a time zone UTC.
             has: Some of `CONTENT_KINDS`.
-            as_of: Not in the future; without a time zone it is taken as UTC.
+            as_of: Texts of this past moment are searched; without a time zone UTC.
 
         Raises:
             InputError: A value cannot be used.

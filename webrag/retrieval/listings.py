@@ -39,12 +39,12 @@ _IDENTIFIERS: Final = re.compile(
 
 
 def asks_for_code(question: str) -> bool:
-    """Whether a question wants code, or names a part of it as code writes it."""
+    """Tell whether a question wants code, or names a part of it as code writes it."""
     return bool(_CODE_WORDS.search(question) or _IDENTIFIERS.search(question))
 
 
 def listing_factor(text: str, *, has_code: bool) -> float:
-    """What the score of a chunk is multiplied by for a question that asks for no code, (0, 1].
+    """Give the factor of a chunk's score for a question that asks for no code, (0, 1].
 
     1.0 unless hardly anything but code stands in it, and the code is numbered line by line or
     begins or ends in another chunk. What is between an example and a listing is between.
@@ -80,7 +80,7 @@ def longest_piece(text: str) -> tuple[int, int]:
 
 
 def _numbers_in(text: str, start: int, end: int) -> list[re.Match[str]]:
-    """Where line numbers stand in a block of code; blanks at the end of a few lines are none."""
+    """Find the line numbers in a block of code; blanks at the end of a few lines are none."""
     found = list(NUMBERED_LINE.finditer(text, start, end))
     return found if 2 * len(found) >= text.count("\n", start, end) else []
 

@@ -49,12 +49,9 @@ class Block:
     """Text that stands in one place: a paragraph, a heading, code, or a table row.
 
     The source from the first piece to the last holds no list marker, fence line, quote marker,
-    heading marker or outer table frame.
-
-    Attributes:
-        atoms: Source ranges of inline markup, which should not be cut through.
-        cells: For rows, the source range of each cell that is not empty.
-        tags: Source ranges of HTML tags inside the text; a quotation should not span one.
+    heading marker or outer table frame. Ranges of the source are its atoms of inline markup, which
+    should not be cut through, a row's cells that are not empty, and HTML tags, which a quotation
+    should not span.
     """
 
     kind: BlockKind
@@ -83,20 +80,16 @@ def read_blocks(text: str) -> tuple[Block, ...]:
     A part of a page may begin inside a code block or a table; both are recognised.
     """
     if _is_within_numbers(text):
-        return (
-            Block(
-                "code", [Piece(*span, text[slice(*span)]) for span in _lines(text, 0, len(text))]
-            ),
-        )
+        return (Block("code", list(_lines(text, 0, len(text)))),)
     cut = _inner_fence(text)
     if cut is None:
         return tuple(_parse(text, 0))
-    code = Block("code", [Piece(*span, text[slice(*span)]) for span in _lines(text, 0, cut[0])])
+    code = Block("code", list(_lines(text, 0, cut[0])))
     return (code, *_parse(text, cut[1])) if code.pieces else tuple(_parse(text, cut[1]))
 
 
 def _is_within_numbers(text: str) -> bool:
-    """Whether a part without a fence comes from the middle of a listing with line numbers."""
+    """Tell whether a part without a fence comes from the middle of a listing with line numbers."""
     if _FENCE.search(text) is not None or "```" in text or "~~~" in text:
         return False
     count = sum(1 for _ in NUMBERED_LINE.finditer(text))
@@ -147,7 +140,7 @@ def _first_from(offsets: Sequence[int], start: int) -> float:
 
 
 def _separator(gap: str, kind: BlockKind, *, new_cell: bool, has_tag: bool) -> str:
-    """What stands for the source between two pieces."""
+    """Give what stands for the source between two pieces."""
     if new_cell:
         return "\t"
     if kind == "code":
@@ -168,7 +161,7 @@ def _clip(text: str, piece: Piece, start: int, end: int) -> str:
 
 
 def _inner_fence(text: str) -> tuple[int, int] | None:
-    """Where a fence line stands that closes a block opened before the text began.
+    """Find the fence line that closes a block opened before the text began.
 
     An opening fence follows a blank line and is followed by code, a closing one the reverse.
     """
@@ -205,7 +198,9 @@ class _BlockReader:
         if name in {"SoftBreak", "HardBreak"}:
             self._line_end = end
             return
-        tag = _named(payload)[0] if name in {"Start", "End"} else ""
+        tag = ""
+        if name in {"Start", "End"}:
+            tag = payload if isinstance(payload, str) else str(next(iter(payload)))
         if self._line_end is not None and name != "End":
             if self._text[self._line_end : start].strip():
                 self._cut_atoms(self._line_end)
@@ -267,18 +262,16 @@ class _BlockReader:
         pieces = self._block.pieces
         if pieces and self._text[pieces[-1].end : start].strip():
             self.flush(keep_kind=True)
-        self._block.pieces.extend(
-            Piece(*span, self._text[slice(*span)]) for span in _lines(self._text, start, end)
-        )
+        self._block.pieces.extend(_lines(self._text, start, end))
 
     def _rows_without_head(self, block: Block) -> list[Block]:
         """Rows of a table whose head lies before the text; parsed as a paragraph of pipes."""
         if block.kind != "prose":
             return []
         lines = list(_lines(self._text, block.start, block.end))
-        if not all(_ROW.match(self._text[slice(*line)]) for line in lines):
+        if not all(_ROW.match(line.plain) for line in lines):
             return []
-        rows = [_row_block(self._text, *line) for line in lines]
+        rows = [_row_block(self._text, line.start, line.end) for line in lines]
         return [row for row in rows if row.pieces]
 
 
@@ -294,15 +287,9 @@ def _row_block(text: str, start: int, end: int) -> Block:
     return row
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Offsets of the lines that are not blank, without line ends."""
+def _lines(text: str, start: int, end: int) -> Iterator[Piece]:
+    """The lines that are not blank, without line ends and blanks before them."""
     for line in re.finditer(r"[^\r\n]+", text[start:end]):
-        if line.group().strip():
-            yield start + line.start(), start + line.start() + len(line.group().rstrip())
-
-
-def _named(event: Any) -> tuple[str, Any]:
-    if isinstance(event, str):
-        return event, None
-    name, payload = next(iter(event.items()))
-    return str(name), payload
+        if plain := line.group().rstrip():
+            first = start + line.start()
+            yield Piece(first, first + len(plain), plain)

@@ -75,7 +75,14 @@ class RetrievalConfig(FrozenModel):
 
 
 class WordingScores(FrozenModel):
-    """What another wording of the question says of a child; as the fields of `ChildMatch`."""
+    """The scores of a child under one wording of the question.
+
+    Attributes:
+        similarity: Cosine of the embeddings, [-1, 1].
+        lexical: BM25 of the child, >= 0.
+        page_lexical: BM25 of the whole page divided by the best page's, [0, 1].
+        fused: The score candidates are ordered by; only comparable within one retrieval.
+    """
 
     similarity: float
     lexical: float
@@ -83,20 +90,11 @@ class WordingScores(FrozenModel):
     fused: float
 
 
-class ChildMatch(FrozenModel):
-    """A child chunk that matched, with every score it has.
+class ChildMatch(WordingScores):
+    """A child chunk that matched: `markdown[char_start:char_end]` of its page is its text.
 
-    Attributes:
-        node_id: Id of the child node.
-        char_start: Offset in the page's markdown.
-        char_end: End of it; `markdown[char_start:char_end] == text`.
-        heading_path: Headings above the child, outermost first.
-        similarity: Cosine of query and child embedding, [-1, 1].
-        lexical: BM25 of the child, >= 0.
-        page_lexical: BM25 of the whole page divided by the best page's, [0, 1].
-        fused: The score candidates were ordered by; only comparable within one retrieval.
-        wordings: The same of each other wording of the question, in the order of
-            `RetrievalResult.wordings`.
+    Its scores are those under the question; `wordings` are those under each other wording, in the
+    order of `RetrievalResult.wordings`. The outermost heading comes first.
     """
 
     node_id: str
@@ -104,10 +102,6 @@ class ChildMatch(FrozenModel):
     char_end: int
     text: str
     heading_path: tuple[str, ...] = ()
-    similarity: float
-    lexical: float
-    page_lexical: float
-    fused: float
     wordings: tuple[WordingScores, ...] = ()
 
 
@@ -119,17 +113,11 @@ class RetrievedChunk(ParentChunk):
             weighted mean of all; 1.0 in full-context mode.
         raw_similarity: Best cosine among the matched children; None in full-context mode.
         matches: Children that matched, best first; empty in full-context mode.
-        site: Host of the page.
-        anchors: Places a URL can point to that lead to some part of the chunk, in order; only
-            PDFs and files have them.
-        commit: Of a repository's file, which it was read at.
-        version: Of the library that the page is about, as far as anything says one.
-        library: What has that version.
+        anchors: Places of a PDF or file that a URL can point to, in the chunk and in its order.
+        commit: The one that a repository's file was read at.
+        version: Of the `library` that the page is about, as far as anything says one.
         with_login: The page was read with a login of the user's.
-        author: Who wrote the page, as far as it says so.
-        site_name: What its site calls itself.
-        as_of: Moment that was asked about; its page may have another text now. None for the text
-            that it has.
+        as_of: Moment that was asked about; None for the text that the page has now.
     """
 
     document_id: UUID
@@ -166,14 +154,10 @@ def passages(chunks: Iterable[RetrievedChunk]) -> Iterator[FoundPassage]:
 
 
 class CorpusStats(FrozenModel):
-    """Size of what was searched.
+    """Size of what was searched: pages within the filter, their parents and tokens of these.
 
-    Attributes:
-        total_documents: Pages within the filter.
-        total_parent_chunks: Their parents.
-        total_tokens: Sum of parent token spans.
-        documents_matched: URLs that contributed at least one result.
-        stored_of_sites: Pages stored of each site of these, where the evidence is not sure.
+    Of each site of the URLs that contributed a result, `stored_of_sites` counts the stored pages,
+    where the evidence is not sure.
     """
 
     total_documents: int
@@ -197,10 +181,9 @@ class RetrievalResult(FrozenModel):
     Attributes:
         chunks: Grouped by source, groups by best score, reading order within a group.
         term_idf: Inverse document frequency of each query term over the searched children.
-        wordings: Other wordings of the question that were searched for at the same time, each with
-            the weights of its terms.
-        also_searched: Words of the question that the searched pages lack, and what they have in
-            their place: the question was searched for with that.
+        wordings: The other wordings of the question, each with the weights of its terms.
+        also_searched: Words of the question that the searched pages lack, and those that were
+            searched for in their place.
         absent_words: Words of the question that no searched page has, in whatever spelling.
         truncated: What the question itself found was cut by the child limit or the token budget.
         warnings: Sentences for the user, for example a clamped setting.
@@ -239,10 +222,8 @@ class CitationSpan(FrozenModel):
     Attributes:
         verbatim_text: `document.markdown[char_start:char_end]`, exactly.
         plain_text: The same without markup, as a reader of the page sees it.
-        link: Address that opens the page at the passage: by a text fragment, in a PDF by the
-            number of its page.
-        token_start: Of the chunk the quotation was taken from.
-        token_end: Of that chunk.
+        link: Address that opens the page at the passage, by a text fragment or a PDF's page.
+        token_start: Of the chunk the quotation was taken from, as `token_end`.
         as_of: The page's text at this moment is quoted; None for the one it has.
     """
 

@@ -25,15 +25,10 @@ _NOTHING = CorpusTotals()
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The pages whose postings are read from blocks; a search of few pages reads none.
+    """The pages whose postings are read from blocks, none with a higher number than `last`.
 
-    Attributes:
-        layouts: Pages and slots of each block, by its number.
-        last: Pages with higher numbers are in no block.
-        totals: Of the pages in blocks, without `left`.
-        left: Pages that do not count there, ascending: not any more, or as the scope leaves them
-            out.
-        stale: Those of them that are stored all the same, with other postings.
+    Totals are without the pages that are `left`, ascending, because they do not count there, any
+    more or in the scope; the `stale` ones of them are stored all the same, with other postings.
     """
 
     layouts: Mapping[int, SlotLayout] = field(default_factory=dict)
@@ -47,7 +42,7 @@ class Blocks:
         return CorpusTotals(*map(sum, zip(self.totals, others, strict=True)))
 
     def with_rows(self, block_rows: Rows, later_rows: Rows) -> list[PostingBlock]:
-        """What `postings_of` reads, as blocks: those that hold a term, and one of other pages."""
+        """Make blocks of what `postings_of` reads: those that hold a term, one of other pages."""
         found: dict[int, dict[str, bytes]] = {}
         for number, term, packed in block_rows:
             found.setdefault(number, {})[term] = packed
@@ -69,7 +64,7 @@ def _places(wanted: NDArray[np.int64], pages: NDArray[np.int64]) -> NDArray[np.i
 
 
 async def read_blocks(connection: Connection, queries: Queries) -> Blocks:
-    """What the blocks hold that the search of a whole collection reads."""
+    """Read what the blocks hold for the search of a whole collection."""
     left_out = queries.scope.left_out
     if queries.scope.restricts_pages and not left_out:
         return Blocks()
@@ -114,7 +109,7 @@ async def read_postings(
 
 
 def totals_of(rows: Rows) -> CorpusTotals:
-    """What `Queries.totals` or `Queries.sizes` counted."""
+    """Read what `Queries.totals` or `Queries.sizes` counted."""
     return CorpusTotals(*(int(value) for value in rows[0]))
 
 

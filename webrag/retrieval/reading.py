@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -35,11 +36,7 @@ _GIVEN_UP_SHARE: Final = 0.3
 
 
 class Heading(FrozenModel):
-    """A heading of a stored page.
-
-    Attributes:
-        char_start: Offset of its line.
-    """
+    """A heading of a stored page, and the offset of its line."""
 
     level: int
     text: str
@@ -47,13 +44,10 @@ class Heading(FrozenModel):
 
 
 class PageExcerpt(FrozenModel):
-    """Part of a stored page.
+    """Part of a stored page: `markdown[char_start:char_end]` of it, exactly.
 
-    Attributes:
-        text: `markdown[char_start:char_end]` of the page, exactly.
-        page_chars: Length of the whole page.
-        headings: All headings of the page, in order; of a page with thousands the first.
-        note: What a reader must know of the place, a sentence; empty when there is nothing.
+    The headings are all of the page's, of thousands the first; the note is a sentence that a reader
+    must know of the place, mostly empty.
     """
 
     page: PageText
@@ -66,7 +60,7 @@ class PageExcerpt(FrozenModel):
 
     @property
     def next_offset(self) -> int | None:
-        """Where the rest of the page begins; None at its end."""
+        """Offset of the rest of the page; None at its end."""
         return self.char_end if self.char_end < self.page_chars else None
 
     @property
@@ -93,14 +87,7 @@ class PageExcerpt(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class ReadingPlace:
-    """Where to read; at most one of the fields is set, none is the beginning.
-
-    Attributes:
-        offset: From this character on.
-        heading: From the heading with these words on.
-        quote: Around this quotation.
-        passage_id: From the beginning of this passage on; names the page, too.
-    """
+    """A place to read from, or a quotation to read around; with no field set the beginning."""
 
     offset: int | None = None
     heading: str | None = None
@@ -129,29 +116,18 @@ async def read_stored(
     max_tokens: int,
     count_tokens: TokenCounter,
 ) -> PageExcerpt:
-    """Part of a stored page; nothing is fetched.
-
-    As `WebRAG.read`.
-    """
+    """Read part of a stored page, as `WebRAG.read`; nothing is fetched."""
     place.check()
     checked_count("max_tokens", max_tokens, minimum=LEAST_READ_TOKENS)
-    page, offset = await _located(corpus, url, place)
-
-    def work() -> PageExcerpt:
-        return excerpt_at(
-            page,
-            ReadingPlace(offset=offset) if offset is not None else place,
-            max_tokens=max_tokens,
-            count_tokens=count_tokens,
-        )
-
-    return await in_background(work)
+    page, place = await _located(corpus, url, place)
+    read = partial(excerpt_at, page, place, max_tokens=max_tokens, count_tokens=count_tokens)
+    return await in_background(read)
 
 
 async def _located(
     corpus: Corpus, url: str | None, place: ReadingPlace
-) -> tuple[PageText, int | None]:
-    """The page, and the offset of the passage when one was named."""
+) -> tuple[PageText, ReadingPlace]:
+    """Read the page, and give the place on it, a named passage by its offset."""
     if place.passage_id is not None:
         passage = await corpus.passage_text(place.passage_id)
         page = None if passage is None else await corpus.page_text(passage.document_id)
@@ -160,7 +136,7 @@ async def _located(
                 f"The passage {place.passage_id} is not stored; the page may have changed since. "
                 "Search again for the ids of today."
             )
-        return page, passage.char_start
+        return page, ReadingPlace(offset=passage.char_start)
     if url is None:
         raise InputError("No page was named: give its URL or the id of a passage.")
     address = page_address(url)
@@ -168,7 +144,7 @@ async def _located(
     page = None if stored is None else await corpus.page_text(UUID(stored.document_id))
     if page is None:
         raise InputError(f"{address} is not stored; `ingest` fetches it.")
-    return page, None
+    return page, place
 
 
 def excerpt_at(

@@ -59,7 +59,7 @@ _MOST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What of a question the searched pages do not have as the question has it.
+    """Words of a question that the searched pages do not have as the question has them.
 
     Attributes:
         words: Words that no chunk holds, and their index terms.
@@ -73,7 +73,7 @@ class Doubts:
 
 
 async def find_doubts(connection: Connection, queries: Queries, text: str) -> Doubts:
-    """What of a question the pages in scope lack; one statement, nearly always without a find."""
+    """Find the words that the pages in scope lack; one statement, nearly always without a find."""
     words, pairs = doubtful_words(text), word_pairs(text)
     content = content_words(text)
     terms = sorted({*words.values(), *pairs.values(), *chain.from_iterable(content.values())})
@@ -116,7 +116,7 @@ async def _is_phrase(connection: Connection, queries: Queries, first: str, secon
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """What is asked, within limits.
+    """A question within limits.
 
     Attributes:
         wordings: Other wordings of it, none empty.
@@ -167,7 +167,7 @@ class Searcher:
 
     @property
     def best_score(self) -> float:
-        """What a chunk that nothing can beat scores, in the modes that rank."""
+        """Score of a chunk that nothing can beat, in the modes that rank."""
         return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
 
     @span

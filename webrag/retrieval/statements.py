@@ -239,7 +239,7 @@ class Queries:
     def candidates(
         self, children: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
     ) -> Statement:
-        """What ordering needs of each (page, ordinal); the text comes later, for the best.
+        """Read what ordering needs of each (page, ordinal); the text comes later, for the best.
 
         The last columns are the cosines with each of the vectors.
         """

@@ -86,7 +86,7 @@ def _match(
 
 
 def _nearest(text: str, part: str, near: int | None) -> int | None:
-    """Where a part begins: the first time, or closest to an offset; of two equally close the first.
+    """Find where a part begins: first of all, or closest to an offset; of two as close the first.
 
     Only two places are looked up, as a text of one letter holds the part everywhere.
     """
@@ -258,7 +258,7 @@ class Verifier:
         return None if page is None or markdown is None else (page, markdown)
 
     async def _with_past(self, claim: _Claim, check: CitationCheck) -> CitationCheck:
-        """When a quotation disappeared, as far as earlier texts of the page were kept."""
+        """Add when a quotation disappeared, as far as earlier texts of the page were kept."""
         if claim.page is None or check.stored.state not in ("changed", "absent"):
             return check
         missing_since = claim.page.stored_at
@@ -271,7 +271,7 @@ class Verifier:
         return check
 
     async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
-        """What came of each live page; those that did not come in time are missing."""
+        """Fetch each live page; those that do not come in time are missing."""
         slots = asyncio.Semaphore(_FETCH_CONCURRENCY)
         pages = {claim.url: claim.page for claim in claims}
         outcomes: dict[str, NormalizedDocument | WebRAGError] = {}

@@ -1,11 +1,11 @@
-"""What two versions say differently, passage by passage; it searches and loads nothing."""
+"""Tells what two versions say differently, passage by passage; it searches and loads nothing."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from webrag.frozen import FrozenModel
-from webrag.retrieval.citation_checks import Finding
+from webrag.retrieval.citation_checks import VERBATIM, Finding
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text
 from webrag.retrieval.verification import find_quote
@@ -13,18 +13,14 @@ from webrag.retrieval.word_matches import WordChange, word_changes
 
 ChangeKind = Literal["added", "removed", "reworded"]
 
-_SAME: Final = frozenset({"exact", "moved", "reformatted"})
+_SAME: Final = frozenset({*VERBATIM, "reformatted"})
 _LEAST_WORDS: Final = 4
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
 _ORDER: Final = {"reworded": 0, "added": 1, "removed": 2}
 
 
 class VersionPassage(FrozenModel):
-    """A passage of a stored page, verbatim: `markdown[char_start:char_end] == text`.
-
-    Attributes:
-        link: Address that opens the page at the passage.
-    """
+    """A passage of a stored page, verbatim, and the link that opens the page there."""
 
     url: str
     text: str
@@ -34,13 +30,7 @@ class VersionPassage(FrozenModel):
 
 
 class VersionChange(FrozenModel):
-    """A passage that one of two versions has, or both in other words.
-
-    Attributes:
-        old: In the first version; None where it was added.
-        new: In the second version; None where it was removed.
-        words: Of a reworded passage: what both have, and what only one of them has, in order.
-    """
+    """A passage that one of two versions has, or both in other words, told word by word."""
 
     kind: ChangeKind
     old: VersionPassage | None = None
@@ -49,14 +39,10 @@ class VersionChange(FrozenModel):
 
 
 class VersionComparison(FrozenModel):
-    """What changed for a question between two versions.
+    """The changes between two versions, each `library@version`, that matter for a question.
 
-    Attributes:
-        old: The first version, as `library@version`.
-        new: The second.
-        changes: Reworded passages first, then added, then removed ones.
-        unchanged: Passages that both versions have.
-        pages: Stored pages that were compared.
+    Reworded passages come first, then added, then removed ones; numbers are of passages that both
+    versions have, and of the stored pages that were compared.
     """
 
     question: str
@@ -99,8 +85,9 @@ def changed_passages(
     """
     changes: dict[tuple[object, ...], VersionChange] = {}
     unchanged: set[str] = set()
-    for places, own, other, is_old in ((new, texts[1], texts[0], False), (old, *texts, True)):
-        for passage in _passages(places, own):
+    for versions, own, other, is_old in ((new, texts[1], texts[0], False), (old, *texts, True)):
+        places = ((url, place) for url in versions for place in dict.fromkeys(versions[url]))
+        for passage in (_passage(url, own[url], *place) for url, place in places):
             words = sum(any(map(str.isalnum, word)) for word in passage.text.split())
             if words < _LEAST_WORDS or passage.text.lstrip().startswith("#"):
                 continue
@@ -112,14 +99,6 @@ def changed_passages(
             changes.setdefault(_identity(change), change)
     ordered = sorted(changes.values(), key=lambda each: _ORDER[each.kind])
     return ordered, len(unchanged)
-
-
-def _passages(
-    places: Mapping[str, Sequence[tuple[int, int]]], texts: Mapping[str, str]
-) -> Iterable[VersionPassage]:
-    for url, spans in places.items():
-        for start, end in dict.fromkeys(spans):
-            yield _passage(url, texts[url], start, end)
 
 
 def _passage(url: str, text: str, start: int, end: int) -> VersionPassage:

@@ -1,4 +1,4 @@
-"""Which words two texts have in common, in order; long and repetitive ones stop nobody."""
+"""Finds the words two texts have in common, in order; long and repetitive ones stop nobody."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -17,7 +17,7 @@ _MOST_PAIRS: Final = 500_000
 
 
 def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
-    """What two texts have in common and what only one of them has, word by word, in order.
+    """Compare two texts word by word: what both have and what only one of them has, in order.
 
     Between the beginning and the end that both have, the first 2,000 words of each are compared;
     the others are all removed and added.

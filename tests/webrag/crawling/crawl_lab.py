@@ -2,14 +2,19 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from webrag.crawling.crawl import SiteCrawler
 from webrag.crawling.queue import CrawlState
 from webrag.crawling.report import CrawlOptions
-from webrag.crawling.sitemap import SitemapEntry as Listed
 
 WORDS = ["node", "replica", "volume", "primary", "log", "lag", "retry", "quorum", "lease", "shard"]
+
+
+class Listed(NamedTuple):
+    url: str
+    newest: datetime | None = None
 
 
 class SiteList:
@@ -20,10 +25,10 @@ class SiteList:
 
     async def entries(
         self, start_url: str, *, limit: int, named: Sequence[str] = ()
-    ) -> list[Listed]:
+    ) -> dict[str, datetime | None]:
         assert start_url
         assert not named
-        return list(self.pages)[:limit]
+        return dict(self.pages[:limit])
 
 
 class CrawlLab(NamedTuple):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
-from webrag.crawling.sitemap import SitemapEntry, SitemapReader
+from webrag.crawling.sitemap import SitemapReader
 from webrag.errors import FetchError, InputError
 from webrag.ingestion.site_maps.reading import parse_sitemap
 
@@ -44,7 +44,7 @@ class Files:
 
     async def urls(self, start: str = f"{SITE}/", limit: int = 100) -> list[str]:
         reader = SitemapReader(self.fetch, self.named)
-        return [entry.url for entry in await reader.entries(start, limit=limit)]
+        return list(await reader.entries(start, limit=limit))
 
 
 async def test_pages_are_listed_in_order_with_their_dates() -> None:
@@ -56,9 +56,9 @@ async def test_pages_are_listed_in_order_with_their_dates() -> None:
 
     entries = await SitemapReader(files.fetch, files.named).entries(f"{SITE}/", limit=10)
 
-    assert entries == [
-        SitemapEntry(f"{SITE}/b?x=1&y=2", datetime(2024, 3, 1, tzinfo=UTC)),
-        SitemapEntry(f"{SITE}/a", None),
+    assert list(entries.items()) == [
+        (f"{SITE}/b?x=1&y=2", datetime(2024, 3, 1, tzinfo=UTC)),
+        (f"{SITE}/a", None),
     ]
 
 
@@ -70,7 +70,7 @@ async def test_sitemaps_that_a_page_names_are_read_beside_those_of_robots_txt() 
         f"{SITE}/", limit=10, named=[f"{SITE}/maps/b.xml"]
     )
 
-    assert [entry.url for entry in found] == [f"{SITE}/a", f"{SITE}/b"]
+    assert list(found) == [f"{SITE}/a", f"{SITE}/b"]
 
 
 async def test_sitemaps_of_robots_txt_are_read_instead_of_the_usual_place() -> None:
@@ -222,7 +222,7 @@ async def test_fetcher_gives_what_the_reader_needs(make_fetcher: Any, static_sit
 
     reader = SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps)
 
-    assert [entry.url for entry in await reader.entries(str(site), limit=9)] == [
+    assert list(await reader.entries(str(site), limit=9)) == [
         f"{site}/a",
         f"{site}/deep/b",
     ]

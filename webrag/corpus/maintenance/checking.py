@@ -41,7 +41,7 @@ _POSTINGS = "select document, term, segment, packed from {postings} where docume
 
 @dataclass
 class PageFaults:
-    """What was wrong with offsets of chunks, recorded hashes and postings, by URL of the page."""
+    """Faults of offsets of chunks, recorded hashes and postings, by URL of the page."""
 
     total: int = 0
     pages: int = 0

@@ -15,12 +15,7 @@ from webrag.postgres.execution import Connection
 
 
 class ForgetReport(FrozenModel):
-    """What was forgotten.
-
-    Attributes:
-        removed: Canonical URLs of the pages that were deleted.
-        unknown: URLs that were named and are not stored.
-    """
+    """Canonical URLs of the pages that were deleted, and named URLs that are not stored."""
 
     removed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -33,14 +28,13 @@ select set_config('wal_compression', 'off', true) where current_setting('is_supe
 """
 
 
-async def urls_to_forget(
+async def _urls_to_forget(
     database: Database,
     *,
     site: str | None = None,
     fetched_before: datetime | None = None,
     below: str = "",
 ) -> list[str]:
-    """Canonical URLs of the pages for which everything given holds, in alphabetical order."""
     rows = await database.fetch(
         "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
@@ -129,10 +123,10 @@ async def _pages_to_forget(
         unknown = []
         for url in urls:
             if url not in known:
-                files = await urls_to_forget(database, below=f"{url}/") if is_file(url) else []
+                files = await _urls_to_forget(database, below=f"{url}/") if is_file(url) else []
                 found.update(dict.fromkeys(files))
                 unknown += [] if files else [url]
         return list(found), tuple(unknown)
     if site is not None:
         site = site_of(canonical_url(site if "://" in site else f"https://{site}/"))
-    return await urls_to_forget(database, site=site, fetched_before=before), ()
+    return await _urls_to_forget(database, site=site, fetched_before=before), ()

@@ -221,17 +221,11 @@ _SWITCH_ATTEMPTS = 240  # two minutes of readers that never let go
 
 
 class ReindexReport(FrozenModel):
-    """What a reindexing did.
+    """The outcome of a reindexing; paused, it ended early, as asked to, and the old vectors serve.
 
-    Attributes:
-        previous_model: Model it was made with before.
-        chunks: Chunks of the new index.
-        embedded: Chunks embedded by this call; others were done by an interrupted one, or have
-            the same text.
-        failed: Pages with chunks that the model does not take, which only their words find now:
-            URL to reason.
-        was_current: Nothing had to be done.
-        is_paused: The call ended early, as it was asked to; the old vectors serve.
+    Of the new index' chunks those embedded by this call are told: others were done by an
+    interrupted one, or have the same text. The failed ones, by the URL of their page, the model
+    does not take: only their words find them now.
     """
 
     model: str
@@ -279,7 +273,7 @@ async def prepare_reembedding(database: Database, wanted: tuple[str, int]) -> No
 
 
 async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
-    """Whether a second table is being filled with vectors of this model."""
+    """Tell whether a second table is being filled with vectors of this model."""
     return await database.run(unfinished_model) == wanted
 
 
@@ -332,7 +326,7 @@ class _Reembedding:
     counts_at: float = 0.0
 
     async def run(self) -> bool:
-        """Whether the collection was switched over; not when the call was to end early."""
+        """Tell whether the collection was switched over; not when the call was to end early."""
         database = self.database
         await database.run(lambda each: prepare_next(each, self.wanted))
         if not await self._fill():
@@ -358,7 +352,7 @@ class _Reembedding:
         await connection.change("analyze {reindex_children}")
 
     async def fill_downwards(self, first: int, last: int) -> bool:
-        """Whether all of a range that the model takes is embedded, or need not be any more."""
+        """Tell whether a range is embedded, as far as the model takes it and it need be."""
         while not self.is_over():
             chunks = await self._pending(first, last, "desc")
             if not chunks or not await self._fill_batch(chunks, with_refused=False):
@@ -367,7 +361,7 @@ class _Reembedding:
         return False
 
     async def _fill(self) -> bool:
-        """Whether every chunk has been dealt with; not when the call was to end early."""
+        """Tell whether every chunk has been dealt with; not when the call was to end early."""
 
         async def remove_stale(connection: Connection) -> None:
             await connection.lift_timeouts()
@@ -439,7 +433,7 @@ class _Reembedding:
         }
 
     async def _switched(self) -> bool:
-        """Whether the new table serves now; not when chunks are missing from it."""
+        """Tell whether the new table serves now; not when chunks are missing from it."""
         for _ in range(_SWITCH_ATTEMPTS):
             outcome = await self.database.run(lambda each: switch(each, self.wanted))
             if outcome != "busy":

@@ -10,8 +10,7 @@ import json
 import os
 import re
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BufferedIOBase
 from itertools import islice
@@ -24,6 +23,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import unexpected_failure
 from webrag.corpus.indexer import Indexer
+from webrag.corpus.models import StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import read_embedding, update_schema
 from webrag.errors import DatabaseUnavailableError, InputError, ProviderError, WebRAGError
@@ -103,7 +103,7 @@ class PortableLink(_Line):
 
 
 class PortableAnchor(_Line):
-    """Where a page of a PDF begins; fields as in `Anchor`."""
+    """The beginning of a page of a PDF; fields as in `Anchor`."""
 
     char_start: _Number
     fragment: _Name
@@ -160,11 +160,6 @@ class PortablePage(_Line):
                 is_given=self.version_given,
             )
         return NormalizedDocument(**values, edition=edition)
-
-    @property
-    def last_seen(self) -> datetime:
-        """When the site was last asked for it."""
-        return max(self.fetched_at, self.gone_at or self.fetched_at)
 
 
 def open_for_reading(path: Path) -> IO[bytes]:
@@ -247,13 +242,8 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
             yield number, "The compressed file is damaged or incomplete from here on."
             return
         except _ExpandsTooMuchError:
-            yield (
-                number,
-                (
-                    f"The compressed file expands more than {_MOST_EXPANSION}-fold from here on,"
-                    " as no text does."
-                ),
-            )
+            beyond = f"expands more than {_MOST_EXPANSION}-fold from here on, as no text does."
+            yield number, f"The compressed file {beyond}"
             return
         if not line:
             return
@@ -264,8 +254,10 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
 
 
 def _page(line: bytes) -> PortablePage | str:
-    if _has_too_many_values(line):
-        return "It has more values than a page can have."
+    if len(line) >= _CHECKED_FROM:
+        in_strings = sum(len(found.group()) for found in _STRING.finditer(line))
+        if len(line) - in_strings > _MOST_PUNCTUATION:
+            return "It has more values than a page can have."
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -280,14 +272,6 @@ def _page(line: bytes) -> PortablePage | str:
     except InputError as error:
         return str(error)
     return page
-
-
-def _has_too_many_values(line: bytes) -> bool:
-    if len(line) < _CHECKED_FROM:
-        return False
-    return len(line) - sum(len(found.group()) for found in _STRING.finditer(line)) > (
-        _MOST_PUNCTUATION
-    )
 
 
 def _check(page: PortablePage) -> None:
@@ -322,10 +306,9 @@ order by source_document, ordinal
 
 
 class ExportReport(FrozenModel):
-    """What was written: the documents in the file, and its size.
+    """The documents in the file, and its bytes; `private` ones were read with a login.
 
-    Those `left_out` have no web address, as LlamaIndex pipelines may add them; `private` ones were
-    read with a login.
+    Those `left_out` have no web address, as LlamaIndex pipelines may add them.
     """
 
     path: str
@@ -428,10 +411,7 @@ _NumberedLine = tuple[int, PortablePage | str]
 
 
 class ImportReport(FrozenModel):
-    """The numbers of pages that are new, newer, the same, or older than the corpus has.
-
-    Lines that `failed` are named by number, with the reason.
-    """
+    """Numbers of pages that are new, newer, the same, or older; failures by number of the line."""
 
     indexed: int = 0
     updated: int = 0
@@ -503,17 +483,30 @@ class _Tally:
 async def _import_lines(
     corpus: Corpus, indexer: Indexer, lines: Sequence[_NumberedLine], tally: _Tally
 ) -> None:
-    # Lines of one page take turns, in their order.
-    turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+    async def each_of(pages: Mapping[int, PortablePage]) -> None:
+        for number in sorted(pages):
+            tally.add(number, await _imported(corpus, indexer, pages[number]))
 
-    async def one(number: int, page: PortablePage | str) -> None:
+    for number, page in lines:
         if isinstance(page, str):
             tally.add(number, page)
-            return
-        async with turns[page.url]:
-            tally.add(number, await _imported(corpus, indexer, page))
+    await all_of(map(each_of, _related_pages(lines)))
 
-    await all_of(one(number, page) for number, page in lines)
+
+def _related_pages(lines: Sequence[_NumberedLine]) -> list[dict[int, PortablePage]]:
+    """Group the pages that have an address or their text in common: of these the order counts."""
+    groups: list[tuple[set[str], dict[int, PortablePage]]] = []
+    for number, page in lines:
+        if isinstance(page, str):
+            continue
+        names = {page.url, page.requested_url, *page.aliases, page.content_hash}
+        pages = {number: page}
+        for other in [each for each in groups if not names.isdisjoint(each[0])]:
+            groups.remove(other)
+            names |= other[0]
+            pages |= other[1]
+        groups.append((names, pages))
+    return [pages for _, pages in groups]
 
 
 async def _imported(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
@@ -528,14 +521,16 @@ async def _imported(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str
         return str(unexpected_failure(page.url, error))
 
 
+def _last_seen(page: StoredPage | PortablePage) -> datetime:
+    return max(page.fetched_at, page.gone_at or page.fetched_at)
+
+
 async def _stored(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
     stored = await corpus.page(page.url)
-    if stored is not None and stored.url == page.url:
-        seen = max(stored.fetched_at, stored.gone_at or stored.fetched_at)
-        if seen >= page.last_seen:
-            await corpus.add_aliases(stored.url, page.aliases)
-            await corpus.lower_depth(stored.url, page.depth)
-            return "unchanged" if stored.content_hash == page.content_hash else "kept"
+    if stored is not None and stored.url == page.url and _last_seen(stored) >= _last_seen(page):
+        await corpus.add_aliases(stored.url, page.aliases)
+        await corpus.lower_depth(stored.url, page.depth)
+        return "unchanged" if stored.content_hash == page.content_hash else "kept"
     result = await indexer.index(page.document(), depth=page.depth)
     if set(page.aliases) - {page.url, page.requested_url}:
         await corpus.add_aliases(result.url, page.aliases)
