@@ -34,9 +34,8 @@ _REMEMBERED = 50_000  # words, about 10 MB
 class WordTokens:
     """Tokenises as a byte-pair tokenizer without pre-tokenisation does, several times as fast.
 
-    Such a tokenizer reads a whole text as if it were one word; it puts U+2581 before it and in
-    place of its spaces, and changes nothing else. Texts repeat their words, so here each word is
-    tokenised once. Thread-safe.
+    Such a tokenizer reads a whole text as one word, with U+2581 before it and in place of its
+    spaces. Here each word, which texts repeat, is tokenised once. Thread-safe.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -154,9 +153,8 @@ class BundledVectors:
     """Embeds texts by pooling static token vectors, several thousand texts a second on one core.
 
     A text's vector is the mean over its distinct alphanumeric tokens, weighted by 1 + log(count),
-    L2-normalised. Equal texts give equal vectors on every machine. A text without any token gives
-    the zero vector. The weights (32 MB) are read on first use and shared by all instances.
-    Instances are thread-safe.
+    L2-normalised; equal on every machine, and zero for a text without any token. All instances
+    share the weights (32 MB), read on first use. Thread-safe.
     """
 
     @property
@@ -171,10 +169,7 @@ class BundledVectors:
     def encode_with_tokens(
         self, texts: Sequence[str]
     ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
-        """Embed many texts at once, as `encode`, and give the tokens of each at no further cost.
-
-        They are its distinct alphanumeric tokens, ascending, as `vectors_of` takes them.
-        """
+        """Embed texts as `encode`, and give the distinct alphanumeric tokens of each, ascending."""
         return _load_model().pool(texts)
 
     def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,9 +34,8 @@ _MODELS = Threads("webrag-model", 4)
 class EmbeddingLimits:
     """Limits of one call of a model, in size and time; None means no limit.
 
-    Of texts a call never holds more than the model's own `embed_batch_size`; tokens are those of
-    all its texts together, `text_tokens` those of one. A time counts the retries that the model
-    makes itself; a question has the shorter of the two.
+    Of texts a call never holds more than the model's own `embed_batch_size`; `text_tokens` are
+    those of one text. A time counts the model's own retries; a question has the shorter of the two.
     """
 
     texts: int | None = None
@@ -68,15 +67,14 @@ _PLAIN_WORD = "water"
 _OF_THE_SERVICE = frozenset({401, 402, 403, 404, 408, 409, 425, 429, 502, 503, 504})
 
 
-EmbeddingModel: TypeAlias = "BaseEmbedding | BundledModel"
+EmbeddingModel: TypeAlias = Union["BaseEmbedding", "BundledModel"]
 
 
 class Embedder:
     """Embeds texts with one model; safe to share between tasks.
 
-    Models without an async implementation of their own run in a thread, so the event loop is never
-    held up. Tokens are counted as the model does, or more, where a limit is in tokens. `timeout_s`,
-    for a question too, stands for the times of `limits`.
+    Models without an async implementation of their own run in a thread. Tokens are counted as the
+    model does, or more, where a limit is in tokens. `timeout_s` stands for the times of `limits`.
     """
 
     def __init__(
@@ -244,10 +242,7 @@ Vector = NDArray[np.float32]
 
 
 class PendingVector:
-    """The vector of one text, from before it is made until nobody holds this object.
-
-    Its value is None until it is made.
-    """
+    """The vector of one text, None until it is made, for as long as somebody holds this object."""
 
     __slots__ = ("__weakref__", "maker", "value")
 
@@ -255,18 +250,11 @@ class PendingVector:
         self.value: Vector | None = None
         self.maker: asyncio.Future[None] | None = None
 
-    @property
-    def is_free(self) -> bool:
-        """The caller has to make it: nobody does, or one of another event loop."""
-        maker = self.maker
-        return maker is None or maker.get_loop() is not asyncio.get_running_loop()
-
 
 class VectorsUnderWay:
-    """Makes each vector once for all who ask while one of them still holds it.
+    """Makes each vector once for all who ask while one of them, until it is stored, holds it.
 
-    A page holds its vectors until it is stored. Whoever claims a text before looking into the
-    corpus therefore either shares the vector of a page under way or finds it stored.
+    Whoever claims a text before looking into the corpus shares its vector or finds it stored.
     """
 
     def __init__(self) -> None:
@@ -284,7 +272,11 @@ class VectorsUnderWay:
         """Wait for every vector, making what nobody makes, and give the hashes of those."""
         made: set[bytes] = set()
         while missing := {key: each for key, each in wanted.items() if each.value is None}:
-            free = {key: each for key, each in missing.items() if each.is_free}
+            free = {
+                key: each
+                for key, each in missing.items()
+                if each.maker is None or each.maker.get_loop() is not asyncio.get_running_loop()
+            }
             if free:
                 await _make(free, make)
                 made |= free.keys()
@@ -356,10 +348,9 @@ SERVER_LIMITS = EmbeddingLimits(texts=32, tokens=16_000)
 
 @dataclass(frozen=True)
 class EmbeddingChoice:
-    """An embedding model that has not been loaded yet, by the name that a corpus records.
+    """An embedding model, by the name that a corpus records; loading it may take a download.
 
-    Loading may take seconds and, for weights that are not on this machine, a download; where it is
-    costly, repeating it gives the same model.
+    Where that is costly, repeating it gives the same model.
     """
 
     name: str

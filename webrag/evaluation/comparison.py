@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from webrag.evaluation.metrics import RANKS, WORD_BUDGETS, QuestionScore
+from webrag.frozen import FrozenModel
 
 # Up to so many questions that differ, every assignment of signs is tried; above, so many random
 # ones, which fixes a p-value near 0.05 to about 0.002.
@@ -18,15 +17,12 @@ _SEED = 20_260_101
 _TOLERANCE = 1e-9
 
 
-class PairedFigure(BaseModel):
-    """One figure of two runs over the same questions, and the 95 % interval of its change.
+class PairedFigure(FrozenModel):
+    """One figure of two runs over the same questions, and the 95 % bootstrap of its change.
 
-    The interval is a bootstrap's; the permutation's probability is of a mean difference at least as
-    large if runs were equally good; the sign's is of the counts alone, McNemar's exact test where
-    the figure is 0 or 1 per question.
+    The permutation's probability is of a mean difference at least as large if runs were equally
+    good; the sign's is of the counts alone, as McNemar's exact test has it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     questions: int
@@ -92,7 +88,8 @@ def permutation_test(differences: Sequence[float]) -> float:
     values = np.array([each for each in differences if each], dtype=float)
     observed = abs(values.sum()) - _TOLERANCE
     if len(values) <= _EXACT_DIFFERENCES:
-        return float(np.mean(np.abs(_every_sign(len(values)) @ values) >= observed))
+        bits = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
+        return float(np.mean(np.abs((bits * 2.0 - 1.0) @ values) >= observed))
     random = np.random.default_rng(_SEED)
     signs = random.choice([-1.0, 1.0], size=(_RANDOM_ASSIGNMENTS, len(values)))
     extreme = int(np.sum(np.abs(signs @ values) >= observed))
@@ -106,11 +103,6 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     drawn = random.integers(len(sample), size=(_RESAMPLES, len(sample)))
     low, high = np.quantile(sample[drawn].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
-
-
-def _every_sign(count: int) -> NDArray[np.float64]:
-    bits = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
-    return np.asarray(bits * 2.0 - 1.0, dtype=np.float64)
 
 
 def _figures(score: QuestionScore) -> dict[str, float]:

@@ -28,22 +28,17 @@ def reciprocal_rank(expected: Collection[str], retrieved: Sequence[str]) -> floa
 def ndcg(expected: Collection[str], retrieved: Sequence[str]) -> float:
     """Divide the discounted gain of the order by that of the best one; LlamaIndex's `NDCG`.
 
-    Relevance is binary and the gain at place i is 1 / log2(i + 1), as in Järvelin and Kekäläinen
-    (2002). Within [0, 1] as long as no expected id is retrieved twice, and one is expected.
+    Relevance is binary and the gain at place i, from 0, is 1 / log2(i + 2). Within [0, 1] as long
+    as no expected id is retrieved twice, and one is expected.
     """
-    gain = sum(_discount(i) for i, each in enumerate(retrieved, start=1) if each in expected)
-    return gain / sum(_discount(i) for i in range(1, len(expected) + 1))
-
-
-def _discount(place: int) -> float:
-    return 1.0 / math.log2(place + 1)
+    gain = sum(1 / math.log2(i + 2) for i, each in enumerate(retrieved) if each in expected)
+    return gain / sum(1 / math.log2(i + 2) for i in range(len(expected)))
 
 
 RANKS = (1, 3, 5, 10)
-
 WORD_BUDGETS = (500, 1000, 2000)
-
 _RANKING_DEPTH = 10
+_FIRST_CITATIONS = 3
 
 
 def comparison_key(text: str) -> str:
@@ -97,7 +92,11 @@ def gold_warnings(
         if (visible := pages.get(question.site)) is not None
         for gold in question.gold or ()
     ]
-    wrong = [(question, gold) for question, gold, visible in checked if not _stands(gold, visible)]
+    wrong = [
+        (question, gold)
+        for question, gold, visible in checked
+        if not any(visible.shows(each.page, each.quote) for each in gold.passages)
+    ]
     if not wrong:
         return []
     question, gold = wrong[0]
@@ -110,16 +109,11 @@ def gold_warnings(
     ]
 
 
-def _stands(gold: Gold, visible: VisiblePages) -> bool:
-    return any(visible.shows(passage.page, passage.quote) for passage in gold.passages)
-
-
 class QuestionScore(BaseModel):
     """Scores of one question; shares are in [0, 1], None where the question has no gold.
 
-    By rank are shares of gold quotes, 1.0 for all of them, and of gold pages, by word budget of
-    quotes. The first 10 results count for hit rate and nDCG, the first three citations for
-    `gold_cited`.
+    Shares of gold quotes are by rank and by word budget, those of gold pages by rank. The first 10
+    results count for hit rate and nDCG, the first three citations for `gold_cited`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -158,29 +152,23 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
     )
     if not question.gold:
         return base
-    texts = [comparison_key(result.text) for result in record.retrieved]
+    gold, shown = question.gold, [result.text for result in record.retrieved]
+    texts = list(map(comparison_key, shown))
     urls = [result.url for result in record.retrieved]
-    expected = {f"gold {number}" for number in range(len(question.gold))}
-    first = _found_in_order(question.gold, texts[:_RANKING_DEPTH])
+    evidence = {k: _share(gold, _quote_in(texts[:k])) for k in RANKS}
+    expected = {f"gold {number}" for number in range(len(gold))}
+    first = _found_in_order(gold, texts[:_RANKING_DEPTH])
     return base.model_copy(
         update={
-            "evidence": {k: _share(question.gold, _quote_in(texts[:k])) for k in RANKS},
-            "all_evidence": {
-                k: float(_share(question.gold, _quote_in(texts[:k])) == 1.0) for k in RANKS
-            },
-            "pages": {k: _share(question.gold, _page_in(urls[:k])) for k in RANKS},
-            "words": {
-                budget: _share(
-                    question.gold,
-                    _quote_in(_first_words((r.text for r in record.retrieved), budget)),
-                )
-                for budget in WORD_BUDGETS
-            },
-            "reciprocal_rank": reciprocal_rank(expected, _found_in_order(question.gold, texts)),
+            "evidence": evidence,
+            "all_evidence": {k: float(share == 1.0) for k, share in evidence.items()},
+            "pages": {k: _share(gold, _page_in(urls[:k])) for k in RANKS},
+            "words": {n: _share(gold, _quote_in(_first_words(shown, n))) for n in WORD_BUDGETS},
+            "reciprocal_rank": reciprocal_rank(expected, _found_in_order(gold, texts)),
             "hit_rate": hit_rate(expected, first),
             "ndcg": ndcg(expected, first),
             "gold_cited": gold_cited(
-                question.gold,
+                gold,
                 [text for text, each in zip(texts, record.retrieved, strict=True) if each.in_brief],
                 [comparison_key(citation.verbatim_text) for citation in record.citations],
             ),
@@ -197,9 +185,6 @@ def gold_cited(
     """
     shown = [item for item in gold if _quote_in(evidence)(item)]
     return _share(shown, _quote_in(citations[:_FIRST_CITATIONS])) if shown else None
-
-
-_FIRST_CITATIONS = 3
 
 
 def _share(gold: Sequence[Gold], found: Callable[[Gold], bool]) -> float:
