@@ -94,11 +94,10 @@ class HostTurns:
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
     ) -> str:
-        """Wait for a turn at a host, and give what `end` wants.
+        """Wait for a turn at a host, and give what `end` wants; patient callers let others go first.
 
         At most `concurrency` turns of all processes go on at once, and begin `delay_s` apart at
-        least. A turn ends after `lease_s` although nobody ended it. Who `is_patient` lets others
-        come first.
+        least. A turn ends after `lease_s` although nobody ended it.
         """
         token = uuid.uuid4().hex
         values = {
@@ -142,10 +141,7 @@ class HostTurns:
         )
 
     async def robots(self, origin: str, ask: Callable[[], Awaitable[RobotsAnswer]]) -> RobotsAnswer:
-        """A site's robots.txt, asked for by one process while the others wait for what it gets.
-
-        What `ask` raises is raised here, and the next process asks.
-        """
+        """Give a site's robots.txt, for which one process asks while the others wait."""
         while (known := await self._known_robots(origin)) is None:
             if not await self._may_ask(origin):
                 await asyncio.sleep(_LEAST_WAIT_S)

@@ -92,11 +92,7 @@ class PageWorkers:
         self._pool.prepare(self._job)
 
     async def convert(self, page: FetchedPage, known: str | None = None) -> NormalizedDocument:
-        """Convert a page and cut it in one go, so that `rows` needs no process any more.
-
-        A text whose hash is `known` is stored and need not be cut. That a page cannot be cut is
-        told by `rows`.
-        """
+        """Convert a page and cut it in one go, for `rows`, unless its text has the hash `known`."""
         failure: WorkFailedError | None = None
         parts: Sequence[PagePart]
         self._converting += 1
@@ -196,10 +192,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PreparedPage:
-    """A page that only has to be stored; `held` keeps its vectors for pages that share a text.
-
-    The stored version lacks the added chunks; nothing stored or under way had the embedded ones.
-    """
+    """A page that only has to be stored; `held` keeps its vectors for pages that share a text."""
 
     rows: PageRows
     embeddings: NDArray[np.float32]
@@ -221,8 +214,7 @@ class PreparedPage:
 class Indexer:
     """Indexes pages; safe to share between tasks, repeating a page changes nothing.
 
-    Pages are cut by `PageWorkers`, or in this process by a parser that sets the relationships and
-    offsets of `ParentChildNodeParser`.
+    A parser that cuts in this process sets relationships and offsets as `ParentChildNodeParser`.
     """
 
     def __init__(
@@ -309,10 +301,7 @@ class Indexer:
         )
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
-        """Store prepared pages in one transaction: all or none.
-
-        No two of them may have a URL or their text in common.
-        """
+        """Store prepared pages, no two with a URL or their text in common, in one transaction."""
         stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
         return [page.acquired(result) for page, result in zip(pages, stored, strict=True)]
 

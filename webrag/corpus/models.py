@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from webrag.frozen import FrozenModel
+from webrag.frozen import FrozenModel, shared_fields
 from webrag.ingestion.versions import Edition
 
 LastOutcome = Literal["indexed", "updated", "unchanged", "gone", "failed"]
@@ -42,11 +42,7 @@ def _described(image: dict[str, Any]) -> ChunkImage:
 
 
 class ParentChunk(FrozenModel):
-    """A parent chunk of a page: what is written of it, and what evidence is made of.
-
-    Its text is `document.markdown[char_start:char_end]`, its id survives edits elsewhere on the
-    page.
-    """
+    """A parent chunk, what evidence is made of; its id survives edits elsewhere on the page."""
 
     chunk_id: UUID
     section_heading: str | None
@@ -106,8 +102,7 @@ class StoredPage(FrozenModel):
         chunks_embedded: int = 0,
     ) -> "AcquiredPage":
         """Tell how the page was acquired."""
-        own = AcquiredPage.model_fields.keys() & type(self).model_fields.keys()
-        told = {name: getattr(self, name) for name in own} | {
+        told = shared_fields(AcquiredPage, self) | {
             "requested_url": requested_url,
             "version": None if self.edition is None else self.edition.version,
         }
@@ -142,9 +137,8 @@ class AcquiredPage(FrozenModel):
 class LinkCandidate(FrozenModel):
     """A link of a stored page, as a candidate for expansion.
 
-    Its title is the anchor's text, or the title attribute of a generic anchor, and may be empty;
-    offsets are the anchor's in the source's markdown, None for navigation. Its origin is `map`
-    where not the page but its site's own map or a mapping service links there, `found_in` that map.
+    Offsets are the anchor's in the source's markdown, None for navigation. With the origin `map`
+    its site's own map or a mapping service, `found_in`, links there.
     """
 
     source_url: str
@@ -205,11 +199,7 @@ class CollectionSize(FrozenModel):
 
 
 class SiteSize(FrozenModel):
-    """The pages of one host, `host` or `host:port`, that can be retrieved.
-
-    The one asked about longest ago was confirmed when it was `fetched_at`. The versions are those
-    of each library that pages are about, the newest first.
-    """
+    """The pages of a host that can be retrieved, and the newest first versions of each library."""
 
     site: str
     documents: int

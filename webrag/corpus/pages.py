@@ -245,11 +245,7 @@ class Corpus:
         return await self._database.fetch_as(PastPage, PAST, (url,))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
-        """Give the links of stored pages, pages in the order asked for, links in page order.
-
-        What a mapping service said of a target fills in where the page says nothing of it; targets
-        only the service knows follow the page's own links.
-        """
+        """Give the links of stored pages, in the order asked for and on the page, `enriched`."""
 
         async def work(connection: Connection) -> list[LinkCandidate]:
             pages = await queries.find_pages(connection, urls)
@@ -358,11 +354,7 @@ class Corpus:
         )
 
     async def replace_pages(self, pages: Sequence[EmbeddedPage]) -> list[StoredPage]:
-        """Store pages in place of their previous versions, in one transaction: all or none.
-
-        Concurrent calls for one page take turns. The smallest depth seen is kept. Loading many
-        pages this way costs a third of one transaction for each. No two may have a URL in common.
-        """
+        """Store pages, of which no two share a URL, in place of previous versions: all or none."""
 
         async def work(connection: Connection) -> list[StoredPage]:
             ids = await write_pages(connection, pages, keep_versions=self._keep_versions)

@@ -110,10 +110,7 @@ def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
 
 
 class Holdings(NamedTuple):
-    """Number of pages whose text of a moment can be searched, and of those with only a later one.
-
-    `since` says when the earliest texts were stored.
-    """
+    """Numbers of pages with a text of a moment, and with only later ones; times of the earliest."""
 
     held: int
     missing: int

@@ -111,9 +111,7 @@ _MOST_TWINS = 5
 class KnownVersions(NamedTuple):
     """A page that has arrived, the stored page with its URL, and one that makes it needless.
 
-    It has the version of a library that somebody named for the stored one, unless it brings
-    another. The `same` page is the previous one unchanged, or the same page of the site under
-    another URL.
+    That one is the previous one unchanged, or the same page of the site under another URL.
     """
 
     document: NormalizedDocument
@@ -131,11 +129,7 @@ class KnownChunks(NamedTuple):
 async def read_versions(
     connection: Connection, documents: Sequence[NormalizedDocument]
 ) -> list[KnownVersions]:
-    """Find what is stored of pages, over a connection that sees one state of the corpus.
-
-    Two pages are the same when text, title and link targets are: versions of a manual can share
-    text and still lead elsewhere.
-    """
+    """Find what is stored of pages; the `same` have the same text, title and link targets."""
     found = await find_pages(connection, [document.url for document in documents])
     documents = [_with_given_version(each, found.get(each.url)) for each in documents]
     own = {page.url: page for page in found.values()}  # not those known by another address

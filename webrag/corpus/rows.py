@@ -62,8 +62,7 @@ def stored_metadata(node: "BaseNode") -> dict[str, Any]:
     """Give the `metadata_` value of a node.
 
     The node's own metadata stand at the top level, where filters look, and once more in
-    `_node_content`, from which a stock PGVectorStore rebuilds the node. The latter holds only
-    what a node cannot be rebuilt without: about 60 % of what LlamaIndex writes.
+    `_node_content`, which holds what a stock PGVectorStore cannot rebuild the node without.
     """
     dumped = node.model_dump(mode="json", include={"metadata"})["metadata"]
     metadata = {key: value for key, value in dumped.items() if key not in _NOT_STORED}
@@ -163,8 +162,7 @@ class ParentRow(ParentChunk):
 class ChildRow:
     """One row of the searched table, without its embedding; PGVectorStore reads its metadata.
 
-    Title, headings, text and image captions, the `indexed_text`, are embedded and counted by BM25;
-    `text_hash`, of 16 bytes, is equal where that is.
+    Title, headings, text and image captions, the `indexed_text`, are embedded and counted by BM25.
     """
 
     node_id: str

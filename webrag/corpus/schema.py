@@ -102,11 +102,7 @@ _MOST_DIMENSIONS = 4000
 
 
 class CorpusMeta(NamedTuple):
-    """A collection's own record: the version of its tables, and its model and dimensions.
-
-    While it `is_loading` there is no vector index. Tables of posting blocks and of past texts may
-    be lacking in what an earlier WebRAG made.
-    """
+    """A collection's version, model and dimensions; no vector index while it `is_loading`."""
 
     version: int
     embedding: tuple[str, int]

@@ -256,10 +256,7 @@ class MapRequest:
 
 
 class MapAnswer(FrozenModel):
-    """The outcome of reading: a map, further files wanted, further maps, or why it cannot be used.
-
-    The refusal is the end of a sentence.
-    """
+    """A map, further files wanted, further maps, or why it cannot be used, as a clause."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -299,10 +296,7 @@ class MarkedPage:
 
 @dataclass(frozen=True, slots=True)
 class StoredMap:
-    """The outcome of reading one map, named by the first of its mark's addresses.
-
-    It is what `MapIndex` reads, else a sentence why there is none, else the maps that a page names.
-    """
+    """A map for `MapIndex`, else a sentence why there is none, else the maps that a page names."""
 
     url: str
     fetched_at: datetime
@@ -354,11 +348,7 @@ class SiteMapStore:
 
 
 class MappedLinks:
-    """The mapped links of one collection; safe to share between tasks.
-
-    They are kept beside the links of a page as long as its version is: a page that changed may
-    have a site that changed.
-    """
+    """The mapped links of one collection, kept as long as the version of their page."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -401,11 +391,7 @@ class MappedLinks:
 
 
 def enriched(links: Sequence[LinkCandidate]) -> list[LinkCandidate]:
-    """Merge mapped links into the pages' own.
-
-    A page's link gets the mapped title where its anchor says nothing, and the mapped description
-    where nothing stands around it. A mapped link stays only where the page has none to its target.
-    """
+    """Merge mapped links into the pages' own where these lack a title, description or target."""
     mapped = {(link.source_url, link.url): link for link in links if link.origin == "map"}
     if not mapped:
         return list(links)

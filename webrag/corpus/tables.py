@@ -45,8 +45,7 @@ _INLINE_DIMENSIONS = 960
 class Table:
     """A table, declared once for what creates it, loads it and reads it.
 
-    Columns have their types and rules, those that a later version brought by that version;
-    `renamed` ones have another name in rows.
+    Columns have their types and rules; `renamed` ones have another name in rows.
     """
 
     name: str

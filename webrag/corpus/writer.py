@@ -80,10 +80,7 @@ async def copy_links(
 async def copy_postings(
     connection: Connection, pages: Iterable[tuple[int, Sequence[tuple[str, int, bytes]]]]
 ) -> None:
-    """Load packed postings, by the numbers of their pages, which ascend.
-
-    The rows of all pages come ordered by term, as their index wants them.
-    """
+    """Load packed postings by ascending page numbers; the rows of all go in ordered by term."""
     by_term: dict[str, list[tuple[str, int, int, bytes]]] = {}
     for page_id, postings in pages:
         for term, segment, packed in postings:
@@ -240,10 +237,7 @@ async def write_pages(
 
 
 async def next_page_ids(connection: Connection, count: int) -> list[int]:
-    """Give row numbers for pages that are about to be loaded, in ascending order.
-
-    From here on the transaction holds the table, so that others can wait for these pages.
-    """
+    """Give ascending row numbers for pages to load; the table is held, so that others can wait."""
     await connection.change("lock table {documents} in row exclusive mode")
     rows = await connection.fetch(
         "select nextval(pg_get_serial_sequence('{documents}', 'id')) from generate_series(1, %s)",

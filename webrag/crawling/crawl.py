@@ -142,10 +142,7 @@ class CrawlTally:
             self.degraded[sentence] = None
 
     def left_alone(self, url: str, reason: str) -> None:
-        """Count an address that is not visited, once however often it is linked to.
-
-        Beyond tens of thousands of addresses they are no longer told apart, nor counted.
-        """
+        """Count an address that is not visited, once however often it is linked to."""
         mark = hash(url)
         if mark not in self._seen_skips and len(self._seen_skips) < _REMEMBERED_SKIPS:
             self._seen_skips.add(mark)
@@ -166,11 +163,7 @@ _MOST_DEATHS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class CrawlTurn:
-    """A worker's turn at a crawl that others may have begun, and others may go on with.
-
-    Who had a turn with a lower number can write no more. `is_over` tells whether no further page
-    may be begun; a page is given up after `page_s` seconds.
-    """
+    """A worker's turn at a crawl, with a higher number than all before, and seconds for a page."""
 
     number: int
     is_over: Callable[[], bool]
@@ -206,11 +199,7 @@ class _CrawlRun:
         self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
     async def open(self, site_list: SitemapReader | None) -> None:
-        """Obtain the start page, and queue its links and the pages that the site itself lists.
-
-        Raises:
-            FetchError: The start page could not be obtained.
-        """
+        """Obtain the start page, and queue its links and the pages that the site itself lists."""
         crawl, first = self.record.id, QueuedPage(self._start, depth=0)
         try:
             await self._state.add(crawl, [first])

@@ -113,10 +113,7 @@ class CrawlState:
     async def next_pages(
         self, crawl: int, *, limit: int, under_way: Sequence[str] = ()
     ) -> list[QueuedPage]:
-        """Give the pages to visit next, breadth first, the start page's folder first.
-
-        Pages under way are left out.
-        """
+        """Give the pages to visit next but those under way: start folder first, breadth first."""
         statement = (
             f"select {_NEXT_FIELDS} from {{crawl_urls}}"
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
@@ -168,10 +165,7 @@ class CrawlState:
     async def view(
         self, crawl: int, page_id: int, *, text_chars: int
     ) -> tuple[tuple[str, ...], str]:
-        """Read the targets of a page that its crawl does not know yet, and how its text begins.
-
-        Targets are in page order, without those of `nofollow`.
-        """
+        """Read the targets of a page that its crawl lacks, in order, and how its text begins."""
         links = """
             select l.url from (
                 select url, min(ordinal) as place from {link_candidates}
@@ -210,10 +204,7 @@ class CrawlState:
     async def visited(
         self, crawl: int, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]
     ) -> tuple[bool, set[str]]:
-        """Take a page out of the queue, stored under a canonical URL, and put its links in.
-
-        Tells whether it had been visited under that URL before, and which links are new.
-        """
+        """Take a page out and put its links in; tell if it had been visited, and which are new."""
         alias = stored_as if stored_as != url else None
 
         async def work(connection: Connection) -> tuple[bool, set[str]]:
@@ -254,10 +245,7 @@ class CrawlState:
         await self._database.run(work)
 
     async def _lock(self, connection: Connection, crawl: int) -> bool:
-        """Writers of one crawl take turns, so that they cannot wait for each other's rows.
-
-        A lost queue entry costs one cheap question, so the commit need not wait for the disk.
-        """
+        """Take turns in writing a crawl; a lost entry costs little, so none waits for the disk."""
         statement = (
             "select set_config('synchronous_commit', 'off', true), turn from {crawls}"
             " where id = %s for no key update"

@@ -46,11 +46,7 @@ class CrawlOptions(FrozenModel):
 
 
 class CrawlProgress(FrozenModel):
-    """Progress of a crawl: pages done, those of a run that is continued included, and known ones.
-
-    Failures and pages per second are of this run, the rest of the page visited last, "" when that
-    is not known.
-    """
+    """Progress of a crawl, failures and rate of this run, and the page visited last, if known."""
 
     done: int
     queued: int

@@ -40,9 +40,8 @@ class SitemapReader:
     async def entries(
         self, start_url: str, *, limit: int, named: Sequence[str] = ()
     ) -> dict[str, datetime | None]:
-        """List pages of one site, in the order the site lists them, `limit` at most.
+        """List pages of one site by canonical URL, with the date (UTC) that the site gives, if any.
 
-        With its canonical URL each has when the site says it was last changed (UTC), if it does.
         The sitemaps that robots.txt names and those `named` by a page are read, else
         `/sitemap.xml`, else those of other usual names, else those of the folders above the page,
         else `/llms.txt`; those about the first folder of `start_url` come first. At most 50 files

@@ -311,10 +311,7 @@ class TrapGuard:
     def note_obtained(
         self, url: str, signature: int | None, *, words: int = 0, is_alias: bool = False
     ) -> None:
-        """Learn from a page by its `text_signature`, or by its `words_hash` where it has none.
-
-        An alias is another page that was obtained before.
-        """
+        """Learn from a page, or an alias, by its `text_signature`, or else its `words_hash`."""
         is_known = signature is not None and self._texts.add(signature)
         if not is_alias and not is_known and self._is_new(signature, words):
             for series in self._series_keys(url):

@@ -62,10 +62,9 @@ class WordTokens:
         return every, np.diff(ends[np.r_[0, np.cumsum(lengths)]])
 
     def _words(self, text: str) -> list[str]:
-        """A text cut up: each word without the one space before it, or with its line feed.
+        """Cut a text up: each word without the space before it, or with its line feed.
 
-        A text that spells a control token is one piece, told by two line feeds: control tokens
-        are cut out of a text first, wherever they stand.
+        A text that spells a control token is one piece, told by two line feeds.
         """
         if self._added.search(text):
             return ["\n\n" + text]
@@ -177,11 +176,7 @@ class BundledVectors:
         return _load_model().table.take(tokens)
 
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
-        """Give the distinct alphanumeric tokens of a text and their vectors, for MaxSim.
-
-        Tokens come in order of first appearance, without the mark of a word's beginning, vectors
-        not normalised; none for a text without letters or digits. Recent texts are remembered.
-        """
+        """Give the distinct alphanumeric tokens of a text, in order, and their vectors."""
         model = _load_model()
         ids = _distinct_ids(text)
         return [model.piece(i) for i in ids.tolist()], model.table.take(ids)

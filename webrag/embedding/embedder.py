@@ -112,9 +112,8 @@ class Embedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts, as an array of shape (len(texts), dimensions) in their order.
 
-        A text that is longer than the model takes is refused as InputError before anything is sent.
-        A call that fails, takes too long, or gives another number or size of vectors, or values
-        that are not finite, is a ProviderError.
+        A text that is too long for the model is an InputError; a call that fails, takes too long or
+        gives anything else than finite vectors of the right number and size a ProviderError.
         """
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
@@ -221,10 +220,9 @@ class Embedder:
 
 
 def _embeds_batches_async(model: EmbeddingModel) -> bool:
-    """Tell whether the model's own asynchronous code is the way to embed several texts.
+    """Tell whether a model embeds several texts by asynchronous code of its own.
 
-    LlamaIndex's default async methods run the sync ones on the event loop, or call the one for a
-    single text once for each, which loses a local model's batching.
+    LlamaIndex's default runs the sync one on the event loop, or one call for each text.
     """
     if not hasattr(model, "_aget_text_embeddings"):
         return True  # none of LlamaIndex's

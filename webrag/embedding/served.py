@@ -250,10 +250,7 @@ class ServedEmbedding(OpenAIEmbedding):
 
 
 def read_vectors(body: bytes, expected: int) -> list[Embedding]:
-    """Read the vectors of an answer in JSON, numbers or base64, in the order of the texts.
-
-    Where it is something else, the message of the ValueError follows "answered with".
-    """
+    """Read the vectors of an answer in the order of the texts; ValueError says what else it is."""
     try:
         items = json.loads(body)["data"]
         indexed = {int(item["index"]): _vector(item["embedding"]) for item in items}

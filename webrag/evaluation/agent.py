@@ -31,10 +31,7 @@ Question: {question}"""
 
 
 class Tools(NamedTuple):
-    """Tools of a model, described as chat completions take them, and their instructions.
-
-    `call` runs one, given its name and arguments; what fails is told in the text.
-    """
+    """Tools of a model, as chat completions take them, instructions, and what calls one by name."""
 
     name: str
     described: Sequence[Mapping[str, Any]]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.evaluation.questions import CitationRecord, Gold, Question, RunRecord
+from webrag.frozen import FrozenModel
 
 
 def hit_rate(expected: Collection[str], retrieved: Sequence[str]) -> float:
@@ -109,22 +110,20 @@ def gold_warnings(
     ]
 
 
-class QuestionScore(BaseModel):
+class QuestionScore(FrozenModel):
     """Scores of one question; shares are in [0, 1], None where the question has no gold.
 
     Shares of gold quotes are by rank and by word budget, those of gold pages by rank. The first 10
     results count for hit rate and nDCG, the first three citations for `gold_cited`.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     id: str
     type: str
     answerable: bool | None
-    evidence: dict[int, float] = {}
-    all_evidence: dict[int, float] = {}
-    pages: dict[int, float] = {}
-    words: dict[int, float] = {}
+    evidence: dict[int, float] = Field(default_factory=dict)
+    all_evidence: dict[int, float] = Field(default_factory=dict)
+    pages: dict[int, float] = Field(default_factory=dict)
+    words: dict[int, float] = Field(default_factory=dict)
     reciprocal_rank: float | None = None
     hit_rate: float | None = None
     ndcg: float | None = None
@@ -179,10 +178,7 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
 def gold_cited(
     gold: Sequence[Gold], evidence: Sequence[str], citations: Sequence[str]
 ) -> float | None:
-    """Give the share of gold quotes in the evidence that the first three citations hold.
-
-    Evidence and citations are comparison keys. None where the evidence holds no gold quote.
-    """
+    """Give the share of gold quotes in the evidence that the first three citations hold, if any."""
     shown = [item for item in gold if _quote_in(evidence)(item)]
     return _share(shown, _quote_in(citations[:_FIRST_CITATIONS])) if shown else None
 
@@ -219,10 +215,7 @@ def _first_words(texts: Iterable[str], budget: int) -> list[str]:
 
 
 def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
-    """Give ids for ranking: each gold passage where it is first found, other ids elsewhere.
-
-    Passages found in one result follow each other, as if they were results of their own.
-    """
+    """Give ids for ranking: each gold passage, one after another, where it is first found."""
     ids: list[str] = []
     found: set[str] = set()
     for rank, text in enumerate(texts):
@@ -232,13 +225,8 @@ def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
     return ids
 
 
-class Summary(BaseModel):
-    """Means over a group of questions; NaN where a group has none to average.
-
-    Abstained are shares of questions that did not fail and ended in the lowest confidence.
-    """
-
-    model_config = ConfigDict(frozen=True)
+class Summary(FrozenModel):
+    """Means over a group of questions, NaN of none; failed ones count in no share abstained."""
 
     questions: int
     answerable: int

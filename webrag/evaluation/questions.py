@@ -52,10 +52,7 @@ class Gold(Passage):
 
 
 class Question(LenientModel):
-    """One question, with the folder of its site below the root and the page `seed` starts from.
-
-    Gold is None when it is only asked, empty when the site does not answer it.
-    """
+    """One question; gold is None when it is only asked, empty when its site does not answer it."""
 
     id: str = Field(min_length=1)
     query: str = Field(min_length=1)
@@ -162,10 +159,7 @@ class CitationRecord(LenientModel):
 
 
 class RunRecord(LenientModel):
-    """The record of one question: passages, best first, or an answer where it was asked for.
-
-    `supports` are places in `citations` for each part of it; `ms` is without ingestion before.
-    """
+    """The record of one question: passages, or an answer with places of citations for each part."""
 
     id: str
     retrieved: tuple[ResultRecord, ...] = ()

@@ -35,10 +35,7 @@ OpenMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
 
 @dataclass(frozen=True)
 class Site:
-    """A site as served, with its pages relative to the root, None to crawl, and their visible text.
-
-    The address ends with a slash, or is empty for all that is stored.
-    """
+    """A site as served, or all that is stored; no pages are to be crawled."""
 
     base_url: str
     pages: tuple[str, ...] | None = None
@@ -180,10 +177,7 @@ class Evaluation:
         return records
 
     async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
-        """Answer each question from its seed page alone, each from an empty corpus, as `run_whole`.
-
-        Links are followed where the evidence is too thin if the run is `deep`.
-        """
+        """Answer each question from its seed page, and links if `deep`, in an empty corpus."""
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
             seed = urljoin(self.sites[question.site].base_url, question.seed_url)

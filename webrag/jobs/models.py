@@ -21,10 +21,9 @@ _SHOWN_FAILURES = 20
 
 
 class NewVectors(FrozenModel):
-    """A model that the stored text is embedded with again, by the name that a collection records.
+    """A model that the stored text is embedded with again, and a range of numbers of chunks.
 
-    The part is from one number of a chunk to another; None in the job that embeds what is left of
-    all chunks, from the first on, and then switches over.
+    Without one the job embeds what is left and then switches over.
     """
 
     model: str
@@ -88,12 +87,7 @@ class JobRequest(FrozenModel):
 
 
 class JobReport(FrozenModel):
-    """The work of a job so far, in all its turns.
-
-    A site's `before` counts pages whose turn ended before it could report; checks are in the order
-    of the quotations. Of the job that switches to new vectors, `chunks` are those that have one,
-    and all there are.
-    """
+    """The work of a job so far, in all its turns; of new vectors the chunks done and in all."""
 
     site: SiteReport | None = None
     outcome: str | None = None
@@ -127,10 +121,7 @@ class Job(FrozenModel):
 
 
 class Schedule(FrozenModel):
-    """A site that is visited again and again; so many visits in a row failed.
-
-    The next one is `overdue` for as long as no worker has enqueued it at its time.
-    """
+    """A site that is visited again and again; `overdue` is what no worker has enqueued in time."""
 
     id: int
     request: JobRequest

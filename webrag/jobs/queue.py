@@ -49,10 +49,7 @@ _LONGEST_EVERY: Final = timedelta(days=3650)
 
 
 class Turn(NamedTuple):
-    """A worker's turn at a job, with a higher number than every one before.
-
-    Failures are turns in a row that ended in one worth another try.
-    """
+    """A worker's turn at a job, with a higher number than all before; so many in a row failed."""
 
     job: int
     number: int
@@ -127,11 +124,7 @@ class JobQueue:
         )
 
     async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
-        """Let a worker check quotations; `Job.report` then has what it found.
-
-        With `live` the pages are also fetched as they are now, and tried again where they cannot be
-        had; files, which a worker's machine may not have, are refused then.
-        """
+        """Let a worker check quotations, on `live` pages, too, which may be no files then."""
         if not citations:
             raise InputError("No citation was given: name at least one.")
         for citation in citations:
@@ -146,10 +139,7 @@ class JobQueue:
     async def enqueue_embedding(
         self, wanted: tuple[str, int], ranges: Sequence[tuple[int, int]]
     ) -> list[Job]:
-        """Let workers embed the stored text again, in `ranges`, after `prepare_reembedding`.
-
-        The first job embeds what is left and switches over.
-        """
+        """Let workers embed ranges; the first job does the rest of the reembedding and switches."""
         model, dimensions = wanted
         # The first range is where the job for all of them begins.
         parts = (None, *ranges[1:])
@@ -181,10 +171,7 @@ class JobQueue:
         return found[0]
 
     async def cancel(self, number: int) -> Job:
-        """Take a job out of the queue, or stop it; pages that are stored stay.
-
-        With the job that makes new vectors for a whole collection go those that help it.
-        """
+        """Take a job, and those that only help it, out of the queue, or stop it."""
         job = await self.job(number)
         if _is_whole(job):
             for helper in await self.jobs(unfinished=True, kind="embedding"):
@@ -260,11 +247,7 @@ class JobQueue:
         reason: str | None = None,
         failures: int = 0,
     ) -> bool:
-        """Write down what a turn did, on a site and for `JobReport`; give whether it was the last.
-
-        Nothing is written of one that was not; the job has no outcome when another goes on with it;
-        `failures` are turns in a row that ended in one worth another try.
-        """
+        """Write down what a turn did, if it was the last, and give whether it was."""
 
         async def work(connection: Connection) -> bool:
             visited = await self._visited(connection, turn.job)

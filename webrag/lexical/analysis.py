@@ -109,10 +109,7 @@ def analyze(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """Give the distinct terms a question is searched by, in order of first appearance.
-
-    Those of `distinct_terms`, without the function words of a question in another language.
-    """
+    """Give the `distinct_terms` of a question, without its function words in another language."""
     return distinct_terms(without_function_words(text, QUESTION_STOPWORDS))
 
 

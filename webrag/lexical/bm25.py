@@ -79,10 +79,7 @@ class ChildScores(NamedTuple):
 
 
 class WordScores(NamedTuple):
-    """The BM25 of chunks and of pages for the words of a question.
-
-    Whole pages' BM25 is divided by the best page's, (0, 1]; `idf` is each term's among children.
-    """
+    """The BM25 of chunks, of pages relative to the best page, and the weight of each term."""
 
     children: ChildScores
     pages: LexicalScores
@@ -255,9 +252,8 @@ def fuse_scores(
 ) -> NDArray[np.float64]:
     """Give one score per candidate from the values themselves, each divided by the best one's.
 
-    BM25 counts by its weight, the cosine, shifted by one so that its theoretical minimum becomes
-    zero, by the rest, and the BM25 of a candidate's page relative to the best page's on top. The
-    best possible score is `1 + page_weight`; the values compare within one call only.
+    BM25 counts by its weight, the cosine, shifted by one so that it is positive, by the rest, and
+    the page's BM25 on top. The best possible score is `1 + page_weight`.
     """
     dense = np.asarray(similarity, dtype=float) + 1.0
     return (

@@ -33,10 +33,7 @@ class TooManyPostingsError(ValueError):
 
 
 class PostingRow(NamedTuple):
-    """Postings of one term within one page, in the layout of `POSTING`, by ascending ordinal.
-
-    Segments are numbered from 0, when a page has more chunks with the term than one row holds.
-    """
+    """Postings of one term within one page, by ascending ordinal; segments are numbered from 0."""
 
     term: str
     segment: int
@@ -44,10 +41,9 @@ class PostingRow(NamedTuple):
 
 
 def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
-    """Pack the terms of a page's chunks, with repetitions and in page order; some may have none.
+    """Pack the terms, with repetitions, of a page's chunks into rows by term and segment.
 
-    Rows come by term and segment, the order in which they are cheapest to load. More than 65,536
-    chunks, 65,535 terms in one or `MAX_TERMS` different ones are refused.
+    More than 65,536 chunks, 65,535 terms in one or `MAX_TERMS` different ones are refused.
     """
     check_chunk_count(len(chunks))
     packed: defaultdict[str, bytearray] = defaultdict(bytearray)

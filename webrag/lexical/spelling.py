@@ -132,10 +132,9 @@ class Respelling:
         return frozenset([*(term for _, term, _ in self._spellings), *parts])
 
     def best(self, chunks: Mapping[str, int], is_common: Callable[[str], bool]) -> str | None:
-        """The spelling that is likeliest meant, by how many chunks hold each term; None for none.
+        """Give the spelling that is likeliest meant, by how many chunks hold each term, if any.
 
-        A common word of the language is not taken for another word, only for another spelling of
-        itself, letters in the wrong order, or a letter that is doubled.
+        For a common word it is another spelling, letters in the wrong order or a letter doubled.
         """
         least = _SLIP if is_common(self.word.lower()) else 0.0
         ranked = [

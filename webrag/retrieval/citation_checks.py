@@ -28,10 +28,9 @@ VERBATIM: Final[tuple[FindingState, ...]] = ("exact", "moved")
 
 
 class Citation(FrozenModel):
-    """A quotation somebody gives, with as much of its address as they know.
+    """A quotation somebody gives, and where it is said to stand in the stored text of a page.
 
-    It is said to be from the page of the URL, which may be left out when a passage is named, and to
-    stand there at these offsets of the stored text; no `char_end` is the length of the quotation.
+    A passage, too, names a page; without `char_end` it is as long as the quotation.
     """
 
     quote: str

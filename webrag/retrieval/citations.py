@@ -24,13 +24,7 @@ _RISKY = re.compile(r"[`*$<>|\\{}\[\]]")
 def extract_citation(
     chunk: RetrievedChunk, quote_start: int, quote_end: int
 ) -> CitationSpan | None:
-    """Cite a part of a chunk by its offsets in the page.
-
-    Taken from the chunk's markdown, never from the surface shown, so that the text is exactly
-    what the page holds at these offsets.
-
-    None when the offsets, which are the page's, do not lie inside the chunk or hold nothing.
-    """
+    """Cite a part of a chunk's markdown by its offsets in the page; None where it is not inside."""
     if not chunk.char_start <= quote_start < quote_end <= chunk.char_end:
         return None
     start, end = quote_start - chunk.char_start, quote_end - chunk.char_start
@@ -75,10 +69,7 @@ def cited_line(chunk: RetrievedChunk, offset: int) -> int | None:
 
 
 def passage_link(url: str, plain: str) -> str:
-    """Address that opens a page at a passage, by a text fragment; without words the page's own.
-
-    The passage is given as the reader sees it; tabs and line ends separate its blocks.
-    """
+    """Make the address that opens a page at a passage, whose blocks tabs and line ends separate."""
     blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]
     if not blocks:
         return url

@@ -75,11 +75,7 @@ class Scope:
         choice: Condition | None = None,
         left_out: Sequence[str] = (),
     ) -> "Scope":
-        """The conditions of some filters.
-
-        Which sites and versions these mean is the `choice`, None where no version matters; without
-        the editions of `left_out` it is everything.
-        """
+        """Make the conditions of some filters, with the `choice` of versions, if any matters."""
         given = (
             # A page may be known by several addresses.
             _given(

@@ -70,11 +70,9 @@ def choose_versions(
     stored: Sequence[StoredVersion],
     near: dict[str, set[str]] | None = None,
 ) -> VersionChoice:
-    """Decide which stored versions a search reads.
+    """Decide which stored versions a search reads: of a library the one asked for, else the newest.
 
-    A version that is asked for is read and no other of its library; one that is not stored is
-    refused with those that are. Of libraries without one the newest is, and of those that `near`
-    names the editions there.
+    Of libraries that `near` names those editions are read.
     """
     sites = {each.site for each in stored}
     asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]
@@ -147,11 +145,7 @@ def _listed(versions: Iterable[str]) -> str:
 def _less_preferred(
     stored: Sequence[StoredVersion], near: dict[str, set[str]], notes: dict[str, str]
 ) -> list[str]:
-    """The editions of a library that another one is preferred to.
-
-    Pages of one edition replace each other where they are, so none of them is left out for a
-    version that only some have got yet.
-    """
+    """The editions that another one of their library is preferred to, as a whole."""
     left_out: list[str] = []
     for library, group in _by(stored, lambda each: each.library):
         editions = {

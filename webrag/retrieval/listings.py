@@ -46,8 +46,7 @@ def asks_for_code(question: str) -> bool:
 def listing_factor(text: str, *, has_code: bool) -> float:
     """Give the factor of a chunk's score for a question that asks for no code, (0, 1].
 
-    1.0 unless hardly anything but code stands in it, and the code is numbered line by line or
-    begins or ends in another chunk. What is between an example and a listing is between.
+    Below 1.0 hardly anything but code stands in it, numbered, or begun or ended in another chunk.
     """
     if not has_code:
         return 1.0
@@ -62,11 +61,7 @@ def listing_factor(text: str, *, has_code: bool) -> float:
 
 
 def longest_piece(text: str) -> tuple[int, int]:
-    """The longest part of a chunk that its page shows in one piece, with no number of a line in it.
-
-    Returns:
-        Start and end in `text`, which is all of it unless it holds a numbered listing.
-    """
+    """Find the longest part of a chunk, as start and end, that no number of a line interrupts."""
     breaks: list[tuple[int, int]] = []
     for block in read_blocks(text):
         numbers = _numbers_in(text, block.start, block.end) if block.kind == "code" else []

@@ -75,10 +75,7 @@ class Block:
 # of a search's time on this side of Postgres went into parsing the same texts.
 @lru_cache(maxsize=256)
 def read_blocks(text: str) -> tuple[Block, ...]:
-    """The text of markdown, block by block in page order; the blocks are shared, not to be changed.
-
-    A part of a page may begin inside a code block or a table; both are recognised.
-    """
+    """Read markdown, of a part of a page too, as blocks; they are shared, not to be changed."""
     if _is_within_numbers(text):
         return (Block("code", list(_lines(text, 0, len(text)))),)
     cut = _inner_fence(text)
@@ -97,18 +94,12 @@ def _is_within_numbers(text: str) -> bool:
 
 
 def plain_text(markdown: str) -> str:
-    """Markdown as the reader of the page sees it, without any markup.
-
-    Blocks stand on lines of their own; cells of one table row are separated by tabs.
-    """
+    """Give markdown without markup, blocks on lines of their own, cells of a row between tabs."""
     return plain_span(markdown, 0, len(markdown))
 
 
 def plain_span(text: str, start: int, end: int) -> str:
-    """The part of `text` from `start` to `end` without markup, read in the light of the whole.
-
-    Falls back to the exact slice where nothing but markup lies inside the span.
-    """
+    """Give a span of `text` without markup, or as it is where nothing but markup lies inside."""
     parts = []
     for block in read_blocks(text):
         plain = "".join(_visible(text, block, start, end))
@@ -161,10 +152,7 @@ def _clip(text: str, piece: Piece, start: int, end: int) -> str:
 
 
 def _inner_fence(text: str) -> tuple[int, int] | None:
-    """Find the fence line that closes a block opened before the text began.
-
-    An opening fence follows a blank line and is followed by code, a closing one the reverse.
-    """
+    """Find the fence line that closes a block of code which began before the text."""
     for fence in _FENCE.finditer(text):
         before = text[: fence.start()].rstrip(" \t")
         after = text[fence.end() :]

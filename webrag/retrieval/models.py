@@ -91,10 +91,9 @@ class WordingScores(FrozenModel):
 
 
 class ChildMatch(WordingScores):
-    """A child chunk that matched: `markdown[char_start:char_end]` of its page is its text.
+    """A child chunk that matched, `markdown[char_start:char_end]`, with its scores.
 
-    Its scores are those under the question; `wordings` are those under each other wording, in the
-    order of `RetrievalResult.wordings`. The outermost heading comes first.
+    `wordings` are those under each other wording, in the order of `RetrievalResult.wordings`.
     """
 
     node_id: str
@@ -154,11 +153,7 @@ def passages(chunks: Iterable[RetrievedChunk]) -> Iterator[FoundPassage]:
 
 
 class CorpusStats(FrozenModel):
-    """Size of what was searched: pages within the filter, their parents and tokens of these.
-
-    Of each site of the URLs that contributed a result, `stored_of_sites` counts the stored pages,
-    where the evidence is not sure.
-    """
+    """Pages searched, their parents and tokens, URLs that matched, and the size of their sites."""
 
     total_documents: int
     total_parent_chunks: int

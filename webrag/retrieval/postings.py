@@ -114,10 +114,7 @@ def totals_of(rows: Rows) -> CorpusTotals:
 
 
 class KnownLayouts:
-    """Layouts that this process has read, by name; a layout never changes.
-
-    Those used last are kept, up to so many bytes in all.
-    """
+    """Layouts that this process used last, which never change, up to so many bytes in all."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes

@@ -44,11 +44,7 @@ class Heading(FrozenModel):
 
 
 class PageExcerpt(FrozenModel):
-    """Part of a stored page: `markdown[char_start:char_end]` of it, exactly.
-
-    The headings are all of the page's, of thousands the first; the note is a sentence that a reader
-    must know of the place, mostly empty.
-    """
+    """Part of a stored page, exactly, with the page's headings and a note on the place."""
 
     page: PageText
     text: str
@@ -256,10 +252,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def cut_to_tokens(text: str, start: int, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """The text from an offset on, as much as fits; never empty where text is left.
-
-    It ends after a paragraph, else a line, else a word, where one ends near the limit.
-    """
+    """Give as much text from an offset on as fits, up to the end of a paragraph, line or word."""
     part = text[start : start + max_tokens * _MOST_CHARS_PER_TOKEN]
     whole = start + len(part) == len(text)
     while (tokens := count_tokens(part)) > max_tokens and len(part) > 1:

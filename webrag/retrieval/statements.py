@@ -31,10 +31,8 @@ _PLACES = """unnest(%(documents)s::int[], %(ordinals)s::int[]) with ordinality
 class Queries:
     """Statements for one collection and scope; none sees pages that have gone.
 
-    Where the scope is as of a moment they read earlier texts, too, and see those of that moment.
-
-    Where `behind` and `stale` are arguments, of the whole collection only pages with higher
-    numbers, and those, count.
+    As of a moment they read earlier texts, too, and see those of that moment. With `behind` and
+    `stale` only pages with higher numbers, and those, count.
     """
 
     def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
@@ -47,10 +45,7 @@ class Queries:
         self._values = {**present_values, **page_values, **chunk_values}
 
     def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
-        """One row: pages, their children and lexical terms; tokens and number of parents.
-
-        Pages and what BM25 needs do not depend on which of their chunks are wanted.
-        """
+        """One row: pages, their children and terms, all of them; tokens and number of parents."""
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
         if behind:
@@ -84,10 +79,7 @@ class Queries:
         )
 
     def excluded_editions(self) -> Statement:
-        """One row: pages in blocks that the scope leaves out, as big-endian ids; their totals.
-
-        Those of `excluded_pages` are not among them.
-        """
+        """One row: pages in blocks that only the scope leaves out, as big-endian ids; totals."""
         return self._statement(
             f"""
             select coalesce(string_agg(int4send(b.page), ''::bytea), ''), count(*),
@@ -131,10 +123,7 @@ class Queries:
     def lexical(
         self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()
     ) -> Statement:
-        """Per term: pages as (id, terms of the page, bytes of postings), and the postings.
-
-        Only the condition on pages counts.
-        """
+        """Per term: pages as (id, terms of the page, bytes of postings), and the postings."""
         return self._statement(
             """
             select term, string_agg(int4send(id) || int4send(term_count)
@@ -180,10 +169,7 @@ class Queries:
         )
 
     def phrase(self, terms: Sequence[str], pattern: str) -> Statement:
-        """One row if the text of a page in scope matches a pattern; the first pages are read.
-
-        All of the terms stand on the pages that are read.
-        """
+        """One row if one of the first pages with all the terms has text that matches a pattern."""
         others = "".join(
             " and exists (select from {postings} o"
             f" where o.term = %(term_{place})s and o.document = p.document)"
@@ -206,10 +192,9 @@ class Queries:
     def nearest_of_few(
         self, vector: Sequence[float], limit: int, most: int, columns: str = CHUNK_KEY
     ) -> Statement:
-        """Best children by exact comparison with all in scope, in no order, if these are few.
+        """Best children by comparison with all in scope: columns, distance, number compared.
 
-        After the columns of `data_children c` come the distance and the number of children that
-        were compared, which is larger than `most` where the result is worthless.
+        The result is worthless where more than `most` were.
         """
         return self._statement(
             _OF_FEW, columns, vector=HalfVector(list(vector)), limit=limit, most=most + 1
@@ -239,10 +224,7 @@ class Queries:
     def candidates(
         self, children: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
     ) -> Statement:
-        """Read what ordering needs of each (page, ordinal); the text comes later, for the best.
-
-        The last columns are the cosines with each of the vectors.
-        """
+        """Columns that ordering needs of each (page, ordinal), and the cosines with each vector."""
         names = [f"vector_{place}" for place in range(len(vectors))]
         cosines = ", ".join(f"1 - (c.embedding <=> %({name})s)" for name in names)
         return self._statement(
@@ -390,10 +372,7 @@ _PAST_MARKDOWN = "(select t.markdown from {past_pages} t where t.id = e.past)"
 
 
 def _with_past(collection: str, name: str) -> sql.Composed:
-    """A table together with the rows of past texts.
-
-    Without conditions, which would keep the planner from joining each of the two by its indexes.
-    """
+    """A table and its past rows, without conditions, so that each is joined by its own indexes."""
     own = [f"e.{column}" for column in _COLUMNS[name]]
     past = [_PAST_MARKDOWN if each == "e.markdown" else each for each in own]
     then = f"past_{name.removeprefix('data_')}"

@@ -51,11 +51,10 @@ _TYPOGRAPHY = str.maketrans(
 
 
 def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Finding:
-    """The best match of a quotation; of several verbatim ones that at its place, else the nearest.
+    """Find the best match of a quotation: at its place, nearest to it, then similar.
 
-    Linear in the length of the text, in time and memory, and never more than quadratic in the words
-    of the quotation, sixty-four at once. The quotation is not blank; its place are the offsets
-    between which it is claimed to stand.
+    Linear in the length of the text, and never more than quadratic in the words of the quotation,
+    which is not blank, sixty-four at once.
     """
     found = _nearest(text, quote, None if place is None else place[0])
     within = -1 if place is None else text.find(quote, *place)
@@ -217,10 +216,7 @@ class Verifier:
         deadline_s: float | None = None,
         on_checked: OnChecked | None = None,
     ) -> list[CitationCheck]:
-        """Check each quotation, in the order given.
-
-        As `WebRAG.verify`.
-        """
+        """Check each quotation, in the order given, as `WebRAG.verify`."""
         claims = [await self._claim(citation) for citation in citations]
         texts = {url: await self._stored(url) for url in {claim.url: None for claim in claims}}
         for place, claim in enumerate(claims):

@@ -39,11 +39,7 @@ class VersionChange(FrozenModel):
 
 
 class VersionComparison(FrozenModel):
-    """The changes between two versions, each `library@version`, that matter for a question.
-
-    Reworded passages come first, then added, then removed ones; numbers are of passages that both
-    versions have, and of the stored pages that were compared.
-    """
+    """The changes between two versions, each `library@version`, that matter for a question."""
 
     question: str
     old: str
@@ -78,11 +74,7 @@ def changed_passages(
     new: Mapping[str, Sequence[tuple[int, int]]],
     texts: tuple[Mapping[str, str], Mapping[str, str]],
 ) -> tuple[list[VersionChange], int]:
-    """Tell what became of passages, and how many are the same.
-
-    Each version has URLs of pages with the places of their passages; they are looked for in all
-    `texts` of the other version.
-    """
+    """Tell what became of passages, by URL and place, in all texts of the other version."""
     changes: dict[tuple[object, ...], VersionChange] = {}
     unchanged: set[str] = set()
     for versions, own, other, is_old in ((new, texts[1], texts[0], False), (old, *texts, True)):

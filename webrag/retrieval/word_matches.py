@@ -52,10 +52,9 @@ def word_changes(old: str, new: str) -> tuple[WordChange, ...]:
 
 
 def matching_runs(first: Sequence[T], second: Sequence[T], *, most_pairs: int) -> list[Match]:
-    """Runs of words, or of numbers for them, that both sequences have, in order.
+    """Find runs of words, or of numbers for them, that both sequences have, in order.
 
-    So many pairs of equal words are compared to find the longest runs first, as a reader does;
-    beyond, what they share is found without regard to how long its runs are.
+    The longest come first up to so many pairs of equal words; beyond, their length is no matter.
     """
     try:
         blocks = _Matcher(first, second, most_pairs).get_matching_blocks()

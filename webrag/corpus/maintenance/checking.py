@@ -93,11 +93,7 @@ _REFRESH = "Run `webrag ingest --refresh` with the URLs named."
 
 
 class Check(FrozenModel):
-    """One thing that was examined: what was found, and what to do about it, if anything.
-
-    The level is `ok`, `warn` (works, but somebody should know) or `fail` (results are wrong or
-    slow).
-    """
+    """A finding: `ok`, `warn` (works, but somebody should know) or `fail` (wrong or slow)."""
 
     name: str
     level: _Level

@@ -223,9 +223,8 @@ _SWITCH_ATTEMPTS = 240  # two minutes of readers that never let go
 class ReindexReport(FrozenModel):
     """The outcome of a reindexing; paused, it ended early, as asked to, and the old vectors serve.
 
-    Of the new index' chunks those embedded by this call are told: others were done by an
-    interrupted one, or have the same text. The failed ones, by the URL of their page, the model
-    does not take: only their words find them now.
+    Of its chunks this call embedded some; others were done before or have the same text. Pages are
+    named that have chunks the model does not take, which only their words find now.
     """
 
     model: str
@@ -297,9 +296,9 @@ async def reembed_range(
 ) -> tuple[int, bool]:
     """Embed some chunks for a reindexing that `reembed` completes, from the last one down.
 
-    As `reembed` goes upwards, the two meet; chunks that the model does not take are left to it.
-    Nothing is done without `prepare_reembedding` for the model, or after the switch. Gives how many
-    chunks were embedded, and whether nothing is left to do.
+    Chunks that the model does not take are left to `reembed`, which comes to meet it. Nothing is
+    done before `prepare_reembedding` or after the switch. Gives how many chunks were embedded, and
+    whether nothing is left to do.
     """
     work = _Reembedding(database, embedder, (model, embedder.dimensions), None, is_over)
     is_done = await work.fill_downwards(*numbers)

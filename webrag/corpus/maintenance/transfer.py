@@ -115,10 +115,7 @@ _NOT_TAKEN_OVER = {
 
 
 class PortablePage(_Line):
-    """One page; fields as in `NormalizedDocument`, and the `root` of its `Edition`.
-
-    One that was read with a login is kept out of exports where it is imported, too.
-    """
+    """One page; fields as in `NormalizedDocument`, and the `root` of its `Edition`."""
 
     url: _Url
     requested_url: _Url
@@ -306,10 +303,7 @@ order by source_document, ordinal
 
 
 class ExportReport(FrozenModel):
-    """The documents in the file, and its bytes; `private` ones were read with a login.
-
-    Those `left_out` have no web address, as LlamaIndex pipelines may add them.
-    """
+    """Pages in the file, those left out for want of a web address, private ones, and its size."""
 
     path: str
     documents: int
@@ -429,8 +423,7 @@ async def import_corpus(
 ) -> ImportReport:
     """Store the pages of a file, a few at a time, each completely or not at all.
 
-    Of a large file, the vector index is built at the end. An unusable line is reported and the
-    others go on. Repeating an import changes nothing.
+    An unusable line is reported and the others go on. Repeating an import changes nothing.
     """
     with await asyncio.to_thread(open_for_reading, path) as file:
         header = await asyncio.to_thread(read_header, file, path)
