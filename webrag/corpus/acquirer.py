@@ -195,7 +195,6 @@ class PageAcquirer:
             raise failure from error
 
     async def _labelled(self, stored: StoredPage, request: _Request) -> StoredPage:
-        """A stored page with the version that was named for it."""
         if not request.version:
             return stored
         edition = _given_edition(request, stored.url, stored.edition)

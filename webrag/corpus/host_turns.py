@@ -94,7 +94,7 @@ class HostTurns:
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
     ) -> str:
-        """Wait for a turn at a host, and give what `end` wants; patient callers let others go first.
+        """Wait for a turn at a host, and give what `end` wants; patient callers let others go.
 
         At most `concurrency` turns of all processes go on at once, and begin `delay_s` apart at
         least. A turn ends after `lease_s` although nobody ended it.
@@ -161,7 +161,6 @@ class HostTurns:
         return known
 
     async def _find_turns(self) -> sql.Identifier:
-        """Settle which table turns are kept in, and make it when it is the first time."""
         if self._turns is None:
             schema = await self._database.run(self._usable_hosts)
             self._turns = sql.Identifier(schema, "host_turns")
@@ -213,7 +212,6 @@ class HostTurns:
         )
 
     async def _execute(self, statement: str, values: tuple[Any, ...]) -> bool:
-        """Tell whether the statement changed anything."""
         turns = await self._find_turns()
         changed = await self._database.run(
             lambda connection: connection.change(statement, values, host_turns=turns),

@@ -41,6 +41,7 @@ _MOST_PAGES: Final = 100
 _MOST_CHUNKS: Final = 2_000  # of several pages that are written in one transaction
 # Far more than any page needs: time grows with the text, whose length is limited.
 _TIMEOUT_S: Final = 60.0
+_TOO_LARGE: Final = "is too large to be indexed."
 
 
 class LocalCutter:
@@ -67,7 +68,7 @@ class LocalCutter:
             nodes = self._parser.get_nodes_from_documents([source])
             return build_page_rows(document, nodes, depth=depth)
         except (DocumentTooLargeError, TooManyPostingsError) as error:
-            raise _too_large(document, str(error)) from error
+            raise _too_large(document, f"{_TOO_LARGE} {error}") from error
 
 
 class CutDocument(NormalizedDocument):
@@ -148,21 +149,15 @@ class PageWorkers:
 
 
 def _cut_from(document: NormalizedDocument) -> tuple[object, ...]:
-    """Give what the cut of a document depends on."""
     return document.url, document.title, document.content_hash, document.html, document.metadata
 
 
 def _cut_of(document: NormalizedDocument, part: PagePart) -> CutPage | UnusablePageError:
-    return part.cut or _too_large(document, part.refusal)
+    return part.cut or _too_large(document, f"{_TOO_LARGE} {part.refusal}")
 
 
 def _uncut(document: NormalizedDocument, error: WorkFailedError) -> UnusablePageError:
-    failure = UnusablePageError(
-        f"{document.url} cannot be cut into passages: {error}.",
-        url=document.url,
-        status=document.status,
-        kind="too_large",
-    )
+    failure = _too_large(document, f"cannot be cut into passages: {error}.")
     failure.__cause__ = error
     return failure
 
@@ -178,9 +173,9 @@ def _source(document: NormalizedDocument) -> "Document":
     )
 
 
-def _too_large(document: NormalizedDocument, reason: str) -> UnusablePageError:
+def _too_large(document: NormalizedDocument, what: str) -> UnusablePageError:
     return UnusablePageError(
-        f"{document.url} is too large to be indexed. {reason}",
+        f"{document.url} {what}",
         url=document.url,
         status=document.status,
         kind="too_large",

@@ -218,7 +218,6 @@ async def _settled(connection: Connection) -> int:
 
 
 async def _next_block(connection: Connection, settled: int, block_pages: int) -> bool:
-    """Make one block, if there are enough pages and nobody else is making one."""
     if not await connection.try_lock(f"blocks {connection.collection}", _LOCK_SEED):
         return False
     await connection.lift_timeouts()

@@ -28,7 +28,7 @@ from webrag.corpus.models import (
     SiteSize,
     StoredPage,
 )
-from webrag.corpus.past_pages import HELD, HOLDINGS, PAST, Holdings, PastPage
+from webrag.corpus.past_pages import HELD, HOLDINGS, Holdings, PastPage
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.site_index import enriched
@@ -242,7 +242,11 @@ class Corpus:
 
     async def past(self, url: str) -> list[PastPage]:
         """Give the kept earlier texts of a page by its canonical URL, the latest first."""
-        return await self._database.fetch_as(PastPage, PAST, (url,))
+        statement = (
+            "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
+            " from {past_pages} where url = %s order by id desc"
+        )
+        return await self._database.fetch_as(PastPage, statement, (url,))
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Give the links of stored pages, in the order asked for and on the page, `enriched`."""

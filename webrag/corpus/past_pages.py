@@ -97,13 +97,6 @@ async def keep_past(
     await connection.change(_TRIM, {"urls": list(pages), "most": most})
 
 
-PAST: Final = (
-    "select url, title, version, stored_at, fetched_at, replaced_at, markdown"
-    " from {past_pages} where url = %s order by id desc"
-)
-"""The kept texts of a page, the latest first."""
-
-
 def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
     parts = [sql.Identifier(*filter(None, (alias, name))) for name in names]
     return sql.SQL(", ").join(parts)

@@ -194,7 +194,6 @@ def _with_given_version(
 
 
 def _unchanged(page: StoredPage, document: NormalizedDocument) -> list[tuple[int, str]]:
-    """Give the number and address of a page if it has a document's text; its links may differ."""
     known = (page.content_hash, page.title, page.edition, page.with_login)
     now = (document.content_hash, document.title, document.edition, document.with_login)
     return [(page.page_id, page.url)] if known == now else []

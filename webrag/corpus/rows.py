@@ -120,7 +120,6 @@ def _parsed(content: str) -> dict[str, Any]:
 
 
 def _reference(node: "BaseNode") -> dict[str, Any]:
-    """Give what an IndexNode points to."""
     from llama_index.core.schema import IndexNode
 
     if not isinstance(node, IndexNode):

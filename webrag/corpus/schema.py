@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import psycopg
@@ -10,9 +11,11 @@ from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import CollectionSize
 from webrag.corpus.tables import (
+    BLOCK_TABLES,
     FIRST_TABLES,
     LOADING_KEY,
     NEXT_CHILDREN,
+    PAST_TABLES,
     SCHEMA_VERSION,
     TABLES,
     create_statements,
@@ -102,18 +105,20 @@ _MOST_DIMENSIONS = 4000
 
 
 class CorpusMeta(NamedTuple):
-    """A collection's version, model and dimensions; no vector index while it `is_loading`."""
+    """A collection's version, model and dimensions, and the tables that an earlier WebRAG lacked.
+
+    While it `is_loading` there is no vector index.
+    """
 
     version: int
     embedding: tuple[str, int]
     is_loading: bool = False
-    has_blocks: bool = True
-    has_past: bool = True
+    lacks: tuple[str, ...] = ()
 
     @property
     def is_current(self) -> bool:
         """No table and no column is missing."""
-        return self.version == SCHEMA_VERSION and self.has_blocks and self.has_past
+        return self.version == SCHEMA_VERSION and not self.lacks
 
 
 def queue_schema(collection: str) -> str:
@@ -262,8 +267,8 @@ async def read_meta(connection: Connection) -> CorpusMeta | None:
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    has_blocks, has_past = "posting_blocks" in tables, "past_documents" in tables
-    return CorpusMeta(version, embedding, LOADING_KEY in meta, has_blocks, has_past)
+    groups = (names for names in (BLOCK_TABLES, PAST_TABLES) if names[0] not in tables)
+    return CorpusMeta(version, embedding, LOADING_KEY in meta, tuple(chain.from_iterable(groups)))
 
 
 async def collection_sizes(database: Database, only: str | None = None) -> list[CollectionSize]:

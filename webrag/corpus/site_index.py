@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.writer import copy_links, lock_pages
@@ -86,7 +87,6 @@ def pack_listing(listing: SiteListing) -> bytes:
 
 
 def _packed_texts(pages: Sequence[ListedPage]) -> bytes:
-    """The sections of each page, to be read page by page."""
     blobs = [
         # The separator counts as white space.
         zlib.compress(
@@ -192,7 +192,6 @@ class MapIndex:
         return [parts[place] for place in order[:_PASSAGES_READ]]
 
     def _span(self, term: str) -> slice:
-        """Find the pages that hold a term among all owners; empty for an unknown term."""
         at = self._terms.get(term)
         if at is None:
             return slice(0, 0)
@@ -215,7 +214,6 @@ class MapIndex:
 
 
 def _terms_held(texts: Iterable[str], queries: Sequence[str]) -> list[int]:
-    """Count some questions' distinct terms in each text."""
     terms = {term for query in queries for term in query_terms(query)}
     return [len(terms.intersection(analyze(text))) for text in texts]
 
@@ -241,9 +239,6 @@ def _variants(query: str) -> list[list[str]]:
         if own is not None and stem not in groups[own]:
             groups[own].append(stem)
     return list(groups.values())
-
-
-_MARKS = TypeAdapter(tuple[MapMark, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +280,7 @@ def make_mapper(_setup: object) -> Callable[[MapRequest], MapAnswer]:
     return mapped
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class MarkedPage:
     """A stored page that names maps of its site."""
 
@@ -294,7 +289,7 @@ class MarkedPage:
     marks: tuple[MapMark, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@checked_dataclass(frozen=True, slots=True)
 class StoredMap:
     """A map for `MapIndex`, else a sentence why there is none, else the maps that a page names."""
 
@@ -313,31 +308,25 @@ class SiteMapStore:
 
     async def marked(self, urls: Sequence[str]) -> list[MarkedPage]:
         """Give those of some canonical URLs whose stored page names maps, in order."""
-        rows = await self._database.fetch(
-            "select url, depth, map_marks from {documents}"
+        statement = (
+            "select url, depth, map_marks as marks from {documents}"
             " where url = any(%(urls)s) and map_marks <> '[]'"
-            " order by array_position(%(urls)s, url)",
-            {"urls": list(urls)},
+            " order by array_position(%(urls)s, url)"
         )
-        return [
-            MarkedPage(page_url, depth, _MARKS.validate_python(marks))
-            for page_url, depth, marks in rows
-        ]
+        return await self._database.fetch_as(MarkedPage, statement, {"urls": list(urls)})
 
     async def read(self, url: str) -> StoredMap | None:
         """Give what came of reading a map, None when it was not asked for yet."""
-        rows = await self._database.fetch(
-            "select fetched_at, coalesce(packed, ''), coalesce(failure, ''), marks"
-            " from {site_maps} where url = %s",
-            (url,),
+        statement = (
+            "select url, fetched_at, coalesce(packed, '') as packed,"
+            " coalesce(failure, '') as failure, marks from {site_maps} where url = %s"
         )
-        for at, packed, failure, marks in rows:
-            return StoredMap(url, at, bytes(packed), failure, _MARKS.validate_python(marks))
-        return None
+        found = await self._database.fetch_as(StoredMap, statement, (url,))
+        return found[0] if found else None
 
     async def write(self, found: StoredMap) -> None:
         """Keep what came of reading a map in place of what was kept before."""
-        marks = Jsonb(_MARKS.dump_python(found.marks, mode="json"))
+        marks = Jsonb([mark.model_dump(mode="json") for mark in found.marks])
         await self._database.fetch(
             "insert into {site_maps} (url, fetched_at, packed, failure, marks)"
             " values (%s, %s, %s, %s, %s)"

@@ -1,7 +1,7 @@
 """A collection's tables: their columns, and the statements that create and migrate them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from psycopg import sql
@@ -487,14 +487,13 @@ def index_statements(
     dimensions: int,
     version: int = SCHEMA_VERSION,
     *,
-    with_blocks: bool = True,
-    with_past: bool = True,
+    without: Collection[str] = (),
 ) -> dict[str, sql.Composed]:
     """Name of each index that is not a constraint, and the statement that creates it."""
     statements = {}
     later = [text for step, texts in _MIGRATIONS.items() if step <= version for text in texts]
-    later += _BLOCKS if with_blocks else ()
-    later += _PAST if with_past else ()
+    later += () if BLOCK_TABLES[0] in without else _BLOCKS
+    later += () if PAST_TABLES[0] in without else _PAST
     for text in (*_STATEMENTS, *later):
         match = re.search(r"create index (?:if not exists )?(\w+)", text)
         if match is not None:

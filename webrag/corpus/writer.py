@@ -107,7 +107,6 @@ async def _copy(
 
 
 def _writer(columns: Mapping[str, str]) -> Callable[[Iterable[Any]], list[Any]]:
-    """Make what puts values into the form that the types of their columns are loaded from."""
     places = [(at, _WRITTEN[kind]) for at, kind in enumerate(columns.values()) if kind in _WRITTEN]
 
     def written(values: Iterable[Any]) -> list[Any]:
@@ -279,7 +278,6 @@ def edition_row(edition: Edition | None) -> dict[str, Any]:
 
 
 async def _delete_previous(connection: Connection, urls: Sequence[set[str]]) -> list[_Previous]:
-    """Delete what was stored under the URLs of each page, and tell what it was."""
     old = await connection.fetch(
         "delete from {documents} where url = any(%s) returning url, depth, aliases,"
         " content_hash, coalesce(stored_at, fetched_at)",

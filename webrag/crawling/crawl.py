@@ -172,8 +172,6 @@ class CrawlTurn:
 
 @dataclass(slots=True)
 class _CrawlRun:
-    """One run of one crawl, for a turn or until its end."""
-
     _acquirer: PageAcquirer
     _state: CrawlState
     record: CrawlRecord

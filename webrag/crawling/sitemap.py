@@ -111,7 +111,6 @@ class _Run:
             self._keep(((page.url, "") for page in listing.pages), address)
 
     def _keep(self, listed: Iterable[tuple[str, str]], base: str) -> None:
-        """Take over the pages of this site among those a file lists."""
         for href, lastmod in listed:
             if len(self.found) >= self.limit:
                 return

@@ -61,6 +61,7 @@ def plan_batches(
         yield slice(start, len(sizes))
 
 
+Vector = NDArray[np.float32]
 _Vectors = Sequence[Sequence[float]] | NDArray[np.float32]
 _PLAIN_WORD = "water"
 # A key, an address, a limit of calls, a gateway: nothing that a text has to do with.
@@ -74,7 +75,7 @@ class Embedder:
     """Embeds texts with one model; safe to share between tasks.
 
     Models without an async implementation of their own run in a thread. Tokens are counted as the
-    model does, or more, where a limit is in tokens. `timeout_s` stands for the times of `limits`.
+    model does, or more, where a limit is in tokens.
     """
 
     def __init__(
@@ -84,7 +85,6 @@ class Embedder:
         *,
         limits: EmbeddingLimits = EmbeddingLimits(),
         count_tokens: Callable[[str], int] | None = None,
-        timeout_s: float | None = None,
     ) -> None:
         self.model = model
         key: Any = getattr(model, "api_key", None)  # of a model that a program made itself
@@ -94,10 +94,6 @@ class Embedder:
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)
         has_limit = limits.tokens is not None or limits.text_tokens is not None
         self._count_tokens = count_tokens if has_limit else None
-        self._timeout_s = limits.timeout_s if timeout_s is None else timeout_s
-        self._query_timeout_s = (
-            min(limits.timeout_s, limits.query_timeout_s) if timeout_s is None else timeout_s
-        )
         self._embed: Callable[[list[str]], Awaitable[_Vectors]] = (
             model.aget_text_embedding_batch
             if _embeds_batches_async(model)
@@ -123,7 +119,7 @@ class Embedder:
         async def embed(batch: list[str]) -> NDArray[np.float32]:
             async with slots:
                 call = partial(self._embed, batch)
-                return await self._checked(call, len(batch), self._timeout_s)
+                return await self._checked(call, len(batch), self._limits.timeout_s)
 
         plan = plan_batches(sizes, most_texts=self._batch_size, most_tokens=self._limits.tokens)
         batches = [list(texts[part]) for part in plan]
@@ -162,9 +158,10 @@ class Embedder:
         async def embed() -> _Vectors:
             return np.asarray([await self.model.aget_query_embedding(text)], np.float32)
 
-        vectors: NDArray[np.float32] = (await self._checked(embed, 1, self._query_timeout_s))[0]
-        tell_embedded(self.model, self.model_name, text, vectors.tolist())
-        return vectors
+        timeout_s = min(self._limits.timeout_s, self._limits.query_timeout_s)
+        vector: Vector = (await self._checked(embed, 1, timeout_s))[0]
+        tell_embedded(self.model, self.model_name, text, vector.tolist())
+        return vector
 
     async def _sizes(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text; zeros where no limit asks for them."""
@@ -234,9 +231,6 @@ def _embeds_batches_async(model: EmbeddingModel) -> bool:
     return overrides("_aget_text_embeddings") or (
         overrides("_aget_text_embedding") and not overrides("_get_text_embeddings")
     )
-
-
-Vector = NDArray[np.float32]
 
 
 class PendingVector:

@@ -121,7 +121,6 @@ def announce_download(model: str, listed: Iterable[Mapping[str, Any]], folder: P
 
 
 def _network(folder: Path) -> str:
-    """The network's file in a folder that holds all of a model."""
     network = next((each for each in _NETWORKS if (folder / each).is_file()), None)
     if network is None:
         raise ValueError(
@@ -176,7 +175,6 @@ def announce_hub_download(model: str, folder: Path, *, endpoint: str | None = No
 
 
 def _weights_bytes(files: Sequence[RepoSibling]) -> int | None:
-    """Bytes of the weights that are read; None where the Hub does not say."""
     for pattern in _WEIGHTS:
         sizes = [
             file.size

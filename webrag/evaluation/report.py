@@ -243,7 +243,6 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _inline(text: str) -> str:
-    """One line of plain text in Markdown, shortened."""
     line = " ".join(text.split())
     shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", shown)

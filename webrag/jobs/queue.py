@@ -406,7 +406,6 @@ class JobQueue:
     async def _enqueue_one(
         self, connection: Connection, request: JobRequest, schedule: int | None = None
     ) -> int:
-        """Number of the job, in the caller's transaction."""
         await connection.execute(
             "select pg_advisory_xact_lock(hashtextextended(%s, 43))",
             (f"{self.collection}\n{request.key}",),
@@ -544,5 +543,4 @@ def _scripts(version: str | None) -> list[str]:
 
 
 def _release(version: str) -> Version:
-    """A version without what follows its numbers, as of a script's name."""
     return Version(Version(version.partition("_")[0]).base_version)

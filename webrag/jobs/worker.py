@@ -250,7 +250,6 @@ class JobWorker:
             yield app
 
     async def _work(self, app: procrastinate.App, *, until_empty: bool) -> BaseException | None:
-        """Do jobs; what interrupted that, if anything did."""
         options = self._options
         working = asyncio.create_task(
             app.run_worker_async(
@@ -332,15 +331,14 @@ class JobWorker:
             raise _TurnEndedError(RetryDecision(retry_in=pause, priority=priority_of(turn.request)))
 
     async def _done(self, turn: Turn) -> TurnEnd:
-        """Take the turn, and write down what it came to."""
         site: SiteReport | None = None
         found: dict[str, Any] = {}
+        end = TurnEnd("done")
         try:
             tools = await self._tools()
             match turn.request.kind:
                 case "page":
                     found["outcome"] = await self._visit_page(turn, tools.acquirer)
-                    end = TurnEnd("done")
                 case "site":
                     assert turn.request.options is not None
                     async with self._watched() as is_over:
@@ -424,11 +422,8 @@ class JobWorker:
                     report = turn.report.model_copy(update={"chunks": latest})
                     await self._queue.note_progress(turn, report)
 
-        noting = asyncio.create_task(_unless_lost(note))
-        try:
+        async with _beside(note):
             yield tell
-        finally:
-            await ended([noting])
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[Callable[[], bool]]:
@@ -443,11 +438,8 @@ class JobWorker:
                 is_over = await self._queue.others_wait(self._options.queues)
                 pause_s = self._options.poll_s
 
-        watching = asyncio.create_task(_unless_lost(watch))
-        try:
+        async with _beside(watch):
             yield lambda: is_over or self._is_stopping
-        finally:
-            await ended([watching])
 
 
 def _said(error: BaseException) -> str:
@@ -455,9 +447,18 @@ def _said(error: BaseException) -> str:
     return " ".join(str(error.__cause__ or error).split())
 
 
-async def _unless_lost(work: Callable[[], Awaitable[None]]) -> None:
-    """Do what may as well be left undone while the database is away."""
+@asynccontextmanager
+async def _beside(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Do until the block ends what may as well be left undone while the database is away."""
+
+    async def unless_lost() -> None:
+        try:
+            await work()
+        except StorageError as error:
+            _log.info("Nobody knows whether other jobs wait: %s", error)
+
+    working = asyncio.create_task(unless_lost())
     try:
-        await work()
-    except StorageError as error:
-        _log.info("Nobody knows whether other jobs wait: %s", error)
+        yield
+    finally:
+        await ended([working])

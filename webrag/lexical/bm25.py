@@ -38,11 +38,6 @@ class LexicalScores(NamedTuple):
         slots = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         return np.where(self.ids[slots] == ids, self.scores[slots], 0.0)
 
-    def best(self, limit: int) -> NDArray[np.int64]:
-        """The `limit` best ids, best first; ties by ascending id."""
-        places = _candidates(self.scores, limit)
-        return self.ids[places[np.argsort(-self.scores[places], kind="stable")[:limit]]]
-
 
 class ChildScores(NamedTuple):
     """BM25 of children: one slot for each place on the pages that were read.
@@ -201,7 +196,6 @@ _NO_NUMBERS = np.empty(0, np.int64)
 def _score_pages(
     terms: Sequence[str], blocks: Sequence[PostingBlock], totals: CorpusTotals
 ) -> LexicalScores:
-    """BM25 of the pages that hold a term, of how often they do."""
     average = totals.terms / max(totals.documents, 1) or 1.0
     page_terms = [block.layout.page_terms for block in blocks]
     norms = _norm(np.concatenate([_NO_NUMBERS, *page_terms]), average)

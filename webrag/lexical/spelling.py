@@ -156,7 +156,6 @@ class Respelling:
 
 
 def _edits(word: str) -> Iterator[tuple[str, float]]:
-    """Other spellings of a word and how likely each is, some of them more than once."""
     for pattern, other in _SPELLINGS:
         text, count = pattern.subn(other, word)
         if count:

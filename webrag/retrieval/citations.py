@@ -101,7 +101,6 @@ def _named_cell(plain: str, blocks: list[list[str]]) -> str | None:
 
 
 def _edge(words: list[str]) -> list[str]:
-    """The first words, or the first few in a row without a risky one."""
     start = 0
     for at, word in enumerate(words):
         if _is_risky(word):

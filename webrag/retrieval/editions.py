@@ -54,7 +54,6 @@ async def read_choice(connection: Connection, filters: SearchFilters) -> Version
 
 
 async def _read_near(connection: Connection, urls: Sequence[str]) -> dict[str, set[str]]:
-    """Read which libraries some pages are about, and the editions they belong to."""
     statement = (
         "select library, edition from {documents} where version is not null and url = any(%s)"
     )
@@ -136,7 +135,6 @@ def _refusal(name: str, version: str, named: Sequence[StoredVersion]) -> str:
 
 
 def _listed(versions: Iterable[str]) -> str:
-    """Some versions, the newest first."""
     every = sorted(versions, key=version_order, reverse=True)
     more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
     return ", ".join(every[:_MOST_NAMED]) + more

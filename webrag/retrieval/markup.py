@@ -125,13 +125,11 @@ def _visible(text: str, block: Block, start: int, end: int) -> Iterator[str]:
 
 
 def _first_from(offsets: Sequence[int], start: int) -> float:
-    """The first of some ascending offsets that is not before another; infinite when none is."""
     at = bisect_left(offsets, start)
     return offsets[at] if at < len(offsets) else inf
 
 
 def _separator(gap: str, kind: BlockKind, *, new_cell: bool, has_tag: bool) -> str:
-    """Give what stands for the source between two pieces."""
     if new_cell:
         return "\t"
     if kind == "code":
@@ -172,8 +170,6 @@ def _parse(text: str, base: int) -> Iterator[Block]:
 
 
 class _BlockReader:
-    """Collects parser events into blocks."""
-
     def __init__(self, text: str) -> None:
         self.blocks: list[Block] = []
         self._text = text

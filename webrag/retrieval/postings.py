@@ -55,8 +55,7 @@ class Blocks:
 
 
 def _places(wanted: NDArray[np.int64], pages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places in `pages` of those that are wanted; both ascend."""
-    first, end = np.searchsorted(wanted, [pages[0], pages[-1] + 1])
+    first, end = np.searchsorted(wanted, [pages[0], pages[-1] + 1])  # both ascend
     within = wanted[first:end]
     places = np.searchsorted(pages, within)
     found: NDArray[np.int64] = places[pages[places] == within]
@@ -147,7 +146,6 @@ _KNOWN = KnownLayouts(most_bytes=64_000_000)  # eight million chunks, 20 on a pa
 async def _read_layouts(
     connection: Connection, queries: Queries, keys: Mapping[int, UUID]
 ) -> dict[int, SlotLayout]:
-    """The layout of each block by its number; those that this process knows are not read."""
     found = {number: _KNOWN.get(key) for number, key in keys.items()}
     layouts = {number: layout for number, layout in found.items() if layout is not None}
     unknown = [number for number in keys if number not in layouts]

@@ -267,7 +267,6 @@ class Verifier:
         return check
 
     async def _fetched(self, claims: Sequence[_Claim], deadline_s: float | None) -> _Fetched:
-        """Fetch each live page; those that do not come in time are missing."""
         slots = asyncio.Semaphore(_FETCH_CONCURRENCY)
         pages = {claim.url: claim.page for claim in claims}
         outcomes: dict[str, NormalizedDocument | WebRAGError] = {}

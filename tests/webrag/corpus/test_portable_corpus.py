@@ -1,5 +1,6 @@
 """Out of one corpus, into a file, and into another."""
 
+import asyncio
 import gzip
 import json
 import re
@@ -286,8 +287,6 @@ async def test_documents_without_an_address_are_counted_as_left_out(
 
 async def test_export_sees_one_moment(filled: Corpus, database: Database, tmp_path: Path) -> None:
     """A page that is removed while the file is written is in it nevertheless."""
-    import asyncio
-
     loop = asyncio.get_running_loop()
     tasks = []
 
@@ -381,6 +380,25 @@ async def test_line_beyond_the_limits_is_left_out_and_the_others_go_on(
     assert report.indexed == 1
     assert list(report.failed) == [2]
     assert re.search(said, report.failed[2])
+
+
+async def test_pages_that_lead_to_each_other_are_stored_in_the_order_of_the_file(
+    second: Database, counting_embedding: Any, tmp_path: Path
+) -> None:
+    class SlowAtFirst(Indexer):
+        async def index(self, document: NormalizedDocument, *, depth: int = 0) -> Any:
+            await asyncio.sleep(0.2 if document.url == URL else 0)
+            return await super().index(document, depth=depth)
+
+    corpus = Corpus(second)
+    indexer = SlowAtFirst(corpus, ParentChildNodeParser(), Embedder(counting_embedding, 16))
+    lines = line(URL, requested_url=OTHER), line(OTHER, "Later.", requested_url=URL)
+
+    await import_corpus(corpus, indexer, portable_file(tmp_path / "x.jsonl", *lines))
+
+    page = await corpus.page(URL)
+    assert page is not None
+    assert page.url == OTHER
 
 
 MANY = 10**30

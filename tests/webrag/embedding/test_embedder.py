@@ -193,13 +193,6 @@ async def test_status_of_a_failed_call_is_kept() -> None:
     assert raised.value.status == 429
 
 
-async def test_call_that_takes_too_long_is_given_up() -> None:
-    embedder = Embedder(Remote(embed_batch_size=1), 2, timeout_s=0.001)
-
-    with pytest.raises(ProviderError, match=r"did not answer within 0\.001 s"):
-        await embedder.embed_documents(TEXTS)
-
-
 async def test_limits_of_a_model_say_how_long_it_is_waited_for() -> None:
     embedder = Embedder(Remote(embed_batch_size=1), 2, limits=EmbeddingLimits(timeout_s=0.001))
 

@@ -287,7 +287,8 @@ async def test_silent_service_is_given_up_and_asked_again(service: FakeService) 
 
 async def test_call_has_a_deadline_over_all_attempts(service: FakeService) -> None:
     service.script = [Answer(delay_s=0.3)] * 9
-    embedder = Embedder(model_of(service, timeout=0.1), 2, timeout_s=0.15)
+    limits = EmbeddingLimits(timeout_s=0.15)
+    embedder = Embedder(model_of(service, timeout=0.1), 2, limits=limits)
 
     with pytest.raises(ProviderError, match=r"did not answer within 0\.15 s"):
         await embedder.embed_documents(TEXTS)

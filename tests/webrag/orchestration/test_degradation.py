@@ -16,7 +16,7 @@ from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
-from webrag.embedding.embedder import Embedder
+from webrag.embedding.embedder import Embedder, EmbeddingLimits
 from webrag.errors import ProviderError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig
@@ -60,7 +60,7 @@ async def embedding_by_service(lab: Lab, database: Database, services: FakeServi
         model_name="m", api_key="none", api_base=services.url, max_retries=0, timeout=5
     )
     await model.aget_query_embedding("The first call sets the client up.")
-    embedder = Embedder(model, ENCODER.dimensions, timeout_s=1.5)
+    embedder = Embedder(model, ENCODER.dimensions, limits=EmbeddingLimits(timeout_s=1.5))
     fetch = FetchConfig(allowed_hosts=("127.0.0.1",))
     ingestion = IngestionService(HttpFetcher(fetch), InProcess())
     acquirer = PageAcquirer(

@@ -14,7 +14,7 @@ from llama_index.postprocessor.webrag import CohereRerank, JinaRerank, ZeroEntro
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.language_model import ask
-from webrag.embedding.embedder import Embedder
+from webrag.embedding.embedder import Embedder, EmbeddingLimits
 from webrag.embedding.served import ServedEmbedding
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 from webrag.ingestion.models import FirecrawlConfig
@@ -123,7 +123,8 @@ async def _embedding(url: str, timeout_s: float) -> str:
         "m", api_key=KEY, api_base=f"{url}/v1", timeout=timeout_s / 2, backoff_s=0.01
     )
     async with model:
-        return str(await Embedder(model, 2, timeout_s=timeout_s).embed_documents(["text"]))
+        limits = EmbeddingLimits(timeout_s=timeout_s)
+        return str(await Embedder(model, 2, limits=limits).embed_documents(["text"]))
 
 
 async def _language_model(url: str, timeout_s: float) -> str:

@@ -1,7 +1,6 @@
 """Examines a collection without changing it: server, tables, indexes, rows, offsets."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from psycopg import sql
@@ -10,9 +9,7 @@ from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import CorpusMeta, read_meta, table_names
 from webrag.corpus.tables import (
-    BLOCK_TABLES,
     FIRST_TABLES,
-    PAST_TABLES,
     SCHEMA_VERSION,
     TABLES,
     VECTOR_INDEX,
@@ -39,27 +36,15 @@ from {data_children} where document = any(%s) order by document, ordinal
 _POSTINGS = "select document, term, segment, packed from {postings} where document = any(%s)"
 
 
-@dataclass
-class PageFaults:
-    """Faults of offsets of chunks, recorded hashes and postings, by URL of the page."""
-
-    total: int = 0
-    pages: int = 0
-    offsets: list[str] = field(default_factory=list)
-    hashes: list[str] = field(default_factory=list)
-    postings: list[str] = field(default_factory=list)
-
-
-async def check_pages(
-    connection: Connection,
-    sample: int | None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> PageFaults:
+async def _page_checks(
+    connection: Connection, sample: int | None, on_progress: Callable[[int, int], None] | None
+) -> "list[Check]":
     """Verify pages taken at random, or all; memory does not grow with their number."""
     read = connection.fetch
     ids = [page_id for (page_id,) in await read(_IDS, (sample,))]
     ((total,),) = await read("select count(*) from {documents}")
-    faults = PageFaults(total=total)
+    faults: dict[str, list[str]] = {"offsets": [], "texts": [], "words": []}
+    done = 0
     for start in range(0, len(ids), _PAGES_AT_ONCE):
         batch = ids[start : start + _PAGES_AT_ONCE]
         parents, children = await read(_PARENTS, (batch,)), await read(_CHILDREN, (batch,))
@@ -68,15 +53,21 @@ async def check_pages(
             own = [row for row in children if row[0] == page_id]
             chunks = [row for row in parents if row[0] == page_id] + own
             if any(markdown[row[1] : row[2]] != row[3] for row in chunks):
-                faults.offsets.append(url)
+                faults["offsets"].append(url)
             if content_hash(markdown) != recorded:
-                faults.hashes.append(url)
+                faults["texts"].append(url)
             if _terms(own) != {row[1:3]: bytes(row[3]) for row in postings if row[0] == page_id}:
-                faults.postings.append(url)
-        faults.pages += len(batch)
+                faults["words"].append(url)
+        done += len(batch)
         if on_progress is not None:
-            on_progress(faults.pages, len(ids))
-    return faults
+            on_progress(done, len(ids))
+    found = []
+    for name, urls in faults.items():
+        shown = ", ".join(urls[:3] + ["..."] * (len(urls) > 3))
+        some = f" ({shown})" if urls else ""
+        scope = f"{done:,} of {total:,} pages verified, {len(urls):,} with faults{some}."
+        found.append(_judged(name, scope, urls))
+    return found
 
 
 def _terms(children: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], bytes]:
@@ -151,28 +142,12 @@ async def _row_checks(connection: Connection, embedding: tuple[str, int]) -> lis
         ),
         _judged("stray rows", orphans, row["orphans"] + row["childless"] + row["pageless"]),
         _judged("counts", f"{row['miscounted']:,} pages differ.", row["miscounted"], _REFRESH),
-        _judged(
-            "word index",
-            f"{row['wordless']:,} pages without entries.",
-            row["wordless"],
-            _REFRESH,
-        ),
+        _judged("word index", f"{row['wordless']:,} pages without entries.", row["wordless"]),
     ]
 
 
 def _judged(name: str, found: str, is_bad: Any, remedy: str = _REFRESH) -> Check:
     return _check("fail", name, found, remedy) if is_bad else _check("ok", name, found)
-
-
-def _page_checks(faults: PageFaults) -> list[Check]:
-    scope = f"{faults.pages:,} of {faults.total:,} pages verified"
-    named = {"offsets": faults.offsets, "texts": faults.hashes, "words": faults.postings}
-    found = []
-    for name, urls in named.items():
-        shown = ", ".join(urls[:3] + ["..."] * (len(urls) > 3))
-        some = f" ({shown})" if urls else ""
-        found.append(_judged(name, f"{scope}, {len(urls):,} with faults{some}.", urls))
-    return found
 
 
 def _model_check(
@@ -256,7 +231,7 @@ async def check_corpus(
             return [*found, _check("fail", "tables", f"Missing: {', '.join(missing)}.", remedy)]
         found += await _indexes(connection, meta)
         found += await _row_checks(connection, meta.embedding)
-        found += _page_checks(await check_pages(connection, sample, on_progress))
+        found += await _page_checks(connection, sample, on_progress)
         unfinished = await unfinished_model(connection)
         return [*found, _model_check(meta.embedding, wanted, unfinished)]
 
@@ -278,11 +253,7 @@ async def _server(connection: Connection, database: Database) -> Check:
 
 
 async def _missing_tables(connection: Connection, meta: CorpusMeta) -> list[str]:
-    expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES)
-    if not meta.has_blocks:
-        expected -= set(BLOCK_TABLES)
-    if not meta.has_past:
-        expected -= set(PAST_TABLES)
+    expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES) - set(meta.lacks)
     return sorted(expected - await table_names(connection, connection.collection))
 
 
@@ -290,30 +261,21 @@ async def _indexes(connection: Connection, meta: CorpusMeta) -> list[Check]:
     valid: dict[str, bool] = dict(
         await connection.fetch(_INDEXES, (connection.collection, list(TABLES)))
     )
-    expected = index_statements(
-        *(connection.collection, meta.embedding[1], meta.version),
-        with_blocks=meta.has_blocks,
-        with_past=meta.has_past,
-    )
-    checks = [
-        _check(
-            "fail",
-            "indexes",
-            f"The index {name} is missing.",
-            f"Run in the database: {' '.join(statement.as_string(connection).split())}",
-        )
+    dimensions = meta.embedding[1]
+    expected = index_statements(connection.collection, dimensions, meta.version, without=meta.lacks)
+    faults = [
+        (f"{name} is missing", " ".join(statement.as_string(connection).split()))
         for name, statement in expected.items()
         if name not in valid and not (meta.is_loading and name == VECTOR_INDEX)
     ]
-    checks += [
-        _check(
-            "fail",
-            "indexes",
-            f"The index {name} is not valid.",
-            f'Run in the database: reindex index "{connection.collection}"."{name}"',
-        )
+    faults += [
+        (f"{name} is not valid", f'reindex index "{connection.collection}"."{name}"')
         for name, is_valid in valid.items()
         if not is_valid
+    ]
+    checks = [
+        _check("fail", "indexes", f"The index {fault}.", f"Run in the database: {statement}")
+        for fault, statement in faults
     ]
     if meta.is_loading:
         checks.append(_LOADING)

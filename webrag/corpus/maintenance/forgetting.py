@@ -116,7 +116,6 @@ def _is_confirmed(
 async def _pages_to_forget(
     database: Database, urls: Sequence[str], site: str | None, before: datetime | None
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Canonical URLs of what is stored, and what was named and is not."""
     if urls:
         known = await database.run(lambda connection: find_pages(connection, urls))
         found = dict.fromkeys(page.url for page in known.values())

@@ -428,11 +428,17 @@ async def import_corpus(
     with await asyncio.to_thread(open_for_reading, path) as file:
         header = await asyncio.to_thread(read_header, file, path)
         lines = read_pages(file)
-        tally = _Tally(header.documents, on_progress)
+        outcomes: dict[int, str] = {}
+
+        def note(number: int, outcome: str) -> None:
+            outcomes[number] = outcome
+            if on_progress is not None:
+                on_progress(len(outcomes), max(len(outcomes), header.documents))
+
         async with corpus.index_deferred(header.documents):
             while batch := await asyncio.to_thread(_next_lines, lines):
-                await _import_lines(corpus, indexer, batch, tally)
-    return tally.report()
+                await _import_lines(corpus, indexer, batch, note)
+    return _import_report(outcomes, header.documents)
 
 
 def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
@@ -447,42 +453,33 @@ def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
     return found
 
 
-class _Tally:
-    def __init__(self, promised: int, on_progress: Callable[[int, int], None] | None) -> None:
-        self._promised = promised
-        self._on_progress = on_progress
-        self._outcomes: dict[int, str] = {}
-
-    def add(self, number: int, outcome: str) -> None:
-        self._outcomes[number] = outcome
-        if self._on_progress is not None:
-            done = len(self._outcomes)
-            self._on_progress(done, max(done, self._promised))
-
-    def report(self) -> ImportReport:
-        counts = {name: 0 for name in ImportReport.model_fields if name != "failed"}
-        failed: dict[int, str] = {}
-        for number, outcome in sorted(self._outcomes.items()):
-            if outcome in counts:
-                counts[outcome] += 1
-            else:
-                failed[number] = outcome
-        done, last = len(self._outcomes), max(self._outcomes, default=1)
-        if done < self._promised and last not in failed:
-            failed[last + 1] = f"The file ends after {done:,} of {self._promised:,} pages."
-        return ImportReport(**counts, failed=failed)
+def _import_report(outcomes: Mapping[int, str], promised: int) -> ImportReport:
+    counts = {name: 0 for name in ImportReport.model_fields if name != "failed"}
+    failed: dict[int, str] = {}
+    for number, outcome in sorted(outcomes.items()):
+        if outcome in counts:
+            counts[outcome] += 1
+        else:
+            failed[number] = outcome
+    done, last = len(outcomes), max(outcomes, default=1)
+    if done < promised and last not in failed:
+        failed[last + 1] = f"The file ends after {done:,} of {promised:,} pages."
+    return ImportReport(**counts, failed=failed)
 
 
 async def _import_lines(
-    corpus: Corpus, indexer: Indexer, lines: Sequence[_NumberedLine], tally: _Tally
+    corpus: Corpus,
+    indexer: Indexer,
+    lines: Sequence[_NumberedLine],
+    note: Callable[[int, str], None],
 ) -> None:
     async def each_of(pages: Mapping[int, PortablePage]) -> None:
         for number in sorted(pages):
-            tally.add(number, await _imported(corpus, indexer, pages[number]))
+            note(number, await _imported(corpus, indexer, pages[number]))
 
     for number, page in lines:
         if isinstance(page, str):
-            tally.add(number, page)
+            note(number, page)
     await all_of(map(each_of, _related_pages(lines)))
 
 
@@ -503,7 +500,6 @@ def _related_pages(lines: Sequence[_NumberedLine]) -> list[dict[int, PortablePag
 
 
 async def _imported(corpus: Corpus, indexer: Indexer, page: PortablePage) -> str:
-    """Store a page and tell what came of it, or why it was left out."""
     try:
         return await _stored(corpus, indexer, page)
     except (DatabaseUnavailableError, ProviderError):
