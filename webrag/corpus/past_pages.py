@@ -141,6 +141,7 @@ _WANTED = """(
                where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
 )"""
 
+# Of everything, or of some pages and what lies below them.
 HOLDINGS: Final = """
 with texts as (
     select url, coalesce(stored_at, fetched_at) as since, gone_at as until from {documents} d
@@ -156,7 +157,6 @@ select count(*) filter (where is_held), count(*) filter (where is_later and not 
        array(select distinct since from texts order by since limit 3)
 from pages
 """.replace("{wanted}", _WANTED)
-"""What is held at a moment, of everything or of some pages and what lies below them."""
 
 HELD: Final = """
 select url from {documents} d where {wanted} and coalesce(stored_at, fetched_at) <= %(moment)s
@@ -166,4 +166,3 @@ select url from {past_documents} d where {wanted} and stored_at <= %(moment)s
   and gone_at > %(moment)s
 order by url
 """.replace("{wanted}", _WANTED)
-"""The pages that `HOLDINGS` counts as held, in alphabetical order."""

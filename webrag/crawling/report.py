@@ -10,7 +10,6 @@ from pydantic import Field
 from webrag.frozen import FrozenModel
 
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
-"""What a visit comes to."""
 
 USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
-"""Layout of one posting."""
 
 SEGMENT_POSTINGS = 450
 """Postings per row: 2250 bytes and the longest term stay below a btree tuple's 2704."""

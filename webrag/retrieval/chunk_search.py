@@ -49,13 +49,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """A question or another wording of it, within limits.
+    """A question or another wording of it, within limits, and its distinct terms.
 
-    Attributes:
-        text: No NUL, no half of a surrogate pair.
-        terms: Distinct index terms.
-        vector: Its embedding; empty until it is made, all zeros when it has no meaning the model
-            knows.
+    The vector is empty until it is made, all zeros where the model knows no meaning.
     """
 
     text: str
@@ -71,12 +67,9 @@ class SearchText:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A child that matched, with what is needed to order it and its parent.
+    """A child that matched, its scores under the question, then under each other wording of it.
 
-    Attributes:
-        text_hash: Equal for equal texts under equal titles and headings; None equals nothing.
-        depth_weight: Multiplier of the page's depth.
-        scores: Under the question, then under each other wording of it.
+    The hash is equal for equal texts under equal titles and headings.
     """
 
     key: int
@@ -128,10 +121,7 @@ def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def group_by_parent(candidates: Iterable[Candidate]) -> list[tuple[Candidate, ...]]:
-    """The children of each parent, best first; a parent counts as its best child.
-
-    One strong passage is not diluted. Ties keep the order in which parents were first seen.
-    """
+    """Group children by parent, each best first; a parent counts as its best child."""
     members: dict[UUID, list[Candidate]] = {}
     for candidate in candidates:
         members.setdefault(candidate.parent_id, []).append(candidate)
@@ -140,10 +130,7 @@ def group_by_parent(candidates: Iterable[Candidate]) -> list[tuple[Candidate, ..
 
 
 def fit_budget(items: Sequence[T], tokens: Callable[[T], int], budget: int) -> tuple[list[T], bool]:
-    """The longest prefix within a token budget, at least one item if there is any.
-
-    Tells as well whether anything was cut.
-    """
+    """Give the longest prefix within a token budget, at least one item, and whether it was cut."""
     kept = within_budget(map(tokens, items), budget)
     return list(items[:kept]), kept < len(items)
 
@@ -163,14 +150,9 @@ def in_reading_order(
 
 @dataclass(frozen=True, slots=True)
 class SearchRows:
-    """The rows that a search found.
+    """The rows that a search found, with the matched children of each parent, best first.
 
-    Attributes:
-        hits: Matched children of each parent by its id, best first; empty when everything was read.
-        texts: Child key to node id, offsets, text and heading path.
-        idf: Weight of each term of the question.
-        wording_idf: The same of each other wording of it.
-        is_cut: Something that matched was left out.
+    Texts are node id, offsets, text and heading path by child key; weights are of each term.
     """
 
     totals: CorpusTotals
@@ -185,10 +167,7 @@ class SearchRows:
 async def read_everything(
     connection: Connection, queries: Queries, budget: int, *, most: int | None = None
 ) -> SearchRows | None:
-    """Read the parents of as many whole pages as the budget allows, in reading order.
-
-    None where the pages in scope have more than `most` tokens.
-    """
+    """Read as many whole pages as fit the budget, in order; None above `most` tokens in scope."""
     totals = totals_of(await queries.totals().fetch(connection))
     if most is not None and totals.tokens > most:
         return None
@@ -258,10 +237,7 @@ async def search_chunks(
 def _hits(
     own: Sequence[Candidate], extra: Sequence[Candidate], budget: int
 ) -> tuple[list[tuple[Candidate, ...]], bool]:
-    """Parents within the budget, and whether it cut some; those of wordings have as much again.
-
-    What the question alone finds is never left out for what another wording finds.
-    """
+    """Give parents within the budget, and whether it cut some; wordings cost the question none."""
     kept, is_trimmed = fit_budget(group_by_parent(own), lambda hit: hit[0].parent_tokens, budget)
     if not extra:
         return kept, is_trimmed
@@ -280,10 +256,7 @@ async def _both_legs(
     variants: Sequence[SearchText],
     limit: int,
 ) -> tuple[CorpusTotals, list[tuple[WordScores, list[int]]]]:
-    """Size of the scope, and of each wording BM25 and the nearest chunks' keys.
-
-    In one round trip if it can.
-    """
+    """Read the size of the scope, and each wording's BM25 and nearest keys, in one round trip."""
     few = config.exact_scan_limit
     terms = list(dict.fromkeys(term for each in variants for term in each.terms))
     vectors = [each.vector for each in variants if any(each.vector)]
@@ -324,11 +297,10 @@ async def find_nearest(
     columns: str,
     settings: Mapping[str, str | int] | None = None,
 ) -> Rows:
-    """Rows of the nearest chunks, in any order: the columns of `data_children c`, and the distance.
+    """Read the nearest chunks, in any order: columns of `data_children c`, and the distance.
 
-    Up to `most` what the scope leaves is compared one by one, and nothing is missed; beyond, the
-    graph is searched until enough rows match. A connection in no transaction begins one with the
-    settings of the graph where they count; one statement sees one state of the corpus without.
+    Up to `most` what the scope leaves is compared one by one, beyond the graph is searched. A
+    connection in no transaction begins one with the settings of the graph where they count.
     """
     if queries.scope.restricts:
         rows = await _first_try(queries, vector, limit, most, columns).fetch(connection)
@@ -446,10 +418,7 @@ def _with_wordings(
     config: RetrievalConfig,
     limit: int,
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """The question's candidates, all of them, and at most half of `limit` that wordings add.
-
-    The wordings take turns, each with its best candidate left; no text is there twice.
-    """
+    """Give the question's candidates, and at most half of `limit` that wordings add in turns."""
     told = [_columns(rows, each, place, config) for place, each in enumerate(words)]
     places = {_key(row): place for place, row in enumerate(rows)}
     added: dict[int, None] = {}

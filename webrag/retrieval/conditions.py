@@ -112,7 +112,6 @@ class Scope:
 
 
 EVERYTHING = Scope()
-"""All that is stored and has not gone."""
 
 
 def there(as_of: datetime | None) -> Condition:

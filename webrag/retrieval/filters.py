@@ -19,7 +19,6 @@ from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_add
 ContentKind = Literal["table", "code", "math", "definition_list", "admonition", "steps"]
 
 CONTENT_KINDS: tuple[ContentKind, ...] = get_args(ContentKind)
-"""Every kind of rich content that chunks are marked with."""
 
 _MAX_YEAR = 9999
 _REPOSITORY: Final = re.compile(r"[\w.:-]+/[\w.~/+-]+@[\w.+/-]+")
@@ -104,7 +103,6 @@ class SearchFilters:
 
 
 NO_FILTERS = SearchFilters()
-"""Everything that is stored may be returned."""
 
 
 def _each_once(check: Callable[[T], T], values: T | Iterable[T] | None) -> tuple[T, ...] | None:

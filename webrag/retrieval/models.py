@@ -16,7 +16,6 @@ from webrag.instrumentation import FoundPassage
 RetrievalMode = Literal["chunk", "full_context", "auto"]
 
 RETRIEVAL_MODES: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
-"""Every way to choose what is returned."""
 
 
 class RetrievalConfig(FrozenModel):

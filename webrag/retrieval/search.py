@@ -59,12 +59,9 @@ _MOST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Words of a question that the searched pages do not have as the question has them.
+    """Words of a question, and index terms of them, that no chunk holds as the question has them.
 
-    Attributes:
-        words: Words that no chunk holds, and their index terms.
-        pairs: Neighbouring words that chunks hold as one word.
-        absent: Words of any kind, names and numbers too, of which no chunk holds anything.
+    Pairs are neighbouring words that chunks hold as one; of the absent no chunk holds anything.
     """
 
     words: Mapping[str, str]
@@ -92,10 +89,7 @@ async def find_compounds(
     pairs: Sequence[str],
     chunks: Mapping[str, int],
 ) -> dict[str, str]:
-    """Compounds that the pages write otherwise: in two words, or two words as one.
-
-    Gives what the question has, and what the pages have in its place.
-    """
+    """Find compounds that the pages write in two words, or two words of the question in one."""
     found: dict[str, str] = {}
     for each in words:
         for first, second in each.splits(chunks):
@@ -116,17 +110,9 @@ async def _is_phrase(connection: Connection, queries: Queries, first: str, secon
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """A question within limits.
+    """A question within limits: tokens, children, and the tokens that `auto` mode reads whole.
 
-    Attributes:
-        wordings: Other wordings of it, none empty.
-        budget: Tokens of parents at most.
-        limit: Children at most.
-        threshold: Tokens up to which everything is read in `auto` mode.
-        started: Clock reading, for timing.
-        version_notes: By library: which of its versions is searched although none was asked for.
-        also_searched: Words of the question as it was asked, and what is searched in their place.
-        absent_words: Words of it that no page in scope has, and for which nothing is searched.
+    Notes tell by library the version that is searched unasked; replaced words go with theirs.
     """
 
     question: SearchText
@@ -249,10 +235,7 @@ class Searcher:
         mode: Literal["full_context", "auto"] = "full_context",
         context_budget: int | None = None,
     ) -> RetrievalResult | None:
-        """Everything that may be returned, as `retrieve` gives it; nothing is searched or embedded.
-
-        With the mode `auto` None when there is more than the full-context threshold.
-        """
+        """Give all that may be returned, unsearched; with `auto` None above the threshold."""
         request = self._checked(query, filters, mode, context_budget=context_budget)
         request, whole, _ = await self._read(
             lambda connection: _prepared(connection, request, filters, is_searched=False)
@@ -262,10 +245,7 @@ class Searcher:
     async def chunks_at(
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
     ) -> list[RetrievedChunk]:
-        """Parents by the id of their page and their index on it, in that order, scored 0.0.
-
-        Those that do not exist, or did not at the moment asked for, are absent.
-        """
+        """Give parents by the id of their page and their index on it, in order, if they exist."""
         queries = Queries(self._database.config.collection, Scope(as_of=as_of))
         rows = await self._read(queries.parents_at(places).fetch)
         return [RetrievedChunk(**row, score=0.0, as_of=as_of) for row in parents_of(rows)]
@@ -280,10 +260,7 @@ class Searcher:
         context_budget: int | None = None,
         children_limit: int | None = None,
     ) -> RetrievalRequest:
-        """Check what is asked, for every version of a library until it is chosen.
-
-        None stands for the configured value.
-        """
+        """Check what is asked, for every version of a library until it is chosen."""
         started, config = time.perf_counter(), self._config
         check_choice("mode", mode, RETRIEVAL_MODES)
         question = SearchText.of(query)
@@ -351,11 +328,7 @@ async def _prepared(
     *,
     is_searched: bool = True,
 ) -> tuple[RetrievalRequest, SearchRows | None, Doubts]:
-    """Read which versions the filters mean, then everything in scope or what is to be respelled.
-
-    Gives the request for the versions that are searched; everything in scope, where that is what it
-    wants; words of the question that the searched pages lack.
-    """
+    """Read which versions the filters mean, then all in scope, if wanted, or doubtful words."""
     collection = request.queries.collection
     choice = await read_choice(connection, filters)
     scope = Scope.of(filters, choice.pages, choice.left_out)
@@ -374,10 +347,7 @@ async def _prepared(
 def _result(
     found: SearchRows, request: RetrievalRequest, embed_ms: float | None = None
 ) -> RetrievalResult:
-    """Group what was read or found by page, in reading order.
-
-    Nothing that is read whole is scored, so all of it scores 1.0.
-    """
+    """Group what was read or found by page, in reading order; what is read whole scores 1.0."""
     as_of = request.queries.scope.as_of
     elapsed = (time.perf_counter() - request.started) * 1000
     chunks = tuple(_chunk(row, found, as_of) for row in found.parents)
