@@ -111,18 +111,16 @@ class PageAcquirer:
     ) -> AcquiredPage:
         """Give a page of the corpus, fetched first when it is missing, stale or gone.
 
-        A stored page is asked for conditionally. When it is due and its site cannot be reached,
-        the stored version is given, with a warning in the log. The outcome of each request is
-        remembered. The page's `url` is the canonical one. Of all depths, links from a page the user
-        named, the smallest is kept.
+        A stored page is asked for conditionally; one that is due and cannot be had is given as it
+        is, with a warning in the log. Each outcome is remembered, and the smallest `depth`, links
+        from a page the user named.
 
         With `refresh` the site is asked whatever the page's age, unless it confirmed a version
-        `since` then, and not being reached is a failure. `admits` tells by the canonical URL
-        whether a page may be stored: of one that it refuses with `PageNotAdmittedError` nothing is
-        remembered. `fresh` takes no copy that a scraping service keeps, by default for `refresh`
-        without `since`. `on_fetched` is awaited when the site has given the page; of callers who
-        share a request, that of the first. The user named the `version` of a library and the
-        `folder` of a file.
+        `since` then, and not being reached is a failure. Of a page that `admits` refuses by its
+        canonical URL with `PageNotAdmittedError` nothing is remembered. `fresh` takes no copy that
+        a scraping service keeps, by default for `refresh` without `since`. `on_fetched` of the
+        first caller is awaited when the site has given the page. The user named the `version` of a
+        library and the `folder` of a file.
         """
         request = _Request(
             page_address(url),

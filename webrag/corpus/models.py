@@ -116,7 +116,6 @@ class AcquiredPage(FrozenModel):
 
     It is `stored` where no request was made, `unchanged` where the site confirmed the stored
     version, `indexed` where the page is new, `updated` where a new version replaced the stored one.
-    Added chunks are those that this one did not have; `version` is of the library it is about.
     """
 
     url: str
@@ -211,21 +210,9 @@ class SiteSize(FrozenModel):
 class CorpusStatus(FrozenModel):
     """The contents of a collection, or of it what concerns one page, `only_url`.
 
-    Attributes:
-        documents: Pages that can be retrieved; those that are gone are counted apart.
-        chunks: Child chunks.
-        failed: Pages that were asked for and never obtained.
-        outcomes: Number of pages, stored or not, by the outcome of the last request.
-        embedding_model: Model the corpus was made with; None while it is empty.
-        available_embedding_model: Another one that the settings would choose for a new corpus.
-        database: `embedded` or `external`, with the server version.
-        page_source: Source that pages are fetched from now; "" when that is not known.
-        sites: Hosts by number of pages, most first; empty of one page.
-        pages: The listing, newest first; empty when it was not asked for.
-        failures: Latest attempt first.
-        other_documents: Pages that can be retrieved beside the one that was asked for.
-        jobs: Jobs that wait or run.
-        schedules: Sites that workers visit again and again; due since an hour they are overdue.
+    Documents can be retrieved; failed pages were never obtained. Outcomes count pages by their last
+    request. There is no embedding model while the collection is empty; the available one is another
+    that the settings would choose. Schedules that have been due for an hour are overdue.
     """
 
     collection: str

@@ -84,9 +84,8 @@ def failure_kind(error: WebRAGError) -> str:
 
 def is_no_answer(error: WebRAGError) -> bool:
     """Tell whether nothing came back, or only that the whole site is in trouble."""
-    if isinstance(error, RobotsDisallowedError | RefusedAddressError | UnusablePageError):
-        return False
-    if not isinstance(error, FetchError):
+    of_the_page = RobotsDisallowedError | RefusedAddressError | UnusablePageError
+    if isinstance(error, of_the_page) or not isinstance(error, FetchError):
         return False
     return error.status is None or error.status == 429 or error.status >= 500
 
@@ -103,7 +102,7 @@ class CrawlTally:
     degraded: dict[str, None] = field(default_factory=dict)
     unanswered: list[str] = field(default_factory=list)
     _seen_skips: set[int] = field(default_factory=set)
-    _started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def site_is_down(self) -> bool:
@@ -114,11 +113,6 @@ class CrawlTally:
     def visited(self) -> int:
         """Pages of this run, obtained or not."""
         return self.pages.total() + self.failed.total()
-
-    @property
-    def seconds(self) -> float:
-        """Since the run began."""
-        return time.monotonic() - self._started
 
     def obtained(self, page: AcquiredPage) -> None:
         """Count a page that is in the corpus."""
@@ -254,7 +248,7 @@ class _CrawlRun:
             ended="unreachable" if down else left if queued else "complete",
             before=self.record.visited,
             resumed=self.record.is_resumed,
-            seconds=round(tally.seconds, 3),
+            seconds=round(time.monotonic() - tally.started, 3),
         )
 
     async def _visit_begun(self) -> None:
@@ -444,13 +438,8 @@ class SiteCrawler:
         Every page is stored as soon as it is obtained; cancelling keeps what is stored, and the
         same call goes on from there. `on_progress` is called on the event loop after each page. In
         a `turn` only a part is done, and the crawl kept: `JobQueue.end_turn` forgets it at the end.
-
-        Raises:
-            InputError: The URL or a pattern cannot be used.
-            FetchError: The start page could not be obtained.
-            ProviderError: The embedding service fails for every page.
-            StorageError: The database failed.
-            TurnLostError: Another worker has taken the crawl over.
+        A start page that cannot be had is a FetchError, a turn that another worker took a
+        TurnLostError; ProviderError only where the embedding service fails for every page.
         """
         start = canonical_url(start_url)
         CrawlScope.of(options.scope, [start], options.include, options.exclude)

@@ -16,16 +16,11 @@ MOST_PAGES: Final = 1_000_000
 
 
 class CrawlOptions(FrozenModel):
-    """Limits of a crawl.
+    """Limits of a crawl: pages visited, failures and fresh ones included; links from the start page.
 
-    Attributes:
-        max_pages: Pages visited at most, failures and pages that are fresh included.
-        depth: Links from the start page at most; None for no limit of the user's.
-        scope: `folder` stays below the start page's folder, `site` on its host.
-        include: Path globs; only matching pages are visited, apart from the start page.
-        exclude: Path globs; matching pages are not visited.
-        refresh: Ask the site about pages that are fresh, too.
-        version: Of the library that the pages are about; None for what they say themselves.
+    Only pages that match an `include` glob, the start page apart, and no `exclude` glob are
+    visited. With `refresh` the site is asked about fresh pages, too; `version` is of the library
+    that pages are about, None for what they say themselves.
     """
 
     max_pages: int = Field(default=USUAL_PAGES, ge=1, le=MOST_PAGES)

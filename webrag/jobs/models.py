@@ -100,9 +100,9 @@ class JobReport(FrozenModel):
 class Job(FrozenModel):
     """One job; `waiting` it is for a worker, for its next turn or for a site that is in trouble.
 
-    The reason says why it failed or what its last turn met, `retry_at` when it is tried again, None
-    for as soon as a worker is free. In a row, `deaths` workers ended without a word while they
-    worked on it. Of its site, pages are `visited`, or known and `queued`.
+    The reason says why it failed or what its last turn met; it is tried again at `retry_at`, or as
+    soon as a worker is free. Deaths are of workers in a row. Of its site pages are `visited`, or
+    known and `queued`.
     """
 
     id: int

@@ -115,13 +115,9 @@ _KANA: Final = re.compile("[\u3040-\u30ff]")
 
 
 def language_of(text: str, english: frozenset[str]) -> str | None:
-    """The language that a question in Latin letters is in, as Snowball names it; None: English.
+    """Name the language of a question in Latin letters, as Snowball does; None: English.
 
-    Two function words tell it, or one that asks; words that English has as well count against it.
-
-    Args:
-        text: The question.
-        english: Function words of English.
+    Two function words tell it, or one that asks; words that `english` has as well count against it.
     """
     words = _bare(_ELIDED.sub(" ", text).split())
     told = {name: telling.intersection(words) for name, telling in _TELLING.items()}
@@ -134,15 +130,10 @@ def language_of(text: str, english: frozenset[str]) -> str | None:
 
 
 def without_function_words(text: str, english: frozenset[str]) -> str:
-    """A question without the words it is put in, where its language is not English.
+    """Leave out the words a question is put in, where its language is not English.
 
     The languages are Chinese, Japanese and those of `language_of`. Elided articles ("l'entrée") and
-    pronouns after their verb ("faut-il") are such words. What is in none of these languages stays
-    as it is, and so does what says nothing else.
-
-    Args:
-        text: The question.
-        english: As for `language_of`.
+    pronouns after their verb ("faut-il") are such words. A question that says nothing else stays.
     """
     language = language_of(text, english)
     if language is None:

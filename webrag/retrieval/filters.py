@@ -69,9 +69,6 @@ class SearchFilters:
             fetched_since: The site confirmed the page then or later; without a time zone UTC.
             has: Some of `CONTENT_KINDS`.
             as_of: Texts of this past moment are searched; without a time zone UTC.
-
-        Raises:
-            InputError: A value cannot be used.
         """
         if fetched_since is not None and not isinstance(fetched_since, datetime):
             raise InputError(

@@ -106,16 +106,10 @@ class ChildMatch(WordingScores):
 class RetrievedChunk(ParentChunk):
     """A parent chunk selected as evidence, with its page.
 
-    Attributes:
-        score: Best child's fused score times the depth multiplier, with other wordings the
-            weighted mean of all; 1.0 in full-context mode.
-        raw_similarity: Best cosine among the matched children; None in full-context mode.
-        matches: Children that matched, best first; empty in full-context mode.
-        anchors: Places of a PDF or file that a URL can point to, in the chunk and in its order.
-        commit: The one that a repository's file was read at.
-        version: Of the `library` that the page is about, as far as anything says one.
-        with_login: The page was read with a login of the user's.
-        as_of: Moment that was asked about; None for the text that the page has now.
+    It has its best child's fused score, with other wordings the weighted mean, times the depth
+    multiplier; 1.0 and no matches where everything was read. Matches come best first. Anchors are
+    places of a PDF or file that a URL can point to; a repository's file was read at the `commit`.
+    With `as_of` the text is the one of that moment.
     """
 
     document_id: UUID
