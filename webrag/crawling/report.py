@@ -16,7 +16,7 @@ MOST_PAGES: Final = 1_000_000
 
 
 class CrawlOptions(FrozenModel):
-    """Limits of a crawl: pages visited, failures and fresh ones included; links from the start page.
+    """Limits of a crawl: pages visited, also failed and fresh ones, and links from the start page.
 
     Only pages that match an `include` glob, the start page apart, and no `exclude` glob are
     visited. With `refresh` the site is asked about fresh pages, too; `version` is of the library

@@ -173,28 +173,26 @@ class JobQueue:
     async def cancel(self, number: int) -> Job:
         """Take a job, and those that only help it, out of the queue, or stop it."""
         job = await self.job(number)
+        numbers = {number}
         if _is_whole(job):
-            for helper in await self.jobs(unfinished=True, kind="embedding"):
-                if helper.id != number:
-                    await self._cancel(helper)
-        await self._cancel(job)
-        return await self.job(number)
+            numbers |= {each.id for each in await self.jobs(unfinished=True, kind="embedding")}
+        statement = (
+            "update {jobs} set outcome = 'cancelled', ended_at = now()"
+            " where id = any(%s) and ended_at is null returning id"
+        )
 
-    async def _cancel(self, job: Job) -> None:
         async def work(connection: Connection) -> None:
             await use_queue_schema(connection, is_local=True)
-            ended = await connection.change(
-                "update {jobs} set outcome = 'cancelled', ended_at = now()"
-                " where id = %s and ended_at is null",
-                (job.id,),
-            )
-            if not ended:
-                raise InputError(f"Job {job.id} has ended: it is {job.state}.")
-            await self._app.job_manager.cancel_job_by_id_async(
-                job.id, abort=True, connection=connection
-            )
+            ended = await connection.fetch(statement, (sorted(numbers),))
+            if (number,) not in ended:
+                raise InputError(f"Job {number} has ended: it is {job.state}.")
+            for (each,) in ended:
+                await self._app.job_manager.cancel_job_by_id_async(
+                    each, abort=True, connection=connection
+                )
 
         await self.database.run(work)
+        return await self.job(number)
 
     async def retry(self, number: int) -> Job:
         """Enqueue a job that failed or was cancelled once more; it goes on where it was."""

@@ -167,6 +167,20 @@ async def test_job_that_has_ended_cannot_be_cancelled(queue: JobQueue) -> None:
         await queue.cancel(job.id)
 
 
+async def test_helper_that_ends_meanwhile_keeps_no_job_from_being_cancelled(
+    database: Database, queue: JobQueue
+) -> None:
+    class Overtaken(JobQueue):
+        async def jobs(self, **asked: Any) -> Any:
+            listed = await super().jobs(**asked)
+            await queue.cancel(helper.id)
+            return listed
+
+    whole, helper = await queue.enqueue_embedding(("new/model", 16), [(1, 9), (10, 19)])
+
+    assert (await Overtaken(database).cancel(whole.id)).state == "cancelled"
+
+
 async def test_job_that_waits_cannot_be_retried(queue: JobQueue) -> None:
     job = await queue.enqueue_site(START, ALL)
 
