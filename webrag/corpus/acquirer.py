@@ -5,12 +5,12 @@ Neither fetches nor indexes itself; it decides when to.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webrag.concurrency import ended
 from webrag.corpus.models import AcquiredPage, StoredPage
@@ -63,14 +63,11 @@ class _Request(NamedTuple):
 class _Flight:
     """One acquisition several callers wait for; it is cancelled when the last one leaves."""
 
-    def __init__(self, work: Callable[[], Awaitable[AcquiredPage]]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, AcquiredPage]) -> None:
         self.relay = Relay()
-        self.task = asyncio.create_task(self._overheard(work))
-        self.waiting = 0
-
-    async def _overheard(self, work: Callable[[], Awaitable[AcquiredPage]]) -> AcquiredPage:
         with self.relay.overhearing():
-            return await work()
+            self.task = asyncio.create_task(work)
+        self.waiting = 0
 
 
 @dataclass(eq=False)
@@ -168,7 +165,7 @@ class PageAcquirer:
         key = (id(asyncio.get_running_loop()), request, current_meter())
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = _Flight(lambda: self._acquire(request, depth, on_fetched))
+            flight = self._flights[key] = _Flight(self._acquire(request, depth, on_fetched))
         flight.waiting += 1
         # What was read counts also for a caller who gives up, so the end is inside the block.
         with flight.relay.hearing():

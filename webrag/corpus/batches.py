@@ -24,8 +24,6 @@ class _Asked(Generic[T, R]):
 
 @dataclass(eq=False)
 class _State(Generic[T, R]):
-    """The batch that one event loop works on, and what waits for the next."""
-
     waiting: list[_Asked[T, R]] = field(default_factory=list)
     batch: list[_Asked[T, R]] = field(default_factory=list)
     timer: asyncio.Handle | None = None
@@ -36,12 +34,10 @@ class _State(Generic[T, R]):
 class Batches(Generic[T, R]):
     """Collects what is asked for while a batch is worked on, for the next batch.
 
-    What is asked for alone is done at once, unless more is about to be asked for. When a batch
-    fails, each of its items is tried alone, unless the database cannot be reached. A batch whose
-    callers have all gone away is cancelled, and the last of them waits for its end.
-
-    The `work` gives the results of some items, in their order. A batch is of size `most` at most,
-    unless one item alone is larger; one of few waits while `more_comes`.
+    What is asked for alone is done at once, unless `more_comes`. When a batch fails, each of its
+    items is tried alone, unless the database cannot be reached. A batch whose callers have all gone
+    away is cancelled, and the last of them waits for its end. A batch is of size `most` at most,
+    unless one item alone is larger; `work` gives results in the order of its items.
     """
 
     work: Callable[[Sequence[T]], Awaitable[Sequence[R]]]

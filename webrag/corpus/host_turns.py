@@ -82,8 +82,8 @@ where n.nspname = %s and c.relname = 'host_turns' group by c.oid
 class HostTurns:
     """Turns at hosts, pauses that hosts ask for and their robots.txt, in the database.
 
-    Turns and pauses hold for all collections of the database, where the user may have a table
-    beside them; else, and for robots.txt always, for those who use the same collection.
+    Turns and pauses hold for all collections where the user may have a table beside them; else, and
+    for robots.txt always, for one collection.
     """
 
     def __init__(self, database: Database) -> None:
@@ -184,7 +184,6 @@ class HostTurns:
         return bool(rows[0][0]) if rows else None
 
     async def _forget_stale(self) -> None:
-        """Delete what no process can need any more, at the first turn and now and then."""
         now = time.monotonic()
         if now < self._forgets_at:
             return

@@ -238,10 +238,9 @@ class Indexer:
     async def index(self, document: NormalizedDocument, *, depth: int = 0) -> AcquiredPage:
         """Store a page, replacing its previous version as a whole or not at all.
 
-        A page whose text, title and links are as stored is only marked as fetched. A page that the
-        site serves under several URLs is stored once and known by all of them. Chunks whose title,
-        headings and text are in the corpus already, or in a page that is being indexed by another
-        task, are not embedded again. The smallest `depth` ever given is kept.
+        A page whose text, title and links are as stored, also under another URL of its site, is
+        only marked as fetched and known by all URLs. Chunks whose title, headings and text are in
+        the corpus, or in a page under way, are not embedded again. The smallest `depth` is kept.
         """
         started = time.perf_counter()
         async with self._turns(document):

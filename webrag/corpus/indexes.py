@@ -88,9 +88,8 @@ async def _build_index(connection: Connection) -> bool:
 async def index_deferred(database: Database, coming: int) -> AsyncIterator[bool]:
     """Load many rows in many transactions, with the vector index built at the end.
 
-    It is built as well when the block fails; when the process dies or the task is cancelled, by the
-    next one that opens the collection. Few rows, or fewer than there are, leave it as it is; yields
-    whether it was deferred.
+    It is built after a failure as well; after a crash or cancellation by whoever opens the
+    collection next. Few rows, or fewer than there are, leave it as it is; yields whether deferred.
     """
     async with AsyncExitStack() as stack:
         is_deferred = coming >= LEAST_ROWS and await _start(database, stack, coming)
@@ -175,9 +174,8 @@ def may_be_due(page_ids: Sequence[int]) -> bool:
 async def compact_postings(database: Database, block_pages: int = BLOCK_PAGES) -> int:
     """Make blocks of the pages that are in none, and those anew that lost many of their pages.
 
-    What cannot be made now, because others hold the tables or the user may not change them, is left
-    for the next time. Writers of pages wait for half a second at most, readers not at all. Gives
-    how many blocks were made; pages that do not fill one are not gathered.
+    Pages that fill no block, and tables that others hold or that may not be changed, are left for
+    the next time. Writers wait for half a second at most. Gives how many blocks were made.
     """
     collection = database.config.collection
     made = 0

@@ -110,10 +110,9 @@ _EVERY_PAGE = {"id": None, "site": None, "contains": "", "limit": None, "offset"
 class Corpus:
     """The pages of one collection; safe to share between tasks.
 
-    A page is known by its canonical URL and by every URL that led to it. Readers see a page's old
-    version or its new one, never a mixture. Of a page that changes, `keep_versions` texts are kept
-    besides the current one. Writing fails with ConfigurationError once the collection has been
-    embedded with another model than `embedding`.
+    A page is known by its canonical URL and by every URL that led to it. Readers see its old
+    version or its new one, never a mixture; of texts that change `keep_versions` are kept. Writing
+    fails with ConfigurationError once another model than `embedding` has been used.
     """
 
     def __init__(

@@ -71,10 +71,9 @@ async def keep_past(
     *,
     most: int,
 ) -> None:
-    """Keep the stored texts of pages that are about to get other ones.
+    """Keep the stored texts, so many of each at most, of pages that are about to get others.
 
-    Pages are told by the hash of their new text, and when it was delivered. Of each at most `most`
-    texts are kept; with 0 none is, and those kept before stay.
+    Pages are told by the hash of their new text, and when it was delivered.
     """
     if not most:
         return

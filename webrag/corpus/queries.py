@@ -109,10 +109,7 @@ _MOST_TWINS = 5
 
 
 class KnownVersions(NamedTuple):
-    """A page that has arrived, the stored page with its URL, and one that makes it needless.
-
-    That one is the previous one unchanged, or the same page of the site under another URL.
-    """
+    """A page that has arrived, the stored one with its URL, and the `same` one under any URL."""
 
     document: NormalizedDocument
     previous: StoredPage | None

@@ -200,8 +200,7 @@ def build_page_rows(
 ) -> PageRows:
     """Give the rows of a page that any node parser has cut; nodes with children are parents.
 
-    A node whose offsets do not cut its text out of the markdown is refused. A searched node without
-    a parent is its own.
+    A node whose offsets do not cut its text is refused; one without a parent is its own.
     """
     fields = [fields_of(node) for node in nodes]
     for each in fields:

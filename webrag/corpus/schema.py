@@ -131,8 +131,7 @@ async def ensure_schema(
 ) -> None:
     """Make sure that the collection exists, is current and was made with this embedding model.
 
-    A collection of an earlier version gets what it lacks and keeps what it holds. Repeating it
-    costs one read. Concurrent processes wait for each other.
+    Repeating it costs one read; one of an earlier version gets what it lacks.
     """
     if not 1 <= embedding_dimensions <= _MOST_DIMENSIONS:
         raise ConfigurationError(

@@ -101,7 +101,6 @@ def _packed_texts(pages: Sequence[ListedPage]) -> bytes:
 
 
 def _weights(page: ListedPage) -> Counter[str]:
-    """The terms of a page with how often they occur; in names and the title they count more."""
     weights = Counter(chain.from_iterable(analyze(each.text) for each in page.sections))
     named = Counter(chain.from_iterable(set(analyze(name)) for name in page.names))
     for term, count in named.items():
@@ -112,11 +111,9 @@ def _weights(page: ListedPage) -> Counter[str]:
 
 
 class MapIndex:
-    """A map that can be asked; it keeps some bytes for each page and each place of a word.
+    """A map that can be asked, with the pages' own text, compressed, where it has that.
 
-    Where the map holds the pages' own text, that is kept as well, compressed page by page. Its
-    `content` is as of `SiteListing`; "names" in place of "words" where it was packed before maps
-    told.
+    Its `content` is "names" in place of "words" where it was packed before maps told.
     """
 
     def __init__(self, packed: bytes) -> None:

@@ -193,9 +193,8 @@ async def write_pages(
 ) -> list[int]:
     """Put pages in place of their stored versions, if there are any, and give their row numbers.
 
-    A page stored under the requested URL is replaced too: the site has moved it. The smallest
-    depth and all earlier aliases are kept. No two of the pages have a URL in common. Of texts that
-    change, `keep_versions` earlier ones are kept at most.
+    One stored under the requested URL is replaced too: the site has moved it. The smallest depth
+    and all earlier aliases are kept, of other texts at most `keep_versions`. No two share a URL.
     """
     urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
     await lock_pages(connection, set().union(*urls))

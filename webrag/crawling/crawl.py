@@ -367,7 +367,6 @@ class _CrawlRun:
         await self._state.skip(self.record.id, [entry.url])
 
     def _wanted(self, urls: Mapping[str, datetime | None], *, depth: int) -> list[QueuedPage]:
-        """Pages to queue, counted as known; each comes with when it was last changed."""
         pages: dict[str, QueuedPage] = {}
         for found, newest in urls.items():
             url = without_session(found)

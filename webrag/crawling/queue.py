@@ -195,11 +195,9 @@ class CrawlState:
 
     async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
         """Put pages into the queue, and give those that are new; none when the crawl was ended."""
-
-        async def work(connection: Connection) -> set[str]:
-            return await self._add(connection, crawl, pages) if pages else set()
-
-        return await self._database.run(work)
+        if not pages:
+            return set()
+        return await self._database.run(lambda connection: self._add(connection, crawl, pages))
 
     async def visited(
         self, crawl: int, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]

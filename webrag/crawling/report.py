@@ -60,19 +60,12 @@ CrawlProgressCallback = Callable[[CrawlProgress], None]
 
 
 class SiteReport(FrozenModel):
-    """Outcome of one run of a crawl.
+    """Outcome of one run of a crawl: pages by outcome, failures and addresses left alone by reason.
 
-    Attributes:
-        pages: Number of pages by outcome: `indexed` new ones, `updated`, `unchanged` confirmed by
-            the site, `stored` fresh ones it was not asked about.
-        failed: Number of pages that could not be obtained, by kind of reason.
-        failures: Some of them: URL to the whole reason. `status` lists all.
-        skipped: Number of addresses left alone although they are on the site, by reason.
-        degraded: Sentences, 20 at most, about page sources in whose place another one was used.
-        queued: Pages known and not visited when the crawl ended.
-        ended: `complete` everything was visited, `limit` as many pages as allowed,
-            `unreachable` the site stopped answering, `paused` another turn goes on.
-        before: Pages that the interrupted runs which this one continues had visited.
+    The `failures` are some of them, with the whole reason, `degraded` sentences, 20 at most, about
+    page sources in whose place another one was used. Queued pages are known and not visited. It
+    `ended` complete, at the limit, with a site that stopped answering, or paused for another turn;
+    `before` it interrupted runs had visited pages.
     """
 
     start_url: str

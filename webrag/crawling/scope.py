@@ -58,8 +58,7 @@ class PathPattern:
 class CrawlScope:
     """Pages that one crawl covers: below the folder of a root, or its whole site.
 
-    `roots` are the start page as named and as its site calls it. Only pages that match one of
-    `include` are covered, all if it is empty, and none that matches one of `exclude`.
+    The `roots` are the start page as named and as its site calls it.
     """
 
     kind: Literal["site", "folder"]

@@ -72,8 +72,6 @@ class SitemapReader:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One reading of one site's lists, under its caps."""
-
     fetch_bytes: FetchBytes
     start: str
     limit: int

@@ -199,8 +199,6 @@ class TrapLimits:
 
 @dataclass(slots=True)
 class _Folder:
-    """Failures and duplicates in a row in one folder, and in everything below it."""
-
     failures: int = 0
     duplicates: int = 0
 

@@ -273,7 +273,6 @@ class _Model:
 
 
 def _steps(bounds: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
-    """Spans of texts with about so many rows together, one text at least."""
     first = 0
     for last in range(1, len(bounds)):
         if bounds[last] - bounds[first] >= rows or last == len(bounds) - 1:

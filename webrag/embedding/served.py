@@ -63,7 +63,6 @@ def _is_quota(body: Any) -> bool:
 
 
 def _detail(body: Any) -> str:
-    """Give the service's own words, on one line and without the key."""
     if isinstance(body, dict):
         error = body.get("error", body)
         said = error.get("message") if isinstance(error, dict) else error
@@ -76,17 +75,14 @@ class ServedEmbedding(OpenAIEmbedding):
     """LlamaIndex's `OpenAIEmbedding` under one retry policy, with answers that are checked.
 
     At most four requests a call, only after 408, 409, 425, 429, 5xx or a broken connection;
-    `Retry-After` is waited for when it fits the time of a call. The stock class (0.7.0) retries
-    within retries (six requests where two retries were asked for), pairs vectors with texts by
-    their place in the answer and not by `index`, turns line breaks into spaces, and raises
-    `AttributeError` at an answer that is not JSON.
+    `Retry-After` is waited for when it fits the time of a call, in seconds and retries included.
+    The stock class (0.7.0) retries within retries, pairs vectors with texts by their place and not
+    by `index`, turns line breaks into spaces, and raises `AttributeError` at what is not JSON.
 
     Attributes:
-        call_timeout_s: Time of one call, retries included.
         backoff_s: Longest pause before the second request; doubled for each further one.
         as_base64: Ask for vectors in the short form, which OpenAI knows and many others do not.
-        proxy: Address of a proxy, or `environment` for those that variables name; None asks the
-            service directly.
+        proxy: Address of a proxy, or `environment` for those that variables name; None for none.
     """
 
     call_timeout_s: float = Field(default=60.0, gt=0)

@@ -20,8 +20,7 @@ _TOLERANCE = 1e-9
 class PairedFigure(FrozenModel):
     """One figure of two runs over the same questions, and the 95 % bootstrap of its change.
 
-    The permutation's probability is of a mean difference at least as large if runs were equally
-    good; the sign's is of the counts alone, as McNemar's exact test has it.
+    Probabilities are of a mean difference at least as large, and of the counts, if runs were equal.
     """
 
     name: str

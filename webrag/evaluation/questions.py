@@ -121,7 +121,8 @@ def _told(error: ErrorDetails) -> str:
     place = error["loc"]
     if not place:
         return "the line is not a JSON object."
-    field = _field(place)
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    field = "".join(parts).removeprefix(".")
     if error["type"] == "missing":
         return f"the field {field!r} is missing."
     if error["type"] == "string_too_short":
@@ -132,12 +133,6 @@ def _told(error: ErrorDetails) -> str:
         wanted = "a list" if len(place) in (1, 3) else "an object with 'page' and 'quote'"
         return f"the field {field!r} must be {wanted}."
     return f"the field {field!r} must be text in quotation marks."
-
-
-def _field(place: Sequence[int | str]) -> str:
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in place
-    ).removeprefix(".")
 
 
 class ResultRecord(LenientModel):

@@ -39,9 +39,8 @@ class NewVectors(FrozenModel):
 class JobRequest(FrozenModel):
     """The task of a job: the pages of a site, one page, quotations, or new vectors.
 
-    The canonical URL is of the page, or of the site's first one; `options` are for a site,
-    `refresh` and the `version` of a library for a single page. Quotations are checked on the pages
-    as they are now, too, where they are to be `live`.
+    Options are for a site, `refresh` and a library's version for a single page. Quotations are
+    checked on the pages as they are now, too, where they are to be `live`.
     """
 
     url: str = ""

@@ -533,7 +533,6 @@ def is_behind(stored: str | None, installed: str) -> bool:
 
 
 def _scripts(version: str | None) -> list[str]:
-    """Give the SQL that makes procrastinate's tables, or brings them to the installed version."""
     if version is None:
         return [SchemaManager.get_schema()]
     found = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))

@@ -177,11 +177,7 @@ class Tools(NamedTuple):
 
 
 class JobWorker:
-    """Works on the jobs of one collection, several at once.
-
-    Tools are asked for at each turn, as the collection's model may change; `on_turn` is told of
-    each turn that ended: what it was at and what follows.
-    """
+    """Works on the jobs of one collection, several at once, with tools asked for at each turn."""
 
     def __init__(
         self,
@@ -200,10 +196,10 @@ class JobWorker:
         self._tidies_at = 0.0
 
     async def run(self, *, until_empty: bool = False) -> None:
-        """Work until cancelled, or until no job waits; pages under way are finished first.
+        """Work until cancelled, or until no job waits; pages under way get `grace_s` to finish.
 
-        These have `grace_s`. It fails where the queue cannot be reached at the start, or,
-        `until_empty`, later on, or after five failures in a row without a turn in between.
+        It fails where the queue cannot be reached at the start, or, `until_empty`, later on, or
+        after five failures in a row without a turn in between.
         """
         await self._queue.prepare()
         self._is_stopping = False

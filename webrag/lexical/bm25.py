@@ -40,12 +40,10 @@ class LexicalScores(NamedTuple):
 
 
 class ChildScores(NamedTuple):
-    """BM25 of children: one slot for each place on the pages that were read.
+    """BM25 of children, 0.0 without a query term: one slot for each place on the pages read.
 
-    `pages` are row numbers in the order of their slots, of which one that does not count may be
-    there twice; `ends` the number of the slot behind each page's last; `ranks` the places in
-    `pages` of those that count, by ascending row number. A score is 0.0 where a child holds no
-    query term or its page does not count.
+    `pages` are row numbers in the order of their slots, `ends` the slot behind each page's last;
+    `ranks` the places in `pages` of those that count, by ascending row number.
     """
 
     pages: NDArray[np.int64]

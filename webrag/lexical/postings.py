@@ -244,9 +244,8 @@ def unpack_slots(packed: bytes, layout: SlotLayout) -> TermSlots:
 def block_of_rows(rows: Iterable[tuple[str, bytes, bytes]]) -> PostingBlock:
     """Read the postings that are stored page by page, as a block of the pages that hold any.
 
-    A row has a term, the pages that hold it as big-endian (id, terms of the page, bytes of
-    postings), and their packed postings in the same order. A term may have several rows, and a page
-    be several times in one, with different chunks.
+    A row has a term, pages as big-endian (id, terms of the page, bytes of postings), and the packed
+    postings in that order. Terms may have several rows, and pages be in several of them.
     """
     by_term: dict[str, list[tuple[bytes, bytes]]] = {}
     for term, head, body in rows:

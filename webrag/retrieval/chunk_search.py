@@ -99,8 +99,7 @@ class Candidate:
 def drop_repeated_texts(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep one of several children with the same text, in the order given.
 
-    A text stays with the page whose best child is best, which keeps a whole page together; after
-    that, with the page nearer to the ones the user named.
+    It is that of the page whose best child is best, then of the page nearer to the named ones.
     """
     best_of_page: dict[int, float] = {}
     for candidate in candidates:
@@ -192,9 +191,9 @@ async def search_chunks(
 ) -> SearchRows:
     """Find the parents of the children that match best by meaning and by words.
 
-    The variants are the question, then other wordings of it; what these find comes on top of what
-    the question finds, at most half as much again. Parents have `budget` tokens at most; `limit`
-    children are taken from each leg, and kept after fusion. The connection is in a snapshot.
+    The variants are the question, then other wordings of it, which add at most half as much again.
+    Parents have `budget` tokens at most; `limit` children are taken from each leg, and kept after
+    fusion. The connection is in a snapshot.
     """
     totals, legs = await _both_legs(connection, queries, config, variants=variants, limit=limit)
     words = [each for each, _ in legs]

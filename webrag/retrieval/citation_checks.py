@@ -68,9 +68,8 @@ class Finding(FrozenModel):
 class CitationCheck(FrozenModel):
     """A quotation, and what was found of it in the stored version and on the page as it is now.
 
-    Both have the same text where the page is unchanged; None where one of them is missing. Where
-    the stored version has the quotation no more, the site last confirmed a kept earlier text with
-    it at `last_seen_at`, and the first text without it was stored at `missing_since`.
+    Where the stored version has it no more, the site last confirmed a kept earlier text with it at
+    `last_seen_at`, and the first text without it was stored at `missing_since`.
     """
 
     citation: Citation

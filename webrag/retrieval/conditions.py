@@ -59,8 +59,7 @@ def _join(parts: Sequence[Condition], glue: str) -> Condition | None:
 class Scope:
     """The conditions of what a search may return: of pages on `d`, of chunks on `c`, `d` and `p`.
 
-    Texts are those of a moment, `as_of`, None for those that pages have. Without the editions
-    `left_out` the pages are everything; there are none where the condition says more.
+    Without the editions `left_out` the pages are everything; none where the condition says more.
     """
 
     pages: Condition = ALWAYS

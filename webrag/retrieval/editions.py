@@ -33,8 +33,7 @@ _PORT: Final = re.compile(r":\d{1,5}\Z")
 class VersionChoice:
     """The condition on pages that the sites and versions of some filters come to.
 
-    Without the editions `left_out` it is everything; there are none where it says more. The notes
-    tell by library which of its versions is searched although none was asked for.
+    Notes tell by library which version is searched unasked; `left_out` is as of `Scope`.
     """
 
     pages: Condition | None = None
@@ -143,7 +142,6 @@ def _listed(versions: Iterable[str]) -> str:
 def _less_preferred(
     stored: Sequence[StoredVersion], near: dict[str, set[str]], notes: dict[str, str]
 ) -> list[str]:
-    """The editions that another one of their library is preferred to, as a whole."""
     left_out: list[str] = []
     for library, group in _by(stored, lambda each: each.library):
         editions = {

@@ -32,9 +32,8 @@ T = TypeVar("T")
 class SearchFilters:
     """Conditions that must all hold; None does not restrict, an empty sequence matches nothing.
 
-    The first four are about pages, so term weights and lengths are those of the pages they leave.
-    `has` is about the chunks within them, which must hold each kind of content, and changes no
-    weight. Versions of the pages of `near` are preferred to the newest ones of their libraries.
+    Those on pages restrict what terms are weighed by; those on chunks, `has`, do not. Versions of
+    the pages of `near` are preferred to the newest ones of their libraries.
     """
 
     source_urls: tuple[str, ...] | None = None

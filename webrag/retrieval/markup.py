@@ -48,10 +48,8 @@ class Piece:
 class Block:
     """Text that stands in one place: a paragraph, a heading, code, or a table row.
 
-    The source from the first piece to the last holds no list marker, fence line, quote marker,
-    heading marker or outer table frame. Ranges of the source are its atoms of inline markup, which
-    should not be cut through, a row's cells that are not empty, and HTML tags, which a quotation
-    should not span.
+    From its first piece to the last it holds no marker of a list, fence, quote, heading or table.
+    Atoms of inline markup, cells that are not empty and tags of HTML are ranges of the source.
     """
 
     kind: BlockKind

@@ -166,15 +166,10 @@ class TimingInfo(FrozenModel):
 class RetrievalResult(FrozenModel):
     """Everything orchestration needs to judge and use one retrieval.
 
-    Attributes:
-        chunks: Grouped by source, groups by best score, reading order within a group.
-        term_idf: Inverse document frequency of each query term over the searched children.
-        wordings: The other wordings of the question, each with the weights of its terms.
-        also_searched: Words of the question that the searched pages lack, and those that were
-            searched for in their place.
-        absent_words: Words of the question that no searched page has, in whatever spelling.
-        truncated: What the question itself found was cut by the child limit or the token budget.
-        warnings: Sentences for the user, for example a clamped setting.
+    Chunks are grouped by source, groups by best score, and stand in reading order. Terms, also of
+    other wordings, have their inverse document frequency. Words that the searched pages lack are
+    absent, or others were `also_searched` in their place. What the question itself found is
+    `truncated` by the child limit or the token budget. Warnings are sentences for the user.
     """
 
     mode: Literal["full_context", "chunk"]

@@ -27,8 +27,8 @@ _NOTHING = CorpusTotals()
 class Blocks:
     """The pages whose postings are read from blocks, none with a higher number than `last`.
 
-    Totals are without the pages that are `left`, ascending, because they do not count there, any
-    more or in the scope; the `stale` ones of them are stored all the same, with other postings.
+    Totals are without the pages `left`, ascending, which do not count there, any more or in the
+    scope; the `stale` ones of them are stored all the same, with other postings.
     """
 
     layouts: Mapping[int, SlotLayout] = field(default_factory=dict)

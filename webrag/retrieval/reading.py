@@ -123,7 +123,6 @@ async def read_stored(
 async def _located(
     corpus: Corpus, url: str | None, place: ReadingPlace
 ) -> tuple[PageText, ReadingPlace]:
-    """Read the page, and give the place on it, a named passage by its offset."""
     if place.passage_id is not None:
         passage = await corpus.passage_text(place.passage_id)
         page = None if passage is None else await corpus.page_text(passage.document_id)

@@ -132,10 +132,8 @@ class RetrievalRequest:
 class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
-    Stateless apart from its parts; safe to share between tasks and threads. The search itself sees
-    one state of the corpus; which versions and spellings it has is read before. A filter changes
-    scores: within one site, words that all its pages share count little. A word that `is_common` is
-    not taken for one that may be misspelt.
+    Safe to share between tasks and threads. The search sees one state of the corpus; its versions
+    and spellings are read before. Within a filter, words that all pages share count little.
     """
 
     def __init__(
@@ -172,15 +170,13 @@ class Searcher:
 
         Args:
             query: The question; only its beginning counts when it is very long.
-            wordings: Other wordings of it. What they find comes on top of what the question finds,
-                and every match says how well it fits each; empty ones are left out.
-            filters: What may be returned.
+            wordings: Other wordings of it, which add to what it finds; each scores every match.
+            filters: Conditions of what may be returned.
             mode: `chunk` searches, `full_context` reads everything up to the budget, `auto` reads
                 everything when it fits the full-context threshold.
-            context_budget: Tokens of parents at most, at least 1; None takes the configured one.
+            context_budget: Tokens of parents at most, at least 1; None as configured.
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
-            similarity_floor: Least cosine of a candidate that only the dense leg found; None as
-                configured.
+            similarity_floor: Least cosine of a candidate without words; None as configured.
         """
         request = self._checked(
             query,

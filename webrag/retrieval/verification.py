@@ -288,26 +288,27 @@ class Verifier:
 
 
 async def _compared(claim: _Claim, fetched: _Fetched | None) -> CitationCheck:
-    if fetched is None:
-        return _check(claim, Finding(state="unchecked"))
-    outcome = fetched.get(claim.url)
+    outcome = None if fetched is None else fetched.get(claim.url)
+    same: bool | None = None
     if outcome is None:
-        return _check(claim, Finding(state="unchecked", reason="Time ran out; verify it again."))
-    if isinstance(outcome, PageGoneError):
-        return _check(claim, Finding(state="gone", reason=str(outcome)))
-    if isinstance(outcome, WebRAGError):
-        return _check(claim, Finding(state="unreachable", reason=str(outcome)))
-    live = await _found(claim, outcome.markdown, outcome.fetched_at)
-    same = None if claim.markdown is None else claim.markdown == outcome.markdown
-    return _check(claim, live).model_copy(update={"page_unchanged": same})
+        reason = None if fetched is None else "Time ran out; verify it again."
+        live = Finding(state="unchecked", reason=reason)
+    elif isinstance(outcome, WebRAGError):
+        is_gone = isinstance(outcome, PageGoneError)
+        live = Finding(state="gone" if is_gone else "unreachable", reason=str(outcome))
+    else:
+        live = await _found(claim, outcome.markdown, outcome.fetched_at)
+        same = None if claim.markdown is None else claim.markdown == outcome.markdown
+    return CitationCheck(
+        citation=claim.citation,
+        url=claim.url if claim.page is None else claim.page.url,
+        stored=claim.stored,
+        live=live,
+        page_unchanged=same,
+    )
 
 
 async def _found(claim: _Claim, text: str, seen_at: datetime) -> Finding:
     # A page may have megabytes; the event loop must not wait for the comparison.
     match = await in_background(find_quote, text, claim.citation.quote, claim.place)
     return match.model_copy(update={"seen_at": seen_at})
-
-
-def _check(claim: _Claim, live: Finding) -> CitationCheck:
-    url = claim.url if claim.page is None else claim.page.url
-    return CitationCheck(citation=claim.citation, url=url, stored=claim.stored, live=live)

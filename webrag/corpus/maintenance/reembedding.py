@@ -248,9 +248,9 @@ async def reembed(
 ) -> ReindexReport:
     """Give every chunk of the collection a vector of this model, then search by those.
 
-    Pages may be searched and added meanwhile. When the call ends early, as it does once `is_over`
-    between two batches, what was embedded is kept, and a later call for the same model goes on from
-    there. A chunk that the model does not take has no vector and is named in the report.
+    Pages may be searched and added meanwhile. What was embedded before the call ends early, as once
+    `is_over`, is kept for the next one. A chunk that the model does not take has no vector and is
+    named in the report.
     """
     found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)

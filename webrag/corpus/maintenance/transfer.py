@@ -329,14 +329,14 @@ async def export_corpus(
     await update_schema(database)
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
 
-    async def work(connection: Connection) -> tuple[int, int, int]:
+    async def work(connection: Connection) -> dict[str, int]:
         await connection.lift_timeouts()
         is_compressed = path.suffix == ".gz"
         with gzip.open(partial, "wb", 6) if is_compressed else partial.open("wb") as file:
             return await _write(connection, file, on_progress, with_logins=with_logins)
 
     try:
-        documents, left_out, private = await database.run(work, snapshot=True)
+        written = await database.run(work, snapshot=True)
         size = (await asyncio.to_thread(partial.stat)).st_size
         await asyncio.to_thread(partial.replace, path)
     except OSError as error:
@@ -344,9 +344,7 @@ async def export_corpus(
         raise InputError(f"The file {path} cannot be written: {reason}.") from error
     finally:
         partial.unlink(missing_ok=True)
-    return ExportReport(
-        path=str(path), documents=documents, left_out=left_out, private=private, bytes=size
-    )
+    return ExportReport(path=str(path), bytes=size, **written)
 
 
 async def _write(
@@ -355,7 +353,7 @@ async def _write(
     on_progress: Callable[[int, int], None] | None,
     *,
     with_logins: bool,
-) -> tuple[int, int, int]:
+) -> dict[str, int]:
     embedding = await read_embedding(connection)
     if embedding is None:
         raise InputError(f"The collection {connection.collection!r} does not exist yet.")
@@ -382,7 +380,7 @@ async def _write(
             written += len(pages)
             if on_progress is not None:
                 on_progress(written, total)
-    return written, left_out, private
+    return {"documents": written, "left_out": left_out, "private": private}
 
 
 async def _with_links(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[PortablePage]:
