@@ -323,8 +323,9 @@ class JobWorker:
         if end.outcome == "failed":
             raise _TurnEndedError(None)
         if end.outcome is None:
-            pause = {"seconds": end.pause_s}
-            raise _TurnEndedError(RetryDecision(retry_in=pause, priority=priority_of(turn.request)))
+            raise _TurnEndedError(
+                RetryDecision(retry_in={"seconds": end.pause_s}, priority=priority_of(turn.request))
+            )
 
     async def _done(self, turn: Turn) -> TurnEnd:
         site: SiteReport | None = None
