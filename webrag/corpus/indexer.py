@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.schema import Document
 
+_log = logging.getLogger(__name__)
+
 _MOST_PAGES: Final = 100
 _MOST_CHUNKS: Final = 2_000  # of several pages that are written in one transaction
 # Far more than any page needs: time grows with the text, whose length is limited.
@@ -180,9 +182,6 @@ def _too_large(document: NormalizedDocument, what: str) -> UnusablePageError:
         status=document.status,
         kind="too_large",
     )
-
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,6 @@ async def clear_attempts(connection: Connection, urls: Iterable[str]) -> None:
 
 
 EmbeddedPage = tuple[PageRows, Embeddings]
-"""A page, and one vector for each of its chunks."""
 
 _DEEPEST = 2**31 - 1
 _LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text

@@ -40,6 +40,8 @@ from webrag.errors import (
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.fetch_context import listening, patiently
 
+_log = logging.getLogger(__name__)
+
 _SHOWN_FAILURES: Final = 20
 _PACE_PAGES: Final = 30
 _FEW: Final = 3  # the first pages tell of the start, not of the pace
@@ -142,8 +144,6 @@ class CrawlTally:
             self._seen_skips.add(mark)
             self.skipped[reason] += 1
 
-
-_log = logging.getLogger(__name__)
 
 _WORKERS: Final = 8  # per host the fetcher is stricter
 _TEXT_CHARS: Final = 8_000

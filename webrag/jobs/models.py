@@ -15,7 +15,6 @@ from webrag.retrieval.citation_checks import Citation, CitationCheck
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
 JobKind = Literal["page", "site", "citation", "embedding"]
-"""The name of the queue a job waits in."""
 
 _SHOWN_FAILURES = 20
 

@@ -421,7 +421,6 @@ PARENT_COLUMNS = {
     "anchors": _ANCHORS,
     "commit": "case when starts_with(d.url, 'git+') then d.last_modified end",
 }
-
 """Names of what is read of a parent, and the columns of `parents p` and `documents d`."""
 
 _PARENT = ", ".join(PARENT_COLUMNS.values())

@@ -185,9 +185,6 @@ def _fullest_window(held: Sequence[int], words: Sequence[int]) -> int:
 _FETCH_CONCURRENCY = 8
 
 _Fetched = Mapping[str, NormalizedDocument | WebRAGError]
-
-_Stored = tuple[StoredPage, str]
-
 OnChecked = Callable[[CitationCheck, int, int], None]
 
 
@@ -248,7 +245,7 @@ class Verifier:
         assert url  # checked: a passage or a page is named
         return _Claim(citation, page_address(url), place, None, Finding(state="not_stored"))
 
-    async def _stored(self, url: str) -> _Stored | None:
+    async def _stored(self, url: str) -> tuple[StoredPage, str] | None:
         page = await self._corpus.page(url)
         markdown = None if page is None else await self._corpus.markdown(page.url)
         return None if page is None or markdown is None else (page, markdown)

@@ -306,8 +306,7 @@ async def reembed_range(
 
 
 async def _embedding_of(database: Database) -> tuple[str, int]:
-    found = await corpus_embedding(database)
-    if found is None:
+    if (found := await corpus_embedding(database)) is None:
         raise InputError(f"The collection {database.config.collection!r} does not exist yet.")
     return found
 
