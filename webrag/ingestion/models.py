@@ -61,7 +61,10 @@ class FetchConfig(FrozenModel):
         description="Least time between two requests to one host; robots.txt may ask for more.",
     )
     extraction_timeout_s: float = Field(
-        default=10.0, gt=0, description="Converting one page to text, in a worker process."
+        default=10.0,
+        gt=0,
+        description="Processor time for converting one page to text, in a worker process; on the"
+        " clock it may take six times as long.",
     )
     prefer_markdown: bool = Field(
         default=False,

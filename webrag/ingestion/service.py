@@ -32,7 +32,7 @@ class ExtractionPool:
 
     Attributes:
         workers: The processes; other work on pages may be done in them too.
-        timeout_s: Time one page may take, start-up of the process not counted.
+        timeout_s: Processor time of one page, start-up of the process not counted.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
@@ -63,13 +63,9 @@ class ExtractionPool:
 
     def failure(self, page: FetchedPage, error: WorkFailedError) -> UnusablePageError:
         """Say why a page could not be converted."""
-        reasons = {
-            "late": f"Converting {page.url} took longer than {self.timeout_s:g} seconds.",
-            "memory": f"Converting {page.url} takes too much memory.",
-            "died": f"The page {page.url} cannot be converted: its markup ended the converter.",
-        }
-        reason = reasons.get(error.kind, f"{page.url} cannot be converted ({error}).")
-        return UnusablePageError(reason, url=page.url, status=page.status)
+        return UnusablePageError(
+            f"{page.url} cannot be converted: {error}.", url=page.url, status=page.status
+        )
 
 
 _log = logging.getLogger(__name__)

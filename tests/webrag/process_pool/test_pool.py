@@ -29,6 +29,10 @@ def hang(setup, rest):
     while True:
         pass
 
+def wait(setup, rest):
+    time.sleep(float(rest))
+    return rest
+
 def fill(setup, rest):
     return "x" * 1_800_000_000
 
@@ -115,6 +119,25 @@ async def test_failing_work_says_how_and_the_next_piece_is_done(
 
     assert caught.value.kind == kind
     assert (await pool.run(JOB, "echo page", about="x")).startswith("set-up page")
+
+
+async def test_time_in_which_a_process_does_not_get_the_processor_is_not_its_own(
+    pool: WorkerPool,
+) -> None:
+    await pool.run(JOB, "echo page", about="x")
+
+    assert await pool.run(JOB, "wait 1.5", about="x", timeout_s=0.5) == "1.5"
+
+
+async def test_process_that_waits_without_end_is_ended_by_the_clock(pool: WorkerPool) -> None:
+    await pool.run(JOB, "echo page", about="x")
+    started = time.monotonic()
+
+    with pytest.raises(WorkFailedError, match=r"0\.3 seconds of work, or 1\.8 in all") as caught:
+        await pool.run(JOB, "wait 60", about="x", timeout_s=0.3)
+
+    assert caught.value.kind == "late"
+    assert time.monotonic() - started < 10
 
 
 async def test_unforeseen_failure_is_logged_with_its_traceback(
