@@ -70,22 +70,33 @@ from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of
 
 
+# By a link's title or text: a print version holds other pages once more, mdBook's the whole book.
+_PRINT = re.compile(
+    r"\W*(?:(?:view |show )?print(?:able|er[- ]friendly)?"
+    r" (?:this (?:page|book|site|article|document|manual|section|topic)|book|site|version|view)"
+    r"|printer[- ]friendly)\W*",
+    re.IGNORECASE,
+)
+
+
 def _with_relations(
     links: tuple[OutgoingLink, ...],
     robots: tuple[str, ...],
     alternates: tuple[Alternate, ...],
     url: str,
 ) -> tuple[OutgoingLink, ...]:
-    """A page's links with what its directives and its other versions say of them in `rel`."""
-    added = () if {"nofollow", "none"}.isdisjoint(robots) else ("nofollow",)
+    """Say in `rel` of a page's links which are not to be followed, or lead to other versions."""
+    is_nofollow = not {"nofollow", "none"}.isdisjoint(robots)
     versions = {other.url for other in alternates if other.language and other.url != url}
-    if not added and not versions:
-        return links
-    return tuple(
-        link.model_copy(update={"rel": tuple(dict.fromkeys((*link.rel, *said)))}) if said else link
-        for link in links
-        for said in [(*added, *(("alternate",) if link.url in versions else ()))]
-    )
+
+    def marked(link: OutgoingLink) -> OutgoingLink:
+        is_print = any(_PRINT.fullmatch(text) for text in (link.title or "", link.anchor_text))
+        said = ("nofollow",) if is_nofollow or is_print else ()
+        said += ("alternate",) if link.url in versions else ()
+        rel = tuple(dict.fromkeys((*link.rel, *said)))
+        return link if rel == link.rel else link.model_copy(update={"rel": rel})
+
+    return tuple(map(marked, links))
 
 
 _PRIMARY = re.compile(r"\s*([a-z]{2,3})(?=$|[-_,;\s])", re.IGNORECASE)

@@ -339,7 +339,8 @@ class NormalizedDocument(_Page):
             unwrapped, images left out, nothing needlessly escaped.
         html: Main content as HTML, for presentation only.
         links: Every link of the page, in page order. `nofollow` is among a link's `rel` also when
-            the whole page asks for it; `alternate` marks a version in another language.
+            the whole page asks for it, and of links to print versions; `alternate` marks a version
+            in another language.
         anchors: Where the pages of a PDF begin, in order; of a file the lines it was made of, each
             counted on from the anchor before it.
         content_hash: SHA-256 of `markdown`, hex.

@@ -237,6 +237,24 @@ def test_versions_in_other_languages_are_recorded_and_marked(convert: Convert) -
     assert document.links[0].rel == ("alternate",)
 
 
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<a href="print.html" title="Print this book"><i class="fa"></i></a>',
+        '<a href="/p/" title="Print Site"><svg></svg></a>',
+        '<a href="/w/index.php?title=A&amp;printable=yes">Printable version</a>',
+        '<a href="/node/1/print">Printer-friendly version</a>',
+    ],
+)
+def test_links_to_print_versions_are_not_to_be_followed(convert: Convert, link: str) -> None:
+    assert convert(f"<p>Text.</p>{link}").links[0].rel == ("nofollow",)
+
+
+@pytest.mark.parametrize("text", ["print", "Print a document", "print()", "Printing", "Blueprint"])
+def test_links_to_pages_about_printing_are_followed(convert: Convert, text: str) -> None:
+    assert convert(f"<p>Text <a href='print.html'>{text}</a></p>").links[0].rel == ()
+
+
 def test_xhtml_page_with_declaration_is_read(convert: Convert) -> None:
     html = (
         '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0'
