@@ -133,17 +133,17 @@ def page_address(address: str) -> str:
 
 
 def has_scheme(text: str) -> bool:
-    """Whether a text begins as an address does and a path does not; a Windows drive does, too."""
+    """Tell a text that begins as an address, or with a Windows drive, from a path."""
     return _SCHEME.match(text) is not None
 
 
 def is_file(url: str) -> bool:
-    """Whether a canonical address is that of a file of this machine."""
+    """Tell canonical addresses of files of this machine."""
     return url.startswith("file:")
 
 
 def is_local(url: str) -> bool:
-    """Whether a canonical address is that of a file, of this machine or of a clone on it."""
+    """Tell canonical addresses of files, of this machine or of a clone on it."""
     return is_file(url) or is_git(url)
 
 
@@ -207,10 +207,8 @@ _REF: Final = re.compile(r"[A-Za-z0-9_][\w.+/-]{0,199}")
 class GitFile:
     """A file of a repository, or a folder when `name` is empty or ends with a slash.
 
-    Attributes:
-        scheme: `https`, or `http` where the host is allowed to be private.
-        path: Of the repository on its host, without `.git`.
-        ref: A branch, tag or commit; `HEAD` for what the host shows first.
+    The scheme is `http` only where the host may be private, the path that of the repository, and
+    the ref a branch, tag or commit, `HEAD` for what the host shows first.
     """
 
     scheme: str
@@ -221,7 +219,7 @@ class GitFile:
 
     @property
     def repository(self) -> str:
-        """What git asks for."""
+        """The address that git asks for."""
         return f"{self.scheme}://{self.host}/{self.path}"
 
     @property
@@ -237,7 +235,7 @@ class GitFile:
 
 
 def is_git(address: str) -> bool:
-    """Whether an address is of a repository, or of a file in one."""
+    """Tell addresses of repositories and of files in one."""
     return address.startswith(_PREFIXES)
 
 
@@ -268,10 +266,9 @@ def parse_git(address: str) -> GitFile:
 
 
 def web_link(file: GitFile, commit: str, line: int | None = None) -> str:
-    """Where the host shows a file as it was at a commit.
+    """Give the address at which the host shows a file as it was at a commit.
 
-    The forms of GitHub, GitLab, Bitbucket and Gitea, by the host's name; others mostly run Gitea or
-    Forgejo.
+    Hosts that are not GitHub, GitLab or Bitbucket by name mostly run Gitea or Forgejo.
     """
     root, name = f"{file.scheme}://{file.host}/{file.path}", quote(file.name, safe="/")
     host = file.host.partition(":")[0]

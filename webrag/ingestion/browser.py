@@ -73,10 +73,7 @@ async def start_driver(url: str) -> "Playwright":
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a page asks its browser for; `kind` is the browser's word for its use, as `script`.
-
-    `is_main` tells what is for the page itself from what is for a frame in it.
-    """
+    """A file that a page, or a frame in it, asks its browser for; of a `kind` such as `script`."""
 
     url: str
     kind: str
@@ -85,7 +82,7 @@ class Request:
 
 
 def refusal(request: Request, page: str, *, other_sites: bool, count: int) -> str:
-    """Why a request of a page is not answered, `count` having been before it; "" when it is.
+    """Say why a request of a page is not answered, `count` having been before it; "" when it is.
 
     Returns:
         `kind` for what adds no text, `method` for what might change something, `count` for one

@@ -1,4 +1,4 @@
-"""Which characters a stored text may hold; it knows no markup."""
+"""Makes texts storable and parts them in sentences; it knows no markup."""
 
 import re
 import unicodedata

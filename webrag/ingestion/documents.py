@@ -266,7 +266,6 @@ def _overrides(reader: BaseReader, method: str) -> bool:
 
 
 def _arguments(method: Callable[..., Any], url: str) -> tuple[list[Any], dict[str, Any]]:
-    """How a reader wants its address: most take `urls`, some `url`, a few neither name."""
     names = inspect.signature(method).parameters
     for name in ("urls", "url", "base_url", "website_url"):
         if name in names:
@@ -275,10 +274,7 @@ def _arguments(method: Callable[..., Any], url: str) -> tuple[list[Any], dict[st
 
 
 def _joined(documents: Sequence[Document]) -> dict[str, Any]:
-    """What the first document says that says anything, by keys in lower case.
-
-    The page of a file is what a single one is of.
-    """
+    """Join the metadata of documents, the first one's before others'; one alone names its page."""
     told = (each.metadata for each in reversed(documents))
     found = {key.lower(): value for metadata in told for key, value in metadata.items()}
     return found if len(documents) == 1 else {**found, "page_label": None}

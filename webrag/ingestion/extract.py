@@ -56,19 +56,16 @@ from webrag.ingestion.html.tree import (
     select,
 )
 from webrag.ingestion.models import (
-    Alternate,
     Anchor,
     FetchedPage,
     MapMark,
     NormalizedDocument,
     OutgoingLink,
-    markdown_version,
     written_links,
 )
 from webrag.ingestion.quality import PageSigns, judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of
-
 
 # By a link's title or text: a print version holds other pages once more, mdBook's the whole book.
 _PRINT = re.compile(
@@ -79,22 +76,14 @@ _PRINT = re.compile(
 )
 
 
-def _with_relations(
-    links: tuple[OutgoingLink, ...],
-    robots: tuple[str, ...],
-    alternates: tuple[Alternate, ...],
-    url: str,
-) -> tuple[OutgoingLink, ...]:
-    """Say in `rel` of a page's links which are not to be followed, or lead to other versions."""
-    is_nofollow = not {"nofollow", "none"}.isdisjoint(robots)
-    versions = {other.url for other in alternates if other.language and other.url != url}
+def _with_nofollow(links: tuple[OutgoingLink, ...], *, of_page: bool) -> tuple[OutgoingLink, ...]:
+    """Mark links that are not to be followed: all of a page, or those to print versions."""
 
     def marked(link: OutgoingLink) -> OutgoingLink:
-        is_print = any(_PRINT.fullmatch(text) for text in (link.title or "", link.anchor_text))
-        said = ("nofollow",) if is_nofollow or is_print else ()
-        said += ("alternate",) if link.url in versions else ()
-        rel = tuple(dict.fromkeys((*link.rel, *said)))
-        return link if rel == link.rel else link.model_copy(update={"rel": rel})
+        is_print = _PRINT.fullmatch(link.title or "") or _PRINT.fullmatch(link.anchor_text)
+        if "nofollow" in link.rel or not (of_page or is_print):
+            return link
+        return link.model_copy(update={"rel": (*link.rel, "nofollow")})
 
     return tuple(map(marked, links))
 
@@ -176,16 +165,15 @@ def extract(page: FetchedPage) -> NormalizedDocument:
             cannot be parsed safely; `alternative_url` is its Markdown version where it names one.
     """
     content = _READERS[page.kind](page)
-    alternates = (*page.alternates, *content.meta.alternates)
+    markdown_url = page.markdown_url or content.meta.markdown_url
     try:
         if is_local(page.url):
             content = _as_file(page, content)
         elif wall := judge(content.signs, content.markdown):
             raise wall.error(page.url, page.status)
     except UnusablePageError as error:
-        error.alternative_url = markdown_version(alternates, page.url)
+        error.alternative_url = markdown_url
         raise
-    robots = tuple(dict.fromkeys((*page.robots, *content.meta.robots)))
     meta = content.meta
     return NormalizedDocument(
         url=meta.url,
@@ -201,11 +189,10 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         fetched_at=page.fetched_at,
         markdown=content.markdown,
         html=content.html,
-        links=_with_relations(content.links, robots, alternates, meta.url),
-        alternates=alternates,
+        links=_with_nofollow(content.links, of_page=page.is_nofollow or meta.is_nofollow),
+        markdown_url=markdown_url,
         anchors=content.anchors,
         map_marks=content.map_marks,
-        robots=robots,
         content_hash=content_hash(content.markdown),
         etag=page.etag,
         last_modified=page.last_modified,

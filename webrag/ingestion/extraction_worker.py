@@ -1,4 +1,4 @@
-"""What a worker process does to convert a page: the job behind `ExtractionPool`."""
+"""Converts a page in a worker process: the job behind `ExtractionPool`."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from webrag.ingestion.models import FetchedPage, NormalizedDocument
 
 
 class Conversion(FrozenModel):
-    """What came of converting a page: the document, or a failure as UnusablePageError has it."""
+    """A page after its conversion: a document, or a failure as UnusablePageError has it."""
 
     document: NormalizedDocument | None = None
     failure: str = ""

@@ -98,10 +98,10 @@ class PageLimitError(FetchError):
 
 
 class PageMeter(Protocol):
-    """What is told of every page that is requested while it is in use."""
+    """Is told of every page that is requested while it is in use."""
 
     def refusal(self) -> str | None:
-        """Why no further page may be requested, in a sentence; None counts one more request."""
+        """Say why no further page may be requested; None counts one more request."""
 
     def received(self, size: int) -> None:
         """Count the bytes of a page, as decoded."""

@@ -1,6 +1,6 @@
-"""What ingestion takes and gives: pages as fetched, documents as normalised. No I/O here."""
+"""Pages as fetched, documents as normalised, and what goes with them; no I/O here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -77,7 +77,7 @@ FIRECRAWL_CLOUD_URL = "https://api.firecrawl.dev"
 
 
 class FirecrawlConfig(FrozenModel):
-    """Which Firecrawl is asked, and how patiently; times of pages and lists include retries.
+    """Settings of Firecrawl; times of pages and lists include retries.
 
     Attributes:
         api_key: Sent with each request; a server of one's own may need none.
@@ -113,20 +113,9 @@ class FirecrawlConfig(FrozenModel):
 
     @property
     def is_cloud(self) -> bool:
-        """Whether pages are fetched by the public service, from outside the user's network."""
+        """Tell the public service, which asks from outside the user's network, from one's own."""
         host = URL(self.api_url).hostname
         return host == "firecrawl.dev" or host.endswith(".firecrawl.dev")
-
-
-class Alternate(FrozenModel):
-    """Another version of a page, as the page or its server names it (`rel=alternate`).
-
-    `language` (`hreflang`) and `media_type` are lower case, "" when it names none.
-    """
-
-    url: str
-    language: str = ""
-    media_type: str = ""
 
 
 class Anchor(FrozenModel):
@@ -137,7 +126,7 @@ class Anchor(FrozenModel):
 
 
 class Validators(FrozenModel):
-    """What a conditional request is made with; taken from the stored page."""
+    """Headers of the stored page for a conditional request."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -151,17 +140,14 @@ class NotModified(FrozenModel):
 
 
 class _Page(FrozenModel):
-    """What a page has before and after it is converted.
+    """A page before and after it is converted.
 
     Attributes:
         requested_url: Canonical form of what was asked for; differs from `url` after a redirect.
         etag: Validator for the next conditional request, as is `last_modified`.
         fetched_at: UTC.
         source: Name of the page source that delivered it.
-        robots: Directives of X-Robots-Tag headers that concern this reader, later those of the
-            page's robots meta tag too, lower case. `nofollow` is honoured. `noindex` is recorded
-            only: it is addressed to public search engines, and what is read here was named by the
-            user or is part of the user's own corpus.
+        markdown_url: Its Markdown version on the same site, as it or its server names it.
         with_login: It was asked for with a login of the user's.
     """
 
@@ -172,8 +158,7 @@ class _Page(FrozenModel):
     last_modified: str | None = None
     fetched_at: datetime
     source: str
-    robots: tuple[str, ...] = ()
-    alternates: tuple[Alternate, ...] = ()
+    markdown_url: str | None = None
     with_login: bool = False
 
 
@@ -185,6 +170,8 @@ class FetchedPage(_Page):
         text: Decoded body; free of NUL and lone surrogates. Empty where `body` is not.
         body: The bytes of a PDF, an office document or a mail; empty for everything else.
         language: What the Content-Language header says; "" when it says nothing.
+        is_nofollow: A header asks this reader to follow no link. `noindex` is for public search
+            engines: what is read here was named by the user or is part of the user's own corpus.
         manifest: What the package that a file belongs to says of itself.
     """
 
@@ -196,11 +183,12 @@ class FetchedPage(_Page):
     text: str
     body: bytes = b""
     language: str = ""
+    is_nofollow: bool = False
     manifest: Manifest | None = None
 
 
 class PageSource(Protocol):
-    """Where pages come from; the built-in fetcher is one, a scraping service another."""
+    """Gets pages, as the built-in fetcher and scraping services do."""
 
     @property
     def name(self) -> str:
@@ -317,7 +305,7 @@ MapKind: TypeAlias = Literal[
 
 
 class MapMark(FrozenModel):
-    """Where a page says that its site's own map is; `home` is a page that may name one in turn.
+    """A map of its site that a page names; `home` is a page that may name one in turn.
 
     Addresses are canonical: `root` is what the map's own are relative to, and each of `urls` is
     asked for when those before it cannot be used.
@@ -339,8 +327,7 @@ class NormalizedDocument(_Page):
             unwrapped, images left out, nothing needlessly escaped.
         html: Main content as HTML, for presentation only.
         links: Every link of the page, in page order. `nofollow` is among a link's `rel` also when
-            the whole page asks for it, and of links to print versions; `alternate` marks a version
-            in another language.
+            the whole page asks for it, and of links to print versions.
         anchors: Where the pages of a PDF begin, in order; of a file the lines it was made of, each
             counted on from the anchor before it.
         content_hash: SHA-256 of `markdown`, hex.
@@ -366,7 +353,7 @@ class NormalizedDocument(_Page):
 
 
 def is_generic_anchor(anchor: str) -> bool:
-    """Whether the text of a link says nothing about its target."""
+    """Tell texts of links that say nothing about the target."""
     words = anchor.strip().casefold()
     return words in _GENERIC_ANCHORS or not any(char.isalnum() for char in words)
 
@@ -374,10 +361,14 @@ def is_generic_anchor(anchor: str) -> bool:
 _MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
 
 
-def markdown_version(alternates: Sequence[Alternate], url: str) -> str | None:
-    """Return the address of a page's Markdown version, None when it names none on its own site."""
-    for other in alternates:
-        is_markdown = other.media_type.partition(";")[0].strip() in _MARKDOWN_TYPES
-        if is_markdown and site_of(other.url) == site_of(url) and other.url != url:
-            return other.url
+def markdown_version(links: Iterable[tuple[str, str]], url: str, base: str) -> str | None:
+    """Return the address of a page's Markdown version on its own site; None when it names none.
+
+    The links are those to its other versions, each with its media type.
+    """
+    for href, media_type in links:
+        if media_type.partition(";")[0].strip().lower() in _MARKDOWN_TYPES:
+            target = link_target(href, base)
+            if target is not None and target != url and site_of(target) == site_of(url):
+                return target
     return None

@@ -17,7 +17,6 @@ from webrag.ingestion.models import (
     NotModified,
     PageSource,
     Validators,
-    markdown_version,
 )
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
@@ -73,7 +72,7 @@ _log = logging.getLogger(__name__)
 # A drawn page has no scripts left to excuse its emptiness.
 _TEXTLESS = frozenset({"empty", "script_shell", "too_little_text"})
 # Of a page that is read as its Markdown version: what that cannot say, and what it may say as well.
-_OWN = ("url", "site_name", "alternates", "robots", "edition")
+_OWN = ("url", "site_name", "edition")
 _BETTER = ("title", "description", "author", "language", "published_at", "modified_at")
 
 Convert = Callable[[FetchedPage], Awaitable[NormalizedDocument]]
@@ -140,7 +139,7 @@ class IngestionService:
                 raise
             _log.info("%s Drawing it in a browser.", error)
             return await self._drawn(fetched, renderer, convert)
-        other = markdown_version(document.alternates, fetched.url)
+        other = document.markdown_url
         if not self._prefer_markdown or other is None or fetched.kind != "html":
             return document
         try:

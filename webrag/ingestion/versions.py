@@ -1,4 +1,4 @@
-"""Which version of a library a page is about, and how versions are ordered; it reads no page."""
+"""Tells and orders the versions of libraries that pages are about; it reads no page."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ class Edition(FrozenModel):
 
 
 class Manifest(FrozenModel):
-    """What a package's metadata say of it, and the folder they lie in."""
+    """A package by its metadata, and the folder they lie in."""
 
     name: str
     version: str
@@ -127,7 +127,7 @@ def _bounded(text: str) -> str:
 
 
 def edition_root(url: str) -> str:
-    """What the page's edition is known by in its address; the site where that names no version."""
+    """Give what names the edition in a page's address; the site where that names no version."""
     return _places(url)[0]
 
 
@@ -201,7 +201,7 @@ _YAML_FIELD: Final = re.compile(r"^(name|version):[ \t]*+([^\s#]++)", re.MULTILI
 
 
 def read_manifest(name: str, text: str, folder: str = "") -> Manifest | None:
-    """What a package's metadata say, one of `MANIFESTS` in a folder of this address.
+    """Read a package's metadata, one of `MANIFESTS` in a folder of this address.
 
     None when they name no version, or cannot be read.
     """
@@ -235,7 +235,7 @@ def _manifest_fields(name: str, text: str) -> dict[str, Any]:
 
 
 def version_order(version: str) -> tuple[int, Any, tuple[Any, ...], str]:
-    """What versions are sorted by: as Python packages are, others before them in natural order."""
+    """Give a key that sorts versions as of Python packages, others before in natural order."""
     natural = tuple(
         (1, int(part), "") if part.isdigit() else (0, 0, part.casefold())
         for part in re.findall(r"[0-9]{1,50}|[^0-9]+", version)
@@ -252,7 +252,7 @@ def newest_version(versions: Iterable[str]) -> str:
 
 
 def is_version(stored: str, asked: str) -> bool:
-    """Whether a stored version is the one asked for, or a release of it: 1.5.2 is a 1.5."""
+    """Tell whether a stored version is the one asked for, or a release of it: 1.5.2 is a 1.5."""
     wanted = (plain_version(asked) or asked).casefold().removesuffix(".x")
     if stored.casefold() in (wanted, asked.casefold()):
         return True

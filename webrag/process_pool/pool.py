@@ -47,7 +47,7 @@ _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True)
 class Job(Generic[_T]):
-    """What a process is to do.
+    """Work for a process.
 
     The factory, named as `module:function`, is called with `setup`, which can be pickled and
     hashed, once in each process, and returns the function that turns a request into a result. A
@@ -358,15 +358,9 @@ class WorkerPool:
         """
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(self._threads, work, *arguments)
-        begun_s, until, left_s = worker.spent_s(), loop.time() + seconds * _PATIENCE, seconds
         self._busy.add(worker)
         try:
-            while left_s > 0:
-                await asyncio.wait([running], timeout=max(left_s, _LEAST_WAIT_S))
-                if running.done():
-                    return running.result()
-                left_s = min(seconds - (worker.spent_s() - begun_s), until - loop.time())
-            raise TimeoutError
+            return await _in_seconds(running, worker, seconds)
         except BaseException:
             worker.kill()
             # The kill ends the thread's read at once; waiting here leaves nothing behind.
@@ -377,6 +371,17 @@ class WorkerPool:
             raise
         finally:
             self._busy.discard(worker)
+
+
+async def _in_seconds(running: asyncio.Future[_T], worker: _Worker, seconds: float) -> _T:
+    loop = asyncio.get_running_loop()
+    begun_s, until, left_s = worker.spent_s(), loop.time() + seconds * _PATIENCE, seconds
+    while left_s > 0:
+        await asyncio.wait([running], timeout=max(left_s, _LEAST_WAIT_S))
+        if running.done():
+            return running.result()
+        left_s = min(seconds - (worker.spent_s() - begun_s), until - loop.time())
+    raise TimeoutError
 
 
 def _received(receive: Callable[[], bytes], job: Job[Any]) -> tuple[int, Any]:

@@ -220,21 +220,7 @@ def test_page_wide_nofollow_goes_to_every_link(convert: Convert) -> None:
     html = '<head><meta name="robots" content="noindex, NOFOLLOW"></head><p><a href="/a">a</a></p>'
     document = convert(html)
 
-    assert document.robots == ("noindex", "nofollow")
     assert document.links[0].rel == ("nofollow",)
-
-
-def test_versions_in_other_languages_are_recorded_and_marked(convert: Convert) -> None:
-    html = (
-        '<head><link rel="alternate" hreflang="de" href="/de/page"><link rel="alternate" '
-        'type="application/rss+xml" href="/feed"></head><p>Text <a href="/de/page">Deutsch</a></p>'
-    )
-    document = convert(html)
-
-    assert [(other.url, other.language) for other in document.alternates] == [
-        ("https://site.test/de/page", "de")
-    ]
-    assert document.links[0].rel == ("alternate",)
 
 
 @pytest.mark.parametrize(

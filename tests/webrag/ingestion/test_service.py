@@ -159,7 +159,7 @@ async def test_markdown_version_costs_no_request_when_the_page_is_readable(
     document = await service.ingest(f"{site}/a")
 
     assert isinstance(document, NormalizedDocument)
-    assert document.alternates[0].url == f"{site}/a.md"
+    assert document.markdown_url == f"{site}/a.md"
     assert site.paths == ["/a"]
 
 

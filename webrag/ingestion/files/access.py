@@ -1,4 +1,4 @@
-"""Which files of this machine may be read, and by what way; nothing else opens one."""
+"""Opens the files of this machine that may be read; nothing else opens one."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ class FileAccess:
             self._roots[path.resolve()] = None
 
     def allows(self, path: Path) -> bool:
-        """Whether a path, its symbolic links resolved, is below what may be read."""
+        """Tell paths, symbolic links resolved, that are below what may be read."""
         return any(path == root or root in path.parents for root in self._roots)
 
     def resolve(self, url: str) -> Path:

@@ -24,7 +24,7 @@ _IGNORE_BYTES = 100_000
 
 @dataclass(frozen=True)
 class FolderListing:
-    """What a folder holds: absolute paths in order, and what is not read, counted by reason."""
+    """A folder's files, by absolute paths in order, and the number of others by reason."""
 
     files: tuple[Path, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def _walk(
 
 
 def _why_not_entered(name: str, rules: list[_Rules], depth: int) -> str | None:
-    """Why a folder is left out, "" for one not worth telling of; None to enter it."""
+    """Say why a folder is left out, "" for one not worth telling of; None to enter it."""
     if name == ".git":
         return ""
     if name.startswith("."):
@@ -136,7 +136,7 @@ def _is_ignored(name: str, rules: list[_Rules], *, is_folder: bool) -> bool:
 
 
 def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
-    """Those of the repository that the folder is in; none when it is in no repository."""
+    """Read the rules above a folder of a repository; none where it is in no repository."""
     above: list[_Rules] = []
     for folder in (root, *root.parents):
         if folder != root:
@@ -172,7 +172,7 @@ _LOOK_MS: Final = 5_000
 
 
 class FileState(NamedTuple):
-    """What a file is told apart by without being read."""
+    """Tells versions of a file apart without its being read."""
 
     modified_ns: int
     size: int

@@ -85,7 +85,7 @@ class IgnoreRules:
         self._negated = self._states(line.end for line in ends if line.is_negated)
 
     def judge(self, name: bytes, *, is_folder: bool, states: int | None = None) -> bool | None:
-        """Whether the last line that fits a name ignores it; None where no line fits.
+        """Tell by the last line that fits a name, None where no line fits, whether it is ignored.
 
         The name is the path from the folder of the `.gitignore` on, without a slash at either end,
         and without the beginning for which `after` gave the `states`. Lines with a slash at their
@@ -96,7 +96,7 @@ class IgnoreRules:
         return not self._negated >> (fitting.bit_length() - 1) & 1 if fitting else None
 
     def after(self, beginning: bytes, states: int | None = None) -> int:
-        """How far each line matches a path up to a slash, after `states` for what is before it."""
+        """Match each line with a path up to a slash, after `states` for what is before it."""
         states = self._start if states is None else states
         for byte in beginning:
             if not states:

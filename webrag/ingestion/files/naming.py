@@ -1,4 +1,4 @@
-"""What a user names, a page, a file or a folder, as addresses of pages; it reads no file."""
+"""Takes pages, files and folders that a user names for addresses of pages; it reads no file."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 
 @dataclass(frozen=True)
 class NamedSources:
-    """What was named, folders taken apart, each address once.
+    """Named addresses, folders taken apart, each address once.
 
     Attributes:
         urls: Of the pages and files that were named themselves.
         files: Of the files below the folders that were named.
         folders: Each with a slash at its end.
-        left_out: What lies below them and is not read, counted by reason.
+        left_out: Numbers of other files below them, by reason.
         empty: Folders without a file to read, each with the reason.
         notes: Sentences about what did not work on the way.
     """

@@ -85,7 +85,7 @@ class FileSource:
         )
 
     def _manifest(self, path: Path) -> Manifest | None:
-        """What the nearest package above a file says of itself, as far as it may be read."""
+        """Read what the nearest package above a file says of itself, as far as it may be read."""
         folders = itertools.takewhile(self._access.allows, path.parents[:_MOST_FOLDERS])
         files = (folder / name for folder in folders for name in MANIFESTS)
         for found in filter(Path.is_file, files):

@@ -50,7 +50,7 @@ _RATES = "Wait a minute, or raise the plan's limits with Firecrawl."
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one request to Firecrawl brought nothing.
+    """A request to Firecrawl that brought nothing.
 
     Attributes:
         kind: `page` the page cannot be had, whoever asks; `request` Firecrawl will not do this,
@@ -136,7 +136,7 @@ def _nature(error: Exception) -> str:
 
 
 def _said(error: Exception) -> str:
-    """What the service itself says, as an ending for a sentence; empty when it says nothing."""
+    """Quote the service itself as an ending for a sentence; empty when it says nothing."""
     response: Any = getattr(error, "response", None)
     text = ""
     if response is not None:
@@ -534,6 +534,6 @@ def _provider_error(failure: Failure) -> ProviderError:
 
 
 def _milliseconds(left_s: float) -> int:
-    """What the service is given: a little less than what is left, within what it allows."""
+    """Leave the service a little less time than there is, within what it allows."""
     given_s = left_s - min(left_s * 0.1, 2.0)
     return int(min(max(given_s, _LEAST_TIMEOUT_S), _MOST_TIMEOUT_S) * 1000)

@@ -1,4 +1,4 @@
-"""Which files are read, and as what; it opens none."""
+"""Tells the kinds of files by their names; it opens none."""
 
 import re
 from pathlib import PurePath
@@ -50,7 +50,7 @@ _GENERATED: Final = re.compile(
 
 
 def kind_of_name(name: str) -> FileKind | None:
-    """As what a file of this name is read; None when the name does not say."""
+    """Give the kind that a file of this name is read as; None when the name does not say."""
     lower = name.lower()
     ending = PurePath(lower).suffix[1:]
     # Sphinx publishes what its pages are made of as `page.rst.txt`.
@@ -65,7 +65,7 @@ def kind_of_name(name: str) -> FileKind | None:
 
 
 def why_left_out(name: str) -> str | None:
-    """Why a folder's file of this name is not read, as a clause; None when it is.
+    """Say why a folder's file of this name is not read, as a clause; None when it is.
 
     A file that is named itself is read whatever it is called, as long as it holds text.
     """
@@ -79,6 +79,6 @@ def why_left_out(name: str) -> str | None:
 
 
 def code_language(name: str) -> str:
-    """What a fence around a file's code is marked with; empty when that is not known."""
+    """Give the name of a file's language for fences; empty when that is not known."""
     lower = name.lower()
     return _CODE_NAMES.get(lower) or _LANGUAGE_OF.get(PurePath(lower).suffix[1:], "")

@@ -53,7 +53,7 @@ class _Lines:
         self._at = 0
 
     def of(self, line: str) -> Iterator[tuple[int, int]]:
-        """Where in a stored line each line of the source begins, with its number."""
+        """Yield the place in a stored line where each line of the source begins, and its number."""
         words = _words(line)
         found = _find(self._joined, words, self._at)
         if found is None:

@@ -1,4 +1,4 @@
-"""What site generators add to Markdown, as Markdown of everybody's, and fences that fit a text."""
+"""Makes plain Markdown of the dialects of site generators, and fences that fit a text."""
 
 import re
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ _SUBSTITUTION = re.compile(r"\|([^|\n]{1,100}+)\|")
 
 
 class _Unknown(Directive):
-    """What another builder's directive holds, as text under what it is given."""
+    """Shows the content of another builder's directive under its argument."""
 
     has_content = True
     optional_arguments = 1

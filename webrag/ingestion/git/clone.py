@@ -129,12 +129,12 @@ class GitClones:
         return AddressCheck(self._allowed, resolver=self._resolver or resolve)
 
     def of(self, file: GitFile) -> Path:
-        """Where the clone is that holds a file, once there is one."""
+        """Give the folder of the clone that holds a file, once there is one."""
         name = hashlib.sha256(f"{file.repository}@{file.ref}".encode()).hexdigest()[:32]
         return self.folder / name
 
     def lock(self, file: GitFile) -> asyncio.Lock:
-        """What is held while the clone that holds a file is checked or replaced."""
+        """Give the lock under which the clone that holds a file is checked or replaced."""
         return self._locks.setdefault(self.of(file), asyncio.Lock())
 
     async def commit(self, file: GitFile) -> str | None:
@@ -380,7 +380,7 @@ def _end(said: IO[bytes]) -> str:
 
 
 def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[str]:
-    """What git lists, line by line; FetchError where there are too many, or one is too long."""
+    """Yield the lines of a list; FetchError where there are too many, or one is too long."""
     for count, line in enumerate(iter(partial(output.readline, _LINE_BYTES), b"")):
         said = f"more than {most:,} {what}" if count == most else ""
         if len(line) == _LINE_BYTES:

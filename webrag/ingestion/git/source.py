@@ -19,10 +19,7 @@ from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
 @dataclass(frozen=True)
 class RepositoryFiles:
-    """What is worth reading of a repository, or of a folder in it, by canonical addresses.
-
-    `left_out` counts what is not read by reason, `why_none` is for when there are no files.
-    """
+    """Files worth reading of a repository or a folder in it, and numbers of others by reason."""
 
     urls: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from webrag.ingestion.html.tree import (
     select,
     text_length,
 )
-from webrag.ingestion.quality import SCRIPT_ORDER
+from webrag.ingestion.quality import has_sign
 
 _HEADINGS: Final = "h1, h2, h3, h4, h5, h6, dt, th, legend, caption, summary"
 _READ_OUT: Final = ".sr-only, .visually-hidden, .screen-reader-text, .u-visually-hidden"
@@ -154,7 +154,7 @@ def _unveil_page(body: LexborNode) -> None:
         text = inline_text(held) if held is not None else ""
         if held is None or len(text) < max(_LEAST_PAGE_CHARS, spoken):
             continue
-        if not SCRIPT_ORDER.search(text) and not _PLACEHOLDER.search(text):
+        if not has_sign("script order", text) and not _PLACEHOLDER.search(text):
             for child in list(held.iter(include_text=True)):
                 node.insert_before(child)
             node.decompose()

@@ -17,7 +17,7 @@ from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import ancestors, attribute, inline_text
-from webrag.ingestion.models import Alternate
+from webrag.ingestion.models import markdown_version
 from webrag.ingestion.versions import MAX_NAME_CHARS, plain_version
 
 _MAX_CHARS: Final = 2_000
@@ -264,8 +264,6 @@ _GENERIC_TITLE = re.compile(
     r"|default|welcome|react app|vite app)\W*\Z",
     re.IGNORECASE,
 )
-_PAGE_TYPES = frozenset({"text/markdown", "text/x-markdown", "text/plain", "text/html"})
-_MAX_ALTERNATES = 200
 _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
 
 
@@ -279,8 +277,8 @@ class PageMetadata:
         author: Who wrote it, several joined by commas.
         site_name: What its site calls itself.
         languages: What the page declares about its language, best first.
-        robots: Directives for every reader or this one, lower case.
-        alternates: The page in other languages and forms.
+        is_nofollow: It asks every reader, or this one, to follow no link.
+        markdown_url: Its Markdown version on the same site.
         version: What its generator says; empty where it says nothing.
     """
 
@@ -293,8 +291,8 @@ class PageMetadata:
     languages: tuple[str, ...] = ()
     published_at: datetime | None = None
     modified_at: datetime | None = None
-    robots: tuple[str, ...] = ()
-    alternates: tuple[Alternate, ...] = ()
+    is_nofollow: bool = False
+    markdown_url: str | None = None
     version: str = ""
 
 
@@ -325,6 +323,8 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     root = tree.css_first("html")
     declared = attribute(root, "lang") or attribute(root, "xml:lang") if root is not None else ""
     robots = f"{metas.get('robots', '')},{metas.get('webrag', '')}".lower().split(",")[:50]
+    versions = tree.css('link[rel~="alternate"][href][type]')
+    named_versions = ((attribute(each, "href"), attribute(each, "type")) for each in versions)
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
@@ -335,8 +335,8 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
         languages=(declared, *(metas.get(name, "") for name in _LANGUAGE_METAS)),
         published_at=published,
         modified_at=modified,
-        robots=tuple(filter(None, dict.fromkeys(part.strip()[:50] for part in robots))),
-        alternates=_alternates(tree, base),
+        is_nofollow=not {"nofollow", "none"}.isdisjoint(map(str.strip, robots)),
+        markdown_url=markdown_version(named_versions, page_url, base),
         version=_version(page),
     )
 
@@ -560,20 +560,6 @@ def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
         for above in boxes
         if above.tag not in ("html", "body")
     )
-
-
-def _alternates(tree: LexborHTMLParser, base: str) -> tuple[Alternate, ...]:
-    found: list[Alternate] = []
-    for link in tree.css('link[rel~="alternate"][href]')[:_MAX_ALTERNATES]:
-        language = attribute(link, "hreflang").strip().lower()
-        media = attribute(link, "type").strip().lower()
-        # Feeds and the like are other documents, not this page in another form.
-        if not language and media not in _PAGE_TYPES:
-            continue
-        url = _resolved(link, base)
-        if url is not None:
-            found.append(Alternate(url=url, language=language[:35], media_type=media[:100]))
-    return tuple(found)
 
 
 def _clean(text: str | None, limit: int) -> str | None:

@@ -1,7 +1,8 @@
-"""What a complete HTTP answer means: a page, a redirect, a failure; it sends nothing."""
+"""Reads a complete HTTP answer: as a page, a redirect or a failure; it sends nothing."""
 
 import email.utils
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from ada_url import URL
@@ -14,7 +15,7 @@ from webrag.errors import (
     RefusedAddressError,
     UnusablePageError,
 )
-from webrag.ingestion.addresses import canonical_url, link_target
+from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.html.tree import ancestors, attribute
 from webrag.ingestion.http.client import Answer
 from webrag.ingestion.http.decode import (
@@ -26,7 +27,7 @@ from webrag.ingestion.http.decode import (
     page_kind,
 )
 from webrag.ingestion.http.robots import RobotsAnswer
-from webrag.ingestion.models import Alternate, FetchedPage
+from webrag.ingestion.models import FetchedPage, markdown_version
 from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
 _GONE = frozenset({404, 410})
@@ -45,7 +46,6 @@ _REFRESH = re.compile(
 )
 _LINK = re.compile(r"<([^<>]{1,2000})>((?:\s*;\s*[\w-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,]+))*)")
 _LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s;,]+))")
-_MAX_ALTERNATES = 50
 
 
 def status_failure(url: str, status: int) -> FetchError:
@@ -141,8 +141,8 @@ def fetched_page(
         fetched_at=fetched_at,
         source=source,
         language=answer.headers.get("content-language", "")[:100],
-        robots=_robots_directives(answer.headers.get("x-robots-tag", ""), agent),
-        alternates=_linked_versions(answer),
+        is_nofollow=_forbids_following(answer.headers.get("x-robots-tag", ""), agent),
+        markdown_url=markdown_version(_linked_versions(answer), answer.url, answer.url),
     )
 
 
@@ -204,35 +204,29 @@ def _is_html_page(answer: Answer) -> bool:
 
 
 def _only_frame(answer: Answer) -> str | None:
-    """What fills the window of a page that has no text of its own."""
+    """Give the address of the frame that is all of a page."""
     if not _is_html_page(answer) or not _FRAMESET.search(answer.body):
         return None
     frames = LexborHTMLParser(answer.body[:_FRAMES_SEARCHED_BYTES]).css("frameset frame[src]")
     return attribute(frames[0], "src").strip() or None if len(frames) == 1 else None
 
 
-def _robots_directives(header: str, agent: str) -> tuple[str, ...]:
-    """Directives for every reader or for this one; others may be addressed by name."""
-    found: list[str] = []
+def _forbids_following(header: str, agent: str) -> bool:
+    """Read directives for every reader and for this one; others may be addressed by name."""
     is_for_us = True
     for part in header.lower().split(",")[:50]:
         name, colon, rest = part.partition(":")
         if colon and "-" not in name and "unavailable_after" not in name:
             is_for_us = name.strip() in (agent.lower(), "*")
             part = rest
-        if is_for_us and part.strip():
-            found.append(part.strip()[:50])
-    return tuple(dict.fromkeys(found))
+        if is_for_us and part.strip() in ("nofollow", "none"):
+            return True
+    return False
 
 
-def _linked_versions(answer: Answer) -> tuple[Alternate, ...]:
-    found: list[Alternate] = []
+def _linked_versions(answer: Answer) -> Iterator[tuple[str, str]]:
     for target, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
         pairs = _LINK_PARAMETER.findall(parameters)
         values = {name.lower(): quoted or bare for name, quoted, bare in pairs}
-        if "alternate" not in values.get("rel", "").lower().split():
-            continue
-        if url := link_target(target, answer.url):
-            language, media = values.get("hreflang", ""), values.get("type", "")
-            found.append(Alternate(url=url, language=language.lower(), media_type=media.lower()))
-    return tuple(found[:_MAX_ALTERNATES])
+        if "alternate" in values.get("rel", "").lower().split():
+            yield target, values.get("type", "")

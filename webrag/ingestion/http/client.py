@@ -43,11 +43,10 @@ class BrokenConnectionError(FetchError):
 
 @dataclass(frozen=True)
 class Caps:
-    """How many bytes of one answer are read, as sent and after decompression.
+    """Limits of one answer in bytes, as sent and after decompression.
 
-    Attributes:
-        truncate: Keep what fits instead of failing.
-        pdf_bytes: Both, for a body that is labelled as a PDF; 0 makes no difference for it.
+    Beyond them an answer fails, or is cut off with `truncate`. `pdf_bytes`, unless 0, stands for
+    both where the body is labelled as a PDF.
     """
 
     wire_bytes: int

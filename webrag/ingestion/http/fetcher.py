@@ -43,7 +43,7 @@ _REMEMBERED_HOSTS = 1_000
 
 
 class SharedManners(Protocol):
-    """What several processes agree on to be polite to a host together.
+    """Lets several processes be polite to a host together.
 
     Methods raise StorageError when the others cannot be reached.
     """
@@ -214,7 +214,7 @@ class _Way:
     cookies: httpx2.Cookies = field(default_factory=httpx2.Cookies)
 
     def place(self, url: str) -> tuple[str, ...]:
-        """Where it has come to; the same page is another one with other cookies."""
+        """Name the place it has come to; the same page is another one with other cookies."""
         return (url, *sorted(f"{each.name}={each.value}" for each in self.cookies.jar))
 
 
@@ -317,7 +317,7 @@ class HttpFetcher:
         return await self._final_answer(way, self._caps, None)
 
     async def has_login(self, url: str) -> bool:
-        """Whether an address is asked for with a login."""
+        """Tell whether an address is asked for with a login."""
         return self._logins.host_of(url) is not None
 
     async def declared_sitemaps(self, url: str) -> tuple[str, ...]:
@@ -359,7 +359,7 @@ class HttpFetcher:
         )
 
     def _login_headers(self, way: _Way, url: str) -> dict[str, str]:
-        """What goes with one hop; what it was is decided anew for each."""
+        """Choose the login of one hop, which is decided anew for each."""
         way.login = self._logins.host_of(url) if way.takes_login else None
         if way.login is None:
             # A part that leads elsewhere does not come back to the login.

@@ -1,4 +1,4 @@
-"""What each site's robots.txt allows, remembered per site; it does not fetch the file itself."""
+"""Remembers what each site's robots.txt allows; it does not fetch the file itself."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ _DIRECTIVE = re.compile(r"\s*+([^\s:#]++)[\s:]*+(.*)")
 
 @dataclass(frozen=True)
 class RobotsAnswer:
-    """What came back for a robots.txt: "" allows everything, a `failure` says why it is unread."""
+    """A robots.txt, of which "" allows everything, or the reason why there is none to read."""
 
     text: str = ""
     failure: str | None = None

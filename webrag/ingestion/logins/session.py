@@ -1,4 +1,4 @@
-"""What a login sends, and to whom; it reads no file and asks nobody."""
+"""Decides what a login sends to whom; it asks nobody."""
 
 import json
 import re
@@ -52,14 +52,14 @@ class Cookie:
         return f"<Cookie {self.name} of {self.domain}>"
 
     def goes_to(self, path: str) -> bool:
-        """Whether a browser sends it with a request for a path of its host now."""
+        """Tell whether a browser would send it with a request for a path of its host now."""
         is_below = path.startswith(self.path.removesuffix("/") + "/") or path == self.path
         return is_below and (self.expires is None or self.expires > time.time())
 
 
 @dataclass(frozen=True)
 class Login:
-    """What one host, with a port where it is not 443, is sent; its `repr` shows no value.
+    """Cookies and headers for one host, with a port where it is not 443; it shows no value.
 
     It was saved by the user at some time, or is one of the settings.
     """
@@ -75,7 +75,7 @@ class Login:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the last of the cookies ends; None when one of them names no end."""
+        """The end of the last of the cookies; None when one of them names none."""
         ends = [each.expires for each in self.cookies]
         known = [end for end in ends if end is not None]
         if not known or len(known) < len(ends):
@@ -126,7 +126,7 @@ class Logins:
         return target.host if target.host in self._headers else None
 
     def headers_for(self, url: str) -> dict[str, str]:
-        """What is sent with a request for an address: none for any but the login's own host."""
+        """Give what is sent with a request for an address: nothing but to the login's own host."""
         host = self.host_of(url)
         if host is None:
             return {}
@@ -140,7 +140,7 @@ class Logins:
 
 
 def login_expired(url: str, host: str, status: int | None) -> UnusablePageError:
-    """What is raised for a page that wants a login although one was sent."""
+    """Give the error for a page that wants a login although one was sent."""
     said = f" (HTTP {status})" if status in (401, 403) else ""
     return UnusablePageError(
         # The command is in the message, as reports of several pages keep only that.
@@ -178,7 +178,7 @@ def checked_header(name: str, value: str) -> tuple[str, str]:
 
 
 def cookies_for(host: str, cookies: Iterable[Cookie]) -> tuple[Cookie, ...]:
-    """Those of some cookies that a browser would send to a host, on some path, and can be sent."""
+    """Choose the cookies that can be sent, and that a browser would send to a host on some path."""
     name = URL(f"https://{host}").hostname
     own = (each for each in cookies if _belongs(each, name) and _HEADER_NAME.match(each.name))
     printable = (each for each in own if not each.value or _PRINTABLE.match(each.value))

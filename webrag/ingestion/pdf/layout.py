@@ -102,10 +102,7 @@ class Block(NamedTuple):
 
 
 class _Boxes:
-    """Where the characters of a page stand, as the page is read.
-
-    Turned pages, and pages of turned text, are turned back.
-    """
+    """Places of a page's characters, of which turned ones are turned back."""
 
     def __init__(self, text_page: pdfium.PdfTextPage) -> None:
         self._page = text_page
@@ -215,7 +212,7 @@ def _column_by_column(lines: list[Line]) -> list[Line]:
 
 
 def _gutter(lines: Sequence[Line]) -> float | None:
-    """Where a gap parts most lines in two columns of sentences, and no table."""
+    """Find the gap that parts most lines in two columns of sentences, and no table."""
     gaps = [
         (left.right, right.left) for line in lines for left, right in itertools.pairwise(line.cells)
     ]
@@ -237,7 +234,7 @@ def _is_prose(column: Sequence[Line]) -> bool:
 
 
 def _parted(line: Line, middle: float) -> tuple[Line | None, Line | None] | None:
-    """What of a line stands left and right of a place; None for one that reaches across."""
+    """Part a line left and right of a place; None for one that reaches across."""
     cells = line.cells or (Cell(line.text, line.left, line.right),)
     if any(cell.left < middle < cell.right for cell in cells):
         return None
@@ -282,7 +279,7 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
 
 
 def _number_of_first(pages: Sequence[list[Line]], least: int) -> int | None:
-    """Which number the first page would bear, as most pages name theirs at an edge."""
+    """Find the number that the first page would bear, as most pages name theirs at an edge."""
     firsts = Counter(
         number - place
         for place, lines in enumerate(pages)

@@ -86,7 +86,7 @@ _BLOCK_SYNTAX = re.compile(r"(#{1,6} |>|```|~~~|\| )")
 
 @dataclass(frozen=True)
 class PdfText:
-    """What a PDF says; headings where the outline names them, else one per page.
+    """The content of a PDF; headings are where the outline names them, else one per page.
 
     The HTML has one section per page with the id `page=N`; anchors are where each page begins.
     """
@@ -250,7 +250,7 @@ def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) ->
 def _heading_at(
     lines: list[Line], position: int, pending: list[_Bookmark]
 ) -> tuple[int, _Bookmark | None]:
-    """How many lines from `position` make up a bookmark's title, and which."""
+    """Count the lines from `position` that make up a bookmark's title, and give it."""
     for mark in pending:
         wanted = _key(mark.title)
         for count in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""What a site's own map says: its pages, their names and where words occur. No I/O here."""
+"""Holds the pages of a site's own map, their names and texts, and reads its data; no I/O here."""
 
 import html
 import itertools
@@ -106,11 +106,11 @@ class Listing:
             page.sections.append(section)
 
     def pages(self) -> Iterable[ListedPage]:
-        """Those collected so far."""
+        """Give those collected so far."""
         return self._pages.values()
 
     def done(self, content: MapContent = "names") -> SiteListing:
-        """What was collected, with `content` of the sections where any page has one."""
+        """Give all that was collected, with `content` of the sections where any page has one."""
         found = tuple(
             page for page in self._pages.values() if page.title or page.names or page.sections
         )

@@ -1,7 +1,4 @@
-"""Where a page says its site's own map is: in scripts, links and the generator's mark.
-
-It reads what the page says and asks for nothing.
-"""
+"""Finds a site's own map by scripts, links and the generator's mark of a page; no I/O here."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +78,7 @@ class _Page:
         return same_site(href, self.url)
 
     def script(self, pattern: re.Pattern[str]) -> str | None:
-        """What stands before a match in the first script's address that has one."""
+        """Give the part before a match in the first script's address that has one."""
         found = ((src, pattern.search(src)) for src in self.scripts)
         return next((src[: match.start()] for src, match in found if match is not None), None)
 

@@ -161,7 +161,7 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
 
 
 def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
-    """Where documents are: `a/b.html`, or `a/b/` where the page known is such a folder.
+    """Give addresses of documents: `a/b.html`, or `a/b/` where the page known is such a folder.
 
     Where pages are files, the index of a folder is `folder/index.html`.
     """

@@ -96,7 +96,7 @@ def _items(text: str, prefix: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str | None:
-    """What the first `loc` of an item holds; the text is scanned once, however it is cut off."""
+    """Read the first `loc` of an item; the text is scanned once, however it is cut off."""
     for place in loc.finditer(text, begin, end):
         start = place.end()
         is_verbatim = text.startswith(_CDATA_START, start, end)
@@ -228,7 +228,7 @@ def _path_words(url: str) -> set[str]:
 
 
 def _joined(files: Iterable[tuple[str, bytes]]) -> SiteListing:
-    """What the sitemaps of an index say; one that is an index itself or damaged says nothing."""
+    """Join the sitemaps of an index; one that is an index itself or damaged says nothing."""
     pages: dict[str, ListedPage] = {}
     for url, body in files:
         with suppress(MapRefusedError):

@@ -110,26 +110,24 @@ def test_plain_refusal_is_no_wall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "directives"),
+    ("header", "is_nofollow"),
     [
-        ("noindex, nofollow", ("noindex", "nofollow")),
-        ("googlebot: noindex, webrag: nofollow", ("nofollow",)),
-        ("otherbot: noindex, nofollow", ()),
-        ("max-snippet:-1, noarchive", ("max-snippet:-1", "noarchive")),
-        ("", ()),
+        ("noindex, nofollow", True),
+        ("googlebot: noindex, webrag: nofollow", True),
+        ("none", True),
+        ("otherbot: noindex, nofollow", False),
+        ("max-snippet:-1, noarchive", False),
+        ("", False),
     ],
 )
-def test_robots_header_counts_where_it_addresses_us(
-    header: str, directives: tuple[str, ...]
-) -> None:
-    assert page(answer("<p>x</p>", x_robots_tag=header)).robots == directives
+def test_robots_header_counts_where_it_addresses_us(header: str, is_nofollow: bool) -> None:
+    assert page(answer("<p>x</p>", x_robots_tag=header)).is_nofollow is is_nofollow
 
 
 def test_other_versions_are_read_from_the_link_header() -> None:
     link = '</page.md>; rel="alternate"; type="text/markdown", </s.css>; rel=preload'
-    (other,) = page(answer("<p>x</p>", link=link)).alternates
 
-    assert (other.url, other.media_type) == ("https://site.test/page.md", "text/markdown")
+    assert page(answer("<p>x</p>", link=link)).markdown_url == "https://site.test/page.md"
 
 
 def test_language_of_the_server_is_kept() -> None:
