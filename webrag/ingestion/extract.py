@@ -428,15 +428,7 @@ def _from_pdf(page: FetchedPage) -> _Content:
     from webrag.ingestion.pdf.reader import read_pdf
 
     pdf = read_pdf(page.body, page.url)
-    meta = PageMetadata(
-        base_url=page.url,
-        url=page_address(page.url),
-        title=pdf.title,
-        description=pdf.description,
-        published_at=pdf.created_at,
-        modified_at=pdf.modified_at,
-    )
-    return _Content(meta, pdf.markdown, pdf.html, pdf.links, PageSigns(), pdf.anchors)
+    return _Content(pdf.meta, pdf.markdown, pdf.html, pdf.links, anchors=pdf.anchors)
 
 
 _READERS = {

@@ -3,11 +3,11 @@
 All of it travels in context variables, so that concurrent callers do not hear each other.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from webrag.errors import FetchError
 from webrag.ingestion.models import FetchedPage, NotModified
@@ -24,36 +24,33 @@ def _within(variable: ContextVar[T], value: T) -> Iterator[None]:
         variable.reset(token)
 
 
-class _Aside(Generic[T]):
-    def __init__(self, name: str) -> None:
-        self._listener: ContextVar[Callable[[T], None] | None] = ContextVar(name, default=None)
-
-    def heard_by(self, listener: Callable[[T], None]) -> AbstractContextManager[None]:
-        return _within(self._listener, listener)
-
-    def tell(self, value: T) -> None:
-        listener = self._listener.get()
-        if listener is not None:
-            listener(value)
+_LISTENERS: ContextVar[Mapping[str, Callable[[Any], None]] | None] = ContextVar(
+    "listeners", default=None
+)
 
 
-_NOTES: _Aside[str] = _Aside("notes")
-_BYTES: _Aside[int] = _Aside("bytes")
-_REFUSALS: _Aside[None] = _Aside("refusals")
+def _heard(told: str, listener: Callable[[Any], None]) -> AbstractContextManager[None]:
+    return _within(_LISTENERS, {**(_LISTENERS.get() or {}), told: listener})
 
-listening, note = _NOTES.heard_by, _NOTES.tell
+
+def _tell(told: str, value: Any = None) -> None:
+    if listener := (_LISTENERS.get() or {}).get(told):
+        listener(value)
+
+
+listening, note = partial(_heard, "notes"), partial(_tell, "notes")
 """Receive in a block and its tasks, and send, sentences for the caller of a page source."""
 
-metering, received = _BYTES.heard_by, _BYTES.tell
+metering, received = partial(_heard, "bytes"), partial(_tell, "bytes")
 """The same for how many bytes are read from the network, as sent."""
 
-rate_limited = partial(_REFUSALS.tell, None)
+rate_limited = partial(_tell, "refusals")
 """Tell the caller that a service refused a request as one too many."""
 
 
 def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[None]:
     """Learn of each request that a service refuses as one too many in the block and its tasks."""
-    return _REFUSALS.heard_by(lambda _: watcher())
+    return _heard("refusals", lambda _: watcher())
 
 
 class Relay:
@@ -64,22 +61,19 @@ class Relay:
     """
 
     def __init__(self) -> None:
-        self._told: list[tuple[_Aside[Any], Any]] = []
+        self._told: list[tuple[str, Any]] = []
         self._hearers: dict[object, Context] = {}
 
-    @contextmanager
-    def overhearing(self) -> Iterator[None]:
+    def overhearing(self) -> AbstractContextManager[None]:
         """Receive everything told inside the block and in tasks started in it."""
-        with ExitStack() as stack:
-            for aside in (_NOTES, _BYTES, _REFUSALS):
-                stack.enter_context(aside.heard_by(partial(self._pass_on, aside)))
-            yield
+        heard = {told: partial(self._pass_on, told) for told in ("notes", "bytes", "refusals")}
+        return _within(_LISTENERS, heard)
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
         """Pass it on, until the block is left, to the listeners that are set around the block."""
-        for aside, value in self._told:
-            aside.tell(value)
+        for told, value in self._told:
+            _tell(told, value)
         hearer = object()
         self._hearers[hearer] = copy_context()
         try:
@@ -87,10 +81,10 @@ class Relay:
         finally:
             del self._hearers[hearer]
 
-    def _pass_on(self, aside: _Aside[Any], value: Any) -> None:
-        self._told.append((aside, value))
+    def _pass_on(self, told: str, value: Any) -> None:
+        self._told.append((told, value))
         for hearer in self._hearers.values():
-            hearer.run(aside.tell, value)
+            hearer.run(_tell, told, value)
 
 
 class PageLimitError(FetchError):

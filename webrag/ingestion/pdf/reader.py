@@ -13,10 +13,11 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from webrag.errors import UnusablePageError
-from webrag.ingestion.addresses import link_target
+from webrag.ingestion.addresses import link_target, page_address
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
 from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.markdown import fenced
+from webrag.ingestion.html.metadata import PageMetadata
 from webrag.ingestion.models import Anchor, OutgoingLink, written_links
 from webrag.ingestion.pdf.layout import (
     Line,
@@ -95,10 +96,7 @@ class PdfText:
     html: str
     anchors: tuple[Anchor, ...]
     links: tuple[OutgoingLink, ...]
-    title: str | None
-    description: str | None = None
-    created_at: datetime | None = None
-    modified_at: datetime | None = None
+    meta: PageMetadata
 
 
 @dataclass
@@ -210,10 +208,16 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
         html=f"<article>{''.join(writer.sections)}</article>",
         anchors=tuple(writer.anchors),
         links=tuple(links.values()),
-        title=_title(info.get("Title", ""), pages[0] if pages else [], bookmarks, writer.blocks),
-        description=_clean(info.get("Subject", ""))[:1_000] or None,
-        created_at=_date(info.get("CreationDate", "")),
-        modified_at=_date(info.get("ModDate", "")),
+        meta=PageMetadata(
+            base_url=url,
+            url=page_address(url),
+            title=_title(
+                info.get("Title", ""), pages[0] if pages else [], bookmarks, writer.blocks
+            ),
+            description=_clean(info.get("Subject", ""))[:1_000] or None,
+            published_at=_date(info.get("CreationDate", "")),
+            modified_at=_date(info.get("ModDate", "")),
+        ),
     )
 
 

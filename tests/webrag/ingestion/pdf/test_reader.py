@@ -238,14 +238,15 @@ def test_page_of_listings_between_prose_is_read_in_time_that_grows_as_the_page()
 
 
 def test_title_is_the_files_or_its_largest_line() -> None:
-    assert read(["Text of the file."], title="A Study of Ropes").title == "A Study of Ropes"
+    assert read(["Text of the file."], title="A Study of Ropes").meta.title == "A Study of Ropes"
     assert (
-        read(["small line", "", "# On Ropes", "", "text"], title="draft.docx").title == "On Ropes"
+        read(["small line", "", "# On Ropes", "", "text"], title="draft.docx").meta.title
+        == "On Ropes"
     )
 
 
 def test_dates_are_read() -> None:
-    assert read(["Text of the file."]).created_at == datetime(2024, 3, 1, 12, tzinfo=UTC)
+    assert read(["Text of the file."]).meta.published_at == datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 def test_links_are_found_in_text_and_annotations() -> None:
