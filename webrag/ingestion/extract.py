@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser
@@ -264,11 +265,9 @@ def _described(
     Made of a format that has no tags, what looks like one is text.
     """
     fields = dict(given or {}) | read_front_matter(source)
-    if has_tags:
-        html = html_from_markdown(source)
-    else:
-        # An entity would stand in code as it is written.
-        html = html_from_markdown(source.replace("<", _LESS)).replace(_LESS, "&lt;")
+    # An entity would stand in code as it is written.
+    html = html_from_markdown(source if has_tags else source.replace("<", _LESS))
+    html = html.replace(_LESS, "&lt;")
     content = _from_html(page, f"<body>{html}</body>")
     meta = replace(
         content.meta,
@@ -296,6 +295,10 @@ def _from_text(page: FetchedPage) -> _Content:
     )
     meta = PageMetadata(base_url=page.url, url=own, title=_first_line(text))
     return _Content(meta, text, "", links)
+
+
+def _titled(content: _Content, title: str | None, **meta: Any) -> _Content:
+    return replace(content, meta=replace(content.meta, title=title or None, **meta))
 
 
 def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:
@@ -351,26 +354,17 @@ def _from_rst(page: FetchedPage) -> _Content:
             kind="not_text",
         ) from error
 
-    document = read_rst(page.text)
-    content = _from_html(page, document.html)
+    html, title, date = read_rst(page.text)
+    content = _from_html(page, html)
     # Otherwise the date is any that the text holds, and the title the name docutils gave it.
-    meta = replace(
-        content.meta,
-        title=document.title or _first_line(content.markdown),
-        published_at=parse_date(document.date),
-        modified_at=None,
-    )
-    return replace(content, meta=meta)
+    title = title or _first_line(content.markdown) or ""
+    return _titled(content, title, published_at=parse_date(date), modified_at=None)
 
 
 def _from_asciidoc(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.asciidoc import read_asciidoc
 
-    document = read_asciidoc(page.text)
-    said = document.attributes
-    fields = {"title": document.title, "description": said.get("description", "")}
-    dates = {"date": said.get("revdate", ""), "language": said.get("lang", "")}
-    return _described(page, document.markdown, fields | dates, has_tags=False)
+    return _described(page, *read_asciidoc(page.text), has_tags=False)
 
 
 def _from_notebook(page: FetchedPage) -> _Content:
@@ -399,13 +393,12 @@ def _from_code(page: FetchedPage) -> _Content:
 def _from_mail(page: FetchedPage) -> _Content:
     from webrag.ingestion.formats.office import read_mail
 
-    mail = read_mail(page.body)
-    if not mail.is_plain:
-        return _described(page, mail.text, {"title": mail.title, "date": mail.sent_at})
+    text, is_plain, said = read_mail(page.body)
+    if not is_plain:
+        return _described(page, text, said)
     # Signs that Markdown would take for its own, and line ends, are meant as they stand.
-    content = _from_text(page.model_copy(update={"text": storable(mail.text)}))
-    sent_at = parse_date(mail.sent_at)
-    return replace(content, meta=replace(content.meta, title=mail.title, published_at=sent_at))
+    content = _from_text(page.model_copy(update={"text": storable(text)}))
+    return _titled(content, said["title"], published_at=parse_date(said["date"]))
 
 
 _BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
@@ -418,7 +411,7 @@ def _from_office(page: FetchedPage) -> _Content:
     if is_html:
         content = _from_html(page, f"<body><main>{text}</main></body>")
         title = content.meta.title or _first_words(content.markdown)
-        return replace(content, meta=replace(content.meta, title=title, published_at=None))
+        return _titled(content, title, published_at=None)
     named = _BOOK_TITLE.match(text)
     return _described(page, text, {"title": named[1]} if named else None, has_tags=False)
 

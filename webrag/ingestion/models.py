@@ -81,18 +81,12 @@ class FirecrawlConfig(FrozenModel):
 
     Attributes:
         api_key: Sent with each request; a server of one's own may need none.
-        proxy: Address of a proxy, or `environment` for those that variables name; None asks the
-            service directly.
+        proxy: Address of a proxy, or `environment` for those that variables name.
         allowed_hosts: `host` or `host:port` entries that a server of one's own may be sent to
             although their address is private; the public service never is.
-        batch_timeout_s: One batch of pages; what is there by then counts.
-        max_age_s: Oldest copy that may be answered from the service's cache; None for any age
-            the service keeps copies for.
-        max_chars: Longest HTML or Markdown of one page that is taken.
+        max_age_s: Oldest copy of the service's cache; None for any age that it keeps.
         backoff_s: Wait before the second request; doubles for each further one.
-        concurrency: Requests under way at once; others wait.
         failures: Failed calls in a row after which the service is left alone for `pause_s`.
-        poll_s: Time between two questions after a batch's progress.
     """
 
     api_url: str = FIRECRAWL_CLOUD_URL

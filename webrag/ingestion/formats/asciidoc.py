@@ -5,7 +5,6 @@ What it does not know stays as it is written. Includes are never opened, conditi
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from webrag.ingestion.formats.markdown import fenced
 
@@ -44,21 +43,13 @@ _CALLOUT = re.compile(
 _CODE_STYLES = frozenset({"source", "listing", "literal", "console", "subs"})
 
 
-class AsciiDoc(NamedTuple):
-    """A document's text, its first heading, and attributes of its header, such as `revdate`."""
-
-    markdown: str
-    title: str
-    attributes: dict[str, str]
-
-
-def read_asciidoc(source: str) -> AsciiDoc:
-    """Read a document."""
+def read_asciidoc(source: str) -> tuple[str, dict[str, str]]:
+    """Read a document: its text, and what its header says of it."""
     reader = _Reader(source.expandtabs(4).splitlines())
-    markdown = "\n".join(reader.lines())
-    return AsciiDoc(
-        re.sub(r"\n{3,}", "\n\n", markdown).strip("\n"), reader.title, reader.attributes
-    )
+    markdown = re.sub(r"\n{3,}", "\n\n", "\n".join(reader.lines())).strip("\n")
+    names = {"description": "description", "date": "revdate", "language": "lang"}
+    said = {name: reader.attributes.get(given, "") for name, given in names.items()}
+    return markdown, {"title": reader.title, **said}
 
 
 class _Reader:

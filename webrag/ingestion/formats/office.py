@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from email.message import EmailMessage, MIMEPart
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from webrag.errors import UnusablePageError, how_to_install
 
@@ -75,35 +75,23 @@ def _converted(body: bytes, ending: str) -> str:
     return markdown
 
 
-class Mail(NamedTuple):
-    """A message under its subject: who wrote it to whom and when, what it says, and attachments.
+def read_mail(body: bytes) -> tuple[str, bool, dict[str, str]]:
+    """Read a message under its subject, with who wrote it to whom and when, and its attachments.
 
-    `is_plain` where it says so in plain text, not in HTML; `sent_at` is ISO 8601 or empty.
+    The second value tells plain text, which is preferred, from HTML; the last has title and date.
     """
-
-    title: str
-    text: str
-    is_plain: bool
-    sent_at: str
-
-
-def read_mail(body: bytes) -> Mail:
-    """Read a message; of a text in both forms the plain one."""
     message = email.message_from_bytes(body, policy=email.policy.default)
     title = _header(message, "Subject") or "Mail without a subject"
     lines = [f"# {title}", ""]
     lines += [f"- {name}: {value}" for name in _HEADERS if (value := _header(message, name))]
     part = message.get_body(("plain", "html"))
-    text = "" if part is None else _content(part)
     names = [name for each in message.iter_attachments() if (name := each.get_filename())]
     attached = ["", f"Attached: {', '.join(names)}"] if names else []
+    text = "\n".join([*lines, "", "" if part is None else _content(part), *attached])
     sent_at = getattr(message.get("Date"), "datetime", None)
-    return Mail(
-        title=title,
-        text="\n".join([*lines, "", text, *attached]),
-        is_plain=part is None or part.get_content_type() == "text/plain",
-        sent_at=sent_at.isoformat() if isinstance(sent_at, datetime) else "",
-    )
+    date = sent_at.isoformat() if isinstance(sent_at, datetime) else ""
+    is_plain = part is None or part.get_content_type() == "text/plain"
+    return text, is_plain, {"title": title, "date": date}
 
 
 def _header(message: EmailMessage, name: str) -> str:

@@ -3,7 +3,7 @@
 import io
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from docutils import nodes
 from docutils.core import publish_doctree, publish_from_doctree
@@ -73,16 +73,8 @@ class _Unknown(Directive):
         return [*heading, *held.children]
 
 
-class RstDocument(NamedTuple):
-    """The whole page, its only top heading, and the date of its field list in any form."""
-
-    html: str
-    title: str
-    date: str
-
-
-def read_rst(source: str) -> RstDocument:
-    """Read a document.
+def read_rst(source: str) -> tuple[str, str, str]:
+    """Read a document: the whole page, its only top heading, and the date of its field list.
 
     What docutils does not know, such as Sphinx's directives and roles, is read as the text it
     holds. Includes and raw HTML are left out: neither may reach another file.
@@ -101,9 +93,8 @@ def read_rst(source: str) -> RstDocument:
         writer="html5",
         settings_overrides=_SETTINGS | {"warning_stream": io.StringIO()},
     )
-    dates = [node.astext() for node in tree.findall(nodes.date)]
-    title = _named(str(tree.get("title") or ""))
-    return RstDocument(str(page), title, dates[0] if dates else "")
+    date = next((node.astext() for node in tree.findall(nodes.date)), "")
+    return str(page), _named(str(tree.get("title") or "")), date
 
 
 def _named(text: str) -> str:

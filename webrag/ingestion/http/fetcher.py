@@ -43,10 +43,7 @@ _REMEMBERED_HOSTS = 1_000
 
 
 class SharedManners(Protocol):
-    """Lets several processes be polite to a host together.
-
-    Methods raise StorageError when the others cannot be reached.
-    """
+    """Lets several processes be polite to a host together, or raises StorageError."""
 
     async def take(
         self, host: str, *, concurrency: int, delay_s: float, lease_s: float, is_patient: bool
@@ -104,9 +101,7 @@ class HostGate:
             yield
             return
         delay = max(self._delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
-        if host not in self._hosts:
-            self._hosts[host] = _Host(self._concurrency)
-        state = self._hosts[host]
+        state = self._hosts.setdefault(host, _Host(self._concurrency))
         self._hosts.move_to_end(host)
         state.users += 1
         try:
@@ -153,8 +148,7 @@ class HostGate:
         now = time.monotonic()
         start = max(now, state.next_start)
         state.next_start = start + delay
-        if start > now:
-            await asyncio.sleep(start - now)
+        await asyncio.sleep(start - now)
         # The host may have asked for a pause meanwhile.
         await asyncio.sleep(max(0.0, state.held_until - time.monotonic()))
 
@@ -192,18 +186,11 @@ class _Budget:
             self.left -= time.monotonic() - started
 
 
-# Of a page that was asked for with a login.
-_UNWELCOME = frozenset({401, 403})
-
-
 @dataclass
 class _Way:
     """From what was asked for to its answer, with the cookies that were set on it.
 
-    Attributes:
-        takes_login: Whether hosts on it may get their login.
-        is_part: It is a file of a page.
-        login: Host of the login that the last request had; `had_login` tells of all of them.
+    `login` is the host of the login that the last request had, `had_login` tells of all of them.
     """
 
     requested: str
@@ -275,7 +262,7 @@ class HttpFetcher:
             return NotModified(url=requested, fetched_at=now)
         if (
             way.login is not None
-            and answer.status in _UNWELCOME
+            and answer.status in (401, 403)
             and wall_of_answer(answer.status, answer.headers, answer.body) is None
         ):
             raise login_expired(answer.url, way.login, answer.status)
@@ -431,7 +418,10 @@ class HttpFetcher:
             async with asyncio.timeout(min(_ROBOTS_TIMEOUT_S, self._config.timeout_s)):
                 for _ in range(self._config.max_redirects + 1):
                     answer = await self._client.get(address, headers={}, caps=_ROBOTS_CAPS)
-                    target = _robots_redirect(answer)
+                    target = None
+                    # One that leads to a login page, or nowhere, is as good as none.
+                    with contextlib.suppress(FetchError):
+                        target = next_address(answer)
                     if target is None:
                         return robots_answer(url, answer)
                     address = target
@@ -463,15 +453,6 @@ def _next_address(answer: Answer, login: str | None) -> str | None:
         if login is not None and error.kind == "login_wall":
             raise login_expired(answer.url, login, answer.status) from error
         raise
-
-
-def _robots_redirect(answer: Answer) -> str | None:
-    """A robots.txt that leads to a login page, or nowhere, is as good as none."""
-    try:
-        return next_address(answer)
-    except FetchError as error:
-        _log.info("the robots.txt is not followed further: %s", error)
-        return None
 
 
 def _late(url: str, budget: _Budget) -> FetchError:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeAlias
 
@@ -108,11 +110,6 @@ def _literal(host: str) -> str | None:
     return str(mapped or address)
 
 
-def _refused_port(port: int) -> AddressRefused:
-    ports = ", ".join(map(str, sorted(_WEB_PORTS)))
-    return AddressRefused(f"port {port} is not one of the web's ({ports})")
-
-
 async def resolve(host: str, port: int) -> list[str]:
     """Return the addresses of a host, in the order the system prefers them, or raise OSError."""
     loop = asyncio.get_running_loop()
@@ -172,27 +169,27 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             AddressRefused: One of them, or the port, is not allowed.
             NameNotFound: The name has no address.
         """
-        is_allowed = self._allowed.covers(host, port)
-        is_web_port = is_allowed or port in _WEB_PORTS
         literal = _literal(host)
-        if not is_web_port and literal is None:
-            raise _refused_port(port)
-        addresses = await self._resolved(host, port) if literal is None else [literal]
+        if self._allowed.covers(host, port):
+            return [literal] if literal else await self._resolved(host, port)
+        if literal is not None and not is_public(literal):
+            raise AddressRefused(f"its address {literal} is private or reserved")
+        if port not in _WEB_PORTS:
+            ports = ", ".join(map(str, sorted(_WEB_PORTS)))
+            raise AddressRefused(f"port {port} is not one of the web's ({ports})")
+        addresses = [literal] if literal else await self._resolved(host, port)
         for address in addresses:
-            if not is_allowed and not is_public(address):
+            if not is_public(address):
                 raise AddressRefused(f"its address {address} is private or reserved")
-        if not is_web_port:
-            raise _refused_port(port)
         return addresses
 
     async def _resolved(self, host: str, port: int) -> list[str]:
         try:
-            addresses = list(await self._resolve(host, port))
+            if addresses := list(await self._resolve(host, port)):
+                return addresses
         except (OSError, UnicodeError) as error:
             raise NameNotFound(f"the name '{host}' was not found") from error
-        if not addresses:
-            raise NameNotFound(f"the name '{host}' has no address")
-        return addresses
+        raise NameNotFound(f"the name '{host}' has no address")
 
     async def _dial_first(
         self,
@@ -204,20 +201,14 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         # A dead first address must leave time for the next one.
         share = None if timeout is None else timeout / len(addresses[:4])
-        failure: Exception | None = None
-        for address in addresses[:4]:
-            try:
-                return await self._dialer.connect_tcp(
-                    address,
-                    port,
-                    timeout=share,
-                    local_address=local_address,
-                    socket_options=socket_options,
-                )
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        assert failure is not None
-        raise failure
+        *others, last = [
+            partial(self._dialer.connect_tcp, address, port, share, local_address, socket_options)
+            for address in addresses[:4]
+        ]
+        for dial in others:
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                return await dial()
+        return await last()
 
 
 def refused(url: str, error: AddressRefused) -> RefusedAddressError:
