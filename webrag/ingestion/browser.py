@@ -200,18 +200,14 @@ class BrowserRenderer:
                 with self._watched():
                     async with asyncio.timeout(self._timeout_s + _CLOSE_TIMEOUT_S):
                         html = await drawing.draw(browser, self._timeout_s)
-            except TimeoutError as error:
-                raise FetchError(
-                    f"{page.url} was not drawn within {self._timeout_s:g} seconds.", url=page.url
-                ) from error
-            except FetchError as error:
-                if self._ended_processes == ended_before:
-                    raise
-                raise FetchError(
-                    f"{page.url} could not be drawn: the browser would need more than"
-                    f" {self._max_memory:,} bytes of memory.",
-                    url=page.url,
-                ) from error
+            except (TimeoutError, FetchError) as error:
+                why = f"was not drawn within {self._timeout_s:g} seconds"
+                if isinstance(error, FetchError):
+                    if self._ended_processes == ended_before:
+                        raise
+                    needed = f"more than {self._max_memory:,} bytes of memory"
+                    why = f"could not be drawn: the browser would need {needed}"
+                raise FetchError(f"{page.url} {why}.", url=page.url) from error
         drawn = page.model_copy(
             update={"text": html, "etag": None, "last_modified": None, "source": "browser"}
         )

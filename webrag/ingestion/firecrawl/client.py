@@ -52,13 +52,9 @@ _RATES = "Wait a minute, or raise the plan's limits with Firecrawl."
 class Failure:
     """A request to Firecrawl that brought nothing.
 
-    Attributes:
-        kind: `page` the page cannot be had, whoever asks; `request` Firecrawl will not do this,
-            others may; `service` Firecrawl itself does not work now.
-        sentence: For the user; names no key.
-        may_retry: The same request may succeed a little later.
-        wait_s: How long Firecrawl wants to be left alone.
-        pause_s: Asking again is useless for so long.
+    The `page` cannot be had, whoever asks; Firecrawl will not do the `request`, others may; or the
+    `service` itself does not work now. It wants to be left alone for `wait_s`, and asking again is
+    useless for `pause_s`; with `may_retry` the same request may succeed a little later.
     """
 
     kind: Literal["page", "request", "service"]
@@ -138,16 +134,10 @@ def _nature(error: Exception) -> str:
 def _said(error: Exception) -> str:
     """Quote the service itself as an ending for a sentence; empty when it says nothing."""
     response: Any = getattr(error, "response", None)
-    text = ""
-    if response is not None:
-        try:
-            body = response.json()
-        except ValueError:
-            body = None
-        text = str(body.get("error") or "") if isinstance(body, dict) else ""
-    elif hasattr(error, "status_code"):
-        text = str(error)
-    return f": {clean_text(text)}" if clean_text(text) else ""
+    text = str(error) if response is None and hasattr(error, "status_code") else ""
+    with contextlib.suppress(ValueError, AttributeError):
+        text = text or str(response.json().get("error") or "")
+    return f": {text}" if (text := clean_text(text)) else ""
 
 
 def clean_text(text: str) -> str:
@@ -160,8 +150,7 @@ def clean_text(text: str) -> str:
 class ScrapedPage(PageFacts):
     """One page as Firecrawl answered; "" and None where it says nothing.
 
-    `requested_url` is what it says it was asked for, `url` where redirects led; the status is of
-    the page's own site, the error what went wrong there, the warning a remark of the service.
+    Status and error are of the page's own site, the warning is a remark of the service.
     """
 
     markdown: str = ""
@@ -176,11 +165,7 @@ class ScrapedPage(PageFacts):
 
 
 def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:
-    """Read what the SDK made of an answer, hiding the key should the service repeat it.
-
-    Raises:
-        ValueError: It has neither content nor anything said about the page.
-    """
+    """Read what the SDK made of an answer, without the key; ValueError where it is empty."""
     facts = document.metadata_typed
     text, line = partial(_plain, redactor), partial(_one_line, redactor)
     page = ScrapedPage(
@@ -239,11 +224,7 @@ class BatchRun:
         self._rest = "it was not among the results of the batch"
 
     async def run(self) -> dict[str, ScrapedPage | FetchError]:
-        """Give every URL its page or the reason why there is none.
-
-        Raises:
-            ProviderError: Firecrawl failed or refused before any page was there.
-        """
+        """Give every URL its page or the reason for none; ProviderError where no page came."""
         if not self._urls:
             return {}
         deadline = time.monotonic() + self._client.config.batch_timeout_s
@@ -374,7 +355,7 @@ class FirecrawlClient:
         """Get one page by a canonical URL that was judged already.
 
         Raises:
-            FetchError: The page cannot be had, also by asking somebody else.
+            FetchError: Nobody can have the page.
             ProviderError: Firecrawl failed or refused; nothing is known about the page.
         """
 
@@ -385,12 +366,7 @@ class FirecrawlClient:
         return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
 
     async def map(self, url: str, *, search: str | None = None, limit: int) -> list[MappedLink]:
-        """List pages of a site, in the service's order, each once.
-
-        Raises:
-            FetchError: The site cannot be listed.
-            ProviderError: Firecrawl failed or refused.
-        """
+        """List pages of a site, in the service's order, each once; raise what `scrape` raises."""
 
         async def ask(sdk: Any, left_s: float) -> list[MappedLink]:
             answer = await sdk.map(

@@ -130,14 +130,11 @@ class FirecrawlSource:
         except (ProviderError, FetchError) as error:
             said, hint = str(error), error.hint
             answers = {url: SourceUnavailableError(said, url=url, hint=hint) for url in sent}
-        pages: dict[str, FetchedPage | FetchError] = {}
-        for url in wanted:
-            answer = refused[url] or answers[url]
-            if isinstance(answer, ScrapedPage):
-                pages[url] = await _outcome(self._page(url, answer))
-            else:
-                pages[url] = answer
-        return pages
+        found = {url: refused[url] or answers[url] for url in wanted}
+        return {
+            url: await _outcome(self._page(url, each)) if isinstance(each, ScrapedPage) else each
+            for url, each in found.items()
+        }
 
     async def map(
         self, url: str, *, search: str | None = None, limit: int = 100
@@ -162,22 +159,13 @@ class FirecrawlSource:
             _log.info("%s", sentence)
             note(sentence)
         longest = max(len(scraped.raw_html), len(scraped.html), len(scraped.markdown))
-        if longest > self._config.max_chars:
-            raise UnusablePageError(
-                f"The page {requested} has {longest:,} characters; at most"
-                f" {self._config.max_chars:,} are read.",
-                url=requested,
-                status=scraped.status,
-            )
-        text = await in_background(page_content, scraped)
+        said, most = scraped.error or scraped.warning, self._config.max_chars
+        why = f"Firecrawl found nothing to read on {requested}{f': {said}' if said else ''}."
+        if longest > most:
+            why = f"The page {requested} has {longest:,} characters; at most {most:,} are read."
+        text = await in_background(page_content, scraped) if longest <= most else ""
         if not text:
-            said = scraped.error or scraped.warning
-            because = f": {said}" if said else ""
-            raise UnusablePageError(
-                f"Firecrawl found nothing to read on {requested}{because}.",
-                url=requested,
-                status=scraped.status,
-            )
+            raise UnusablePageError(why, url=requested, status=scraped.status)
         received(len(text.encode()))
         return FetchedPage(
             requested_url=requested,
@@ -221,12 +209,8 @@ class FirecrawlPageReader(BaseReader):
         timeout_s: One page.
         batch_timeout_s: A call with several pages.
         max_age_s: Oldest copy that may be taken from Firecrawl's cache; 0 for none.
-        raise_on_error: Raise the first page's error; otherwise pages that failed are left out
-            and found in `failed`.
+        raise_on_error: Raise the first page's error; otherwise `failed` has those of the last call.
         resolver: Gives the addresses of a host.
-
-    Attributes:
-        failed: URL to error of the last call.
     """
 
     def __init__(

@@ -14,10 +14,9 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from webrag.concurrency import settled
@@ -81,9 +80,8 @@ _SETTINGS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A clone that is there: its commit, and the seconds since its host confirmed it."""
+class _Held(NamedTuple):
+    """A clone that is there, and the seconds since its host confirmed it."""
 
     commit: str
     age_s: float
@@ -185,15 +183,15 @@ class GitClones:
                 async with self._scratch() as fresh:
                     await self._clone(file, fresh, pinned)
                     await asyncio.to_thread(_swap, fresh, self.of(file))
-        except TimeoutError as error:
-            raise FetchError(
-                f"{file.repository} could not be cloned within {self._timeout_s:g} seconds.",
-                url=file.url,
-            ) from error
         except OSError as error:
-            raise FetchError(
-                f"{file.repository} could not be cloned: {error.strerror or error}.", url=file.url
-            ) from error
+            is_late = isinstance(error, TimeoutError)
+            why = (
+                f" within {self._timeout_s:g} seconds"
+                if is_late
+                else f": {error.strerror or error}"
+            )
+            message = f"{file.repository} could not be cloned{why}."
+            raise FetchError(message, url=file.url) from error
 
     @asynccontextmanager
     async def _scratch(self) -> AsyncIterator[Path]:
@@ -304,21 +302,15 @@ class GitClones:
     def _failure(self, file: GitFile, status: int, said: str) -> FetchError:
         if status == -_TOO_LONG_SIGNAL or _TOO_LONG.search(said):
             return self._too_large(file)
-        if _NO_MEMORY.search(said):
-            return FetchError(
-                f"{file.repository} could not be cloned: git would need more than"
-                f" {self._max_memory:,} bytes of memory.",
-                url=file.url,
-            )
-        text = " ".join((said or f"git ended with status {status}.").split())
+        text = " ".join((said or f"git ended with status {status}.").split())[:_SAID_CHARS]
         if _MISSING.search(text):
             return PageGoneError(
                 f"{file.repository} has no {file.ref!r}, or there is no such public repository.",
                 url=file.url,
             )
-        return FetchError(
-            f"{file.repository} could not be cloned: {text[:_SAID_CHARS]}", url=file.url
-        )
+        if _NO_MEMORY.search(said):
+            text = f"git would need more than {self._max_memory:,} bytes of memory."
+        return FetchError(f"{file.repository} could not be cloned: {text}", url=file.url)
 
 
 def _under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:

@@ -73,15 +73,8 @@ class GitSource:
         etag = hashlib.sha256(read).hexdigest()[:32]
         if validators is not None and validators.etag == etag:
             return NotModified(url=url, fetched_at=found.fetched_at)
-        return found.model_copy(
-            update={
-                "requested_url": asked.url,
-                "url": asked.url,
-                "etag": etag,
-                "last_modified": commit,
-                "source": self.name,
-            }
-        )
+        places = {"requested_url": asked.url, "url": asked.url, "source": self.name}
+        return found.model_copy(update={**places, "etag": etag, "last_modified": commit})
 
     async def _read(self, asked: GitFile) -> tuple[str, FetchedPage]:
         with suppress(PageGoneError):

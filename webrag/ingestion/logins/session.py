@@ -35,10 +35,9 @@ _LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 @dataclass(frozen=True)
 class Cookie:
-    """A cookie as a browser keeps it; its `repr` shows no value.
+    """A cookie as a browser keeps it, with seconds after 1970; its `repr` shows no value.
 
-    Hosts below its domain get it too where that begins with a dot. It expires so many seconds
-    after 1970, or with the browser's session.
+    Hosts below its domain get it too where that begins with a dot.
     """
 
     name: str
@@ -76,11 +75,9 @@ class Login:
     @property
     def expires_at(self) -> datetime | None:
         """The end of the last of the cookies; None when one of them names none."""
-        ends = [each.expires for each in self.cookies]
-        known = [end for end in ends if end is not None]
-        if not known or len(known) < len(ends):
-            return None
-        return datetime.fromtimestamp(max(known), UTC)
+        known = [each.expires for each in self.cookies if each.expires is not None]
+        is_known = known and len(known) == len(self.cookies)
+        return datetime.fromtimestamp(max(known), UTC) if is_known else None
 
     @property
     def secrets(self) -> Iterator[str]:
@@ -234,10 +231,10 @@ def read_headers(text: str) -> tuple[Login, ...]:
     if not isinstance(given, dict):
         raise ValueError("is not a JSON object of hosts")  # noqa: TRY004 - settings catch it
     try:
-        hosts = [checked_host(host) for host in given]
+        hosts = map(checked_host, given)
+        return tuple(map(_login_of, hosts, given.values()))
     except InputError as error:
         raise ValueError(str(error).rstrip(".")) from None
-    return tuple(map(_login_of, hosts, given.values()))
 
 
 def _login_of(host: str, headers: Any) -> Login:

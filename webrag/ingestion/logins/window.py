@@ -12,7 +12,7 @@ from webrag.ingestion.browser import start_driver
 from webrag.ingestion.logins.session import Cookie, cookies_for
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page, Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
 _POLL_S: Final = 0.5
 
@@ -70,8 +70,13 @@ async def _cookies_of(
     from playwright.async_api import Error
 
     tab = await context.new_page()
+
+    async def opened() -> None:
+        with contextlib.suppress(Error):  # shown in the window, where the user sees it
+            await tab.goto(f"https://{host}/", wait_until="commit")
+
     # A site that is slow to load can still be signed in to.
-    opening = asyncio.create_task(_opened(tab, f"https://{host}/"))
+    opening = asyncio.create_task(opened())
     found: Sequence[Any] = []
     try:
         while not (finished() or tab.is_closed()):
@@ -89,19 +94,6 @@ async def _cookies_of(
     return cookies_for(host, (_cookie(each) for each in found))
 
 
-async def _opened(tab: "Page", url: str) -> None:
-    from playwright.async_api import Error
-
-    with contextlib.suppress(Error):  # shown in the window, where the user sees it
-        await tab.goto(url, wait_until="commit")
-
-
 def _cookie(values: dict[str, Any]) -> Cookie:
-    expires = values["expires"]
-    return Cookie(
-        values["name"],
-        values["value"],
-        values["domain"],
-        values["path"],
-        None if expires < 0 else float(expires),
-    )
+    expires = None if values["expires"] < 0 else float(values["expires"])
+    return Cookie(values["name"], values["value"], values["domain"], values["path"], expires)
