@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -36,7 +37,7 @@ _BETWEEN = "\n\n"
 class GivenPage:
     """The documents of one address, each as a page, and the metadata that they agree on.
 
-    Numbers are of the page of a PDF, or the like, that each of them is; none when one does not say.
+    Numbers are of the page of a PDF, or the like, that each is; none when one does not say.
     """
 
     url: str
@@ -47,36 +48,31 @@ class GivenPage:
     def joined(self, parts: Sequence[NormalizedDocument | None]) -> NormalizedDocument:
         """One document of the parts that could be converted, which leads to their numbers."""
         found = [(at, part) for at, part in enumerate(parts) if part is not None]
-        texts: list[str] = []
-        links: list[OutgoingLink] = []
-        anchors: list[Anchor] = []
-        offset = 0
-        for at, part in found:
-            texts.append(part.markdown)
-            links += (_moved(link, offset) for link in part.links)
-            if len(self.parts) > 1 and self.numbers:
-                anchors.append(Anchor(char_start=offset, fragment=f"page={self.numbers[at]}"))
-            offset += len(part.markdown) + len(_BETWEEN)
-        markdown = _BETWEEN.join(texts)
-        return found[0][1].model_copy(
-            update={
-                "markdown": markdown,
-                "html": "\n".join(part.html for _, part in found),
-                "links": tuple(links),
-                "anchors": tuple(anchors),
-                "content_hash": content_hash(markdown),
-                "metadata": self.metadata,
-            }
+        lengths = (len(part.markdown) + len(_BETWEEN) for _, part in found)
+        placed = list(zip(accumulate(lengths, initial=0), found, strict=False))
+        has_pages = len(self.parts) > 1 and self.numbers
+        anchors = (
+            Anchor(char_start=offset, fragment=f"page={self.numbers[at]}")
+            for offset, (at, _) in placed
+            if has_pages
         )
+        markdown = _BETWEEN.join(part.markdown for _, part in found)
+        joined = {
+            "markdown": markdown,
+            "html": "\n".join(part.html for _, part in found),
+            "links": tuple(_moved(link, at) for at, (_, part) in placed for link in part.links),
+            "anchors": tuple(anchors),
+            "content_hash": content_hash(markdown),
+            "metadata": self.metadata,
+        }
+        return found[0][1].model_copy(update=joined)
 
 
 def pages_of_documents(documents: Sequence[Document]) -> list[GivenPage]:
-    """Documents as pages: under the address their metadata name, else each under one of its own.
+    """Make pages of documents, under the address of their metadata or one made of their id.
 
-    The latter is made of its id, so a document given again under the same id is the next version
-    of that page. Several documents of one address are the parts of one page, as readers give a
-    PDF; those without text among them are left out. Text is read as Markdown, which plain text is
-    as well.
+    A document given again under the same id is the next version of that page. Several documents of
+    one address are the parts of one page, as readers give a PDF. Text is read as Markdown.
 
     Raises:
         InputError: A page has no text, or an id is too long.
@@ -205,17 +201,11 @@ class ReaderSource:
         await self._addresses.check(requested)
         documents = await self._documents(requested)
         text = "\n\n".join(filter(None, (document.text.strip() for document in documents)))
-        if not text:
-            raise UnusablePageError(
-                f"{self.name} found nothing to read on {requested}.", url=requested
-            )
-        if len(text) > self._max_chars:
-            raise UnusablePageError(
-                f"{self.name} gave {len(text):,} characters for {requested}; at most"
-                f" {self._max_chars:,} are read.",
-                url=requested,
-            )
-        return self._page(requested, storable(text), documents)
+        if 0 < len(text) <= self._max_chars:
+            return self._page(requested, storable(text), documents)
+        why = f"gave {len(text):,} characters for {requested}; at most {self._max_chars:,} are read"
+        why = why if text else f"found nothing to read on {requested}"
+        raise UnusablePageError(f"{self.name} {why}.", url=requested)
 
     async def aclose(self) -> None:
         """Do nothing: a reader is its owner's to close."""
@@ -231,8 +221,7 @@ class ReaderSource:
         # Readers are other people's code and raise whatever the libraries under them raise.
         except Exception as error:  # noqa: BLE001 - foreign code
             said = collapse(normalize_characters(redacted_failure(str(error))))[:_MAX_SAID]
-            kind, said = type(error).__name__, said.rstrip(".")
-            reason = f"{kind}: {said}" if said else kind
+            reason = ": ".join(filter(None, (type(error).__name__, said.rstrip("."))))
             message = f"{self.name} could not read {url} ({reason})."
             raise FetchError(message, url=url) from safe_cause(error)
 

@@ -247,11 +247,9 @@ class SiteMapper(Protocol):
 
 
 class OutgoingLink(FrozenModel):
-    """One link of a page.
+    """One link of a page, by its canonical target without fragment.
 
     Attributes:
-        url: Canonical absolute target, without fragment.
-        anchor_text: What the link says; may be empty.
         sentence: Sentence or list item around the link, at most 300 characters; of a link in a
             definition list's term the beginning of the definition. Empty outside the main
             content.
@@ -314,7 +312,6 @@ class NormalizedDocument(_Page):
     """A page ready to be indexed; its `url` is its canonical identity in the corpus.
 
     Attributes:
-        title: Best available title; None when the page names none.
         author: Who wrote it, several joined by commas.
         language: BCP 47 primary tag, lower case.
         markdown: The text everything refers to; all offsets are into this string. Links are
@@ -326,7 +323,6 @@ class NormalizedDocument(_Page):
             counted on from the anchor before it.
         content_hash: SHA-256 of `markdown`, hex.
         metadata: Of a program's own document; its chunks carry them.
-        edition: The version of a library that the page belongs to; None where nothing says one.
     """
 
     title: str | None = None

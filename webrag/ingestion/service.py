@@ -18,6 +18,7 @@ from webrag.ingestion.models import (
     PageSource,
     Validators,
 )
+from webrag.ingestion.quality import Wall
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class ExtractionPool:
 
 _log = logging.getLogger(__name__)
 
+_UNDRAWN = "It may want a click, a login or a request that is more than reading first."
 # A drawn page has no scripts left to excuse its emptiness.
 _TEXTLESS = frozenset({"empty", "script_shell", "too_little_text"})
 # Of a page that is read as its Markdown version: what that cannot say, and what it may say as well.
@@ -172,15 +174,10 @@ class IngestionService:
         document = await self._extracted(other, convert)
         # The page stays what was asked for, so later requests go to it, without the validators
         # of another address.
-        return document.model_copy(
-            update={
-                "url": page_address(page.url),
-                "requested_url": page.requested_url,
-                "etag": None,
-                "last_modified": None,
-                "with_login": page.with_login or other.with_login,
-            }
-        )
+        own = {"url": page_address(page.url), "requested_url": page.requested_url}
+        with_login = page.with_login or other.with_login
+        validators = {"etag": None, "last_modified": None}
+        return document.model_copy(update={**own, **validators, "with_login": with_login})
 
     async def _extracted(self, page: FetchedPage, convert: Convert | None) -> NormalizedDocument:
         try:
@@ -205,15 +202,8 @@ class IngestionService:
                 if error.kind not in _TEXTLESS:
                     raise
                 if other_sites or not rendering.left_out:
-                    raise UnusablePageError(
-                        f"The page {page.url} cannot be read: a browser draws no text on it"
-                        " either.",
-                        url=page.url,
-                        status=page.status,
-                        hint="It may want a click, a login or a request that is more than reading"
-                        " first.",
-                        kind="script_shell",
-                    ) from error
+                    wall = Wall("script_shell", "a browser draws no text on it either", _UNDRAWN)
+                    raise wall.error(page.url, page.status) from error
             other_sites = True
 
     async def aclose(self) -> None:
@@ -223,9 +213,6 @@ class IngestionService:
             if self._renderer is not None:
                 stack.push_async_callback(self._renderer.aclose)
             stack.push_async_callback(self._source.aclose)
-
-
-_SPOKEN = {"builtin": "the built-in fetcher"}
 
 
 class SourceByAddress:
@@ -263,10 +250,8 @@ class SourceByAddress:
 class FallbackSource:
     """Asks the first source, and the second one when the first one itself has failed.
 
-    A page that the first source reports as missing, forbidden or unreadable is not asked for
-    again. An address that the first source may not be told, by itself or as a login goes with it
-    (`is_private`), is left to the second one, which judges it by itself. Each failure is noted for
-    the caller; the log gets it once.
+    A page that is missing, forbidden or unreadable is not asked for again. The second source alone
+    is told `is_private` addresses. Each failure is noted for the caller; the log gets it once.
     """
 
     def __init__(
@@ -311,7 +296,8 @@ class FallbackSource:
 
     def _tell(self, error: SourceUnavailableError) -> None:
         advice = f" {error.hint}" if error.hint else ""
-        other = _SPOKEN.get(self._second.name, self._second.name)
+        name = self._second.name
+        other = "the built-in fetcher" if name == "builtin" else name
         sentence = f"{error}{advice} Pages were fetched by {other} instead."
         note(sentence)
         if sentence != self._logged:

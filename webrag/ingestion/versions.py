@@ -49,12 +49,11 @@ _AT_END: Final = re.compile(rf"[-_][vV]?(\d{{1,8}}\.{_NUMBER})\Z")
 
 
 class Edition(FrozenModel):
-    """The version of a library that a page belongs to.
+    """The version of a library that a page belongs to, as people write it, without a `v`.
 
     Attributes:
-        version: As people write it, without a `v` before it.
-        library: What stays the same from version to version: the host and the address up to the
-            version, the repository, or `file:` and the name of the package or folder.
+        library: Host and address up to the version, the repository, or `file:` and the name of the
+            package or folder: it stays the same from version to version.
         root: What the pages of one edition have in common, such as `docs.example.com/en/3.2`.
         is_given: Somebody named the version; it holds until another is named.
     """
@@ -224,10 +223,12 @@ def _manifest_fields(name: str, text: str) -> dict[str, Any]:
         if _LONG_KEY.search(text):
             return {}
         data = tomllib.loads(text)
-        tool = data.get("tool")
-        poetry = tool.get("poetry") if isinstance(tool, dict) else None
-        tables = [data.get("project"), data.get("package"), poetry]
-        return next((each for each in tables if isinstance(each, dict)), {})
+        match data:
+            case {"project": dict(table)} | {"package": dict(table)}:
+                return table
+            case {"tool": {"poetry": dict(table)}}:
+                return table
+        return {}
     if name.endswith(".json"):
         data = json.loads(text)
         return data if isinstance(data, dict) else {}

@@ -19,11 +19,9 @@ _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 
 @dataclass(frozen=True)
 class NamedSources:
-    """Named addresses, folders taken apart, each address once.
+    """Named addresses, and the files below named folders, each address once.
 
     Attributes:
-        urls: Of the pages and files that were named themselves.
-        files: Of the files below the folders that were named.
         folders: Each with a slash at its end.
         left_out: Numbers of other files below them, by reason.
         empty: Folders without a file to read, each with the reason.
