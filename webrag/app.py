@@ -774,7 +774,7 @@ class WebRAG:
             except FetchError as error:
                 named = named.without(url, str(error))
             else:
-                named = named.with_folder(url, found.urls, found.left_out, found.why_none)
+                named = named.with_folder(url, found)
         return replace(named, notes=tuple(notes))
 
     async def _stored_files(

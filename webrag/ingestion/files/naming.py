@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
@@ -15,6 +17,14 @@ from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
 
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
+
+
+class FilesBelow(NamedTuple):
+    """Files below a folder, numbers of others by reason, and the reason when there is none."""
+
+    urls: tuple[str, ...]
+    left_out: Mapping[str, int] = MappingProxyType({})
+    why_none: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,16 +46,15 @@ class NamedSources:
     notes: tuple[str, ...] = ()
 
     def with_folder(
-        self, address: str, files: Sequence[str], left_out: Mapping[str, int], why_none: str
+        self, address: str, found: FilesBelow, folder: str | None = None
     ) -> "NamedSources":
-        """The same with one of `urls` taken apart; `why_none` is for when it has no files."""
+        """The same with one of `urls` taken apart, which is a `folder` of that address."""
         return replace(
-            self,
+            self if found.urls else self.without(address, found.why_none),
             urls=tuple(url for url in self.urls if url != address),
-            files=(*self.files, *files),
-            folders=(*self.folders, address),
-            left_out=Counter(self.left_out) + Counter(left_out),
-            empty=self.empty if files else {**self.empty, address: why_none},
+            files=tuple(dict.fromkeys((*self.files, *found.urls))),
+            folders=(*self.folders, folder or address),
+            left_out=Counter(self.left_out) + Counter(found.left_out),
         )
 
     def without(self, address: str, reason: str) -> "NamedSources":
@@ -121,23 +130,14 @@ async def expand_named(
 
 
 def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> NamedSources:
-    urls: list[str] = []
-    files: dict[str, None] = {}
-    folders: list[str] = []
-    left_out: Counter[str] = Counter()
-    empty: dict[str, str] = {}
-    for address in addresses:
+    named = NamedSources(urls=tuple(addresses))
+    for address in filter(is_file, addresses):
         # What is no folder that may be read says itself what it is.
-        folder: Path | None = None
         with suppress(RefusedAddressError):
-            folder = access.resolve(address) if is_file(address) else None
-        if folder is None or not folder.is_dir():
-            urls.append(address)
-            continue
-        listing = list_files(folder, max_bytes=max_bytes)
-        folders.append(f"{file_url(folder).rstrip('/')}/")
-        left_out.update(listing.left_out)
-        files.update(dict.fromkeys(map(file_url, listing.files)))
-        if not listing.files:
-            empty[address] = listing.why_none(f"below {folder}")
-    return NamedSources(tuple(urls), tuple(files), tuple(folders), dict(left_out), empty)
+            folder = access.resolve(address)
+            if folder.is_dir():
+                listing = list_files(folder, max_bytes=max_bytes)
+                urls = tuple(map(file_url, listing.files))
+                found = FilesBelow(urls, listing.left_out, listing.why_none(f"below {folder}"))
+                named = named.with_folder(address, found, f"{file_url(folder).rstrip('/')}/")
+    return named

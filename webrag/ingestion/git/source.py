@@ -2,9 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,18 +11,10 @@ from webrag.errors import FetchError, PageGoneError, RefusedAddressError
 from webrag.ingestion.addresses import GitFile, file_url, parse_git
 from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
+from webrag.ingestion.files.naming import FilesBelow
 from webrag.ingestion.files.source import FileSource
 from webrag.ingestion.git.clone import GitClones
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
-
-
-@dataclass(frozen=True)
-class RepositoryFiles:
-    """Files worth reading of a repository or a folder in it, and numbers of others by reason."""
-
-    urls: tuple[str, ...] = ()
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    why_none: str = ""
 
 
 class GitSource:
@@ -44,7 +35,7 @@ class GitSource:
             max_document_bytes=max_document_bytes,
         )
 
-    async def files_of(self, address: str, *, refresh: bool = False) -> RepositoryFiles:
+    async def files_of(self, address: str, *, refresh: bool = False) -> FilesBelow:
         """Make sure that a repository is cloned, and give the files worth reading.
 
         The address is of the repository, a folder in it, or one of its files; with `refresh` its
@@ -108,16 +99,16 @@ class GitSource:
         """Do nothing: clones stay for the next time."""
 
 
-def _listed(asked: GitFile, clone: Path, max_bytes: int) -> RepositoryFiles:
+def _listed(asked: GitFile, clone: Path, max_bytes: int) -> FilesBelow:
     clone = clone.resolve()
     named = clone / asked.name
     if named.is_file() and not named.is_symlink():
-        return RepositoryFiles((_within(asked, clone, named),))
+        return FilesBelow((_within(asked, clone, named),))
     if not named.is_dir():
-        return RepositoryFiles(why_none=str(_not_there(asked)))
+        return FilesBelow((), why_none=str(_not_there(asked)))
     listing = list_files(named, max_bytes=max_bytes)
     urls = tuple(_within(asked, clone, path) for path in listing.files)
-    return RepositoryFiles(urls, listing.left_out, listing.why_none(f"in {asked.url}"))
+    return FilesBelow(urls, listing.left_out, listing.why_none(f"in {asked.url}"))
 
 
 def _within(asked: GitFile, clone: Path, path: Path) -> str:

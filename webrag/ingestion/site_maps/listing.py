@@ -35,11 +35,7 @@ class Section(NamedTuple):
 
 @dataclass(slots=True)
 class ListedPage:
-    """One page of a site as its map knows it, by its canonical address without fragment.
-
-    `names` are its headings and the names that it explains, `sections` what the map holds of its
-    text; title and both may be empty.
-    """
+    """One page of a site by its canonical address, with headings and names that it explains."""
 
     url: str
     title: str = ""
@@ -49,13 +45,11 @@ class ListedPage:
 
 @dataclass(frozen=True, slots=True)
 class SiteListing:
-    """Everything one map says of pages, each once.
+    """Everything one map says of pages, each once: beside titles names, words or whole texts.
 
     Attributes:
         occurrences: Stems, as Porter's algorithm makes them, to the positions of the pages that
             hold them; for maps that give these in place of texts.
-        content: What it has of the pages beside their titles: names, such as headings and
-            summaries; the words that each page holds, in no order; or their own text.
     """
 
     pages: Sequence[ListedPage]

@@ -169,16 +169,14 @@ def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
     is_index = f"{path.rstrip('/')}/index".lstrip("/") in names
     is_folders = not path.endswith((".html", ".htm")) and not is_index and path != ""
     ending = ".htm" if path.endswith(".htm") else ".html"
-    found: list[str | None] = []
-    for name in names:
-        if not name:
-            found.append(None)
-        elif is_folders:
-            plain = name.removesuffix("index") if name.rpartition("/")[2] == "index" else name
-            found.append(f"{root}{plain.rstrip('/')}/" if plain else root)
-        else:
-            found.append(f"{root}{name}{ending}")
-    return found
+
+    def address(name: str) -> str:
+        if not is_folders:
+            return f"{root}{name}{ending}"
+        plain = name.removesuffix("index") if name.rpartition("/")[2] == "index" else name
+        return f"{root}{plain.rstrip('/')}/" if plain else root
+
+    return [address(name) if name else None for name in names]
 
 
 def _headings(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -219,13 +217,7 @@ def _occurrences(terms: Mapping[str, Any], places: list[int | None]) -> dict[str
         left -= len(numbers)
         if left < 0:
             break
-        held = [
-            place
-            for number in numbers
-            if type(number) is int
-            and 0 <= number < len(places)
-            and (place := places[number]) is not None
-        ]
-        if held:
+        known = (each for each in numbers if type(each) is int and 0 <= each < len(places))
+        if held := [place for number in known if (place := places[number]) is not None]:
             found[stem] = held
     return found

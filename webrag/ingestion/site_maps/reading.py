@@ -67,8 +67,7 @@ class Sitemap(NamedTuple):
 def parse_sitemap(body: bytes) -> Sitemap:
     """Read a sitemap: XML or one address per line, also compressed; at most 20 MB of its text.
 
-    Tolerant: what is cut off, unknown or malformed is passed over. Nothing is expanded or loaded,
-    so that entities and document types cannot do harm.
+    Tolerant: what is cut off, unknown or malformed is passed over. No entity is expanded.
     """
     text = decode(_unpacked(body)[:MAX_TEXT_BYTES])
     root = _ROOT.search(text[:10_000])
@@ -88,11 +87,9 @@ def _items(text: str, prefix: str, name: str) -> Iterator[tuple[str, str]]:
     openings = itertools.islice(opening.finditer(text), MAX_LISTED + 1)
     starts = [match.end() for match in openings]
     for begin, end in itertools.islice(itertools.pairwise([*starts, len(text)]), MAX_LISTED):
-        address = _first_address(text, loc, begin, end)
-        if address is None:
-            continue
-        changed = lastmod.search(text, begin, end)
-        yield address, changed.group(1).strip() if changed else ""
+        if address := _first_address(text, loc, begin, end):
+            changed = lastmod.search(text, begin, end)
+            yield address, changed.group(1).strip() if changed else ""
 
 
 def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str | None:
@@ -164,20 +161,15 @@ Reading: TypeAlias = SiteListing | Wanted | NamedMaps
 
 
 def read_map(mark: MapMark, page_url: str, files: Files) -> Reading:
-    """Read a map, or tell what more is needed for it.
+    """Read a map that the page at `page_url` named, or tell what more is needed for it.
 
-    `mark` is what the page at `page_url` said of it, `files` what was obtained so far, at least
-    one, in the order asked for.
+    The files are those obtained so far, at least one, in the order asked for.
     """
     return _READERS[mark.kind](mark, page_url, files)
 
 
 def _one_file(read: Callable[[str, str], SiteListing]) -> "_Read":
     return lambda mark, _, files: read(_text(next(iter(files.values()))), mark.root)
-
-
-def _sphinx(mark: MapMark, page_url: str, files: Files) -> SiteListing:
-    return read_search_index(_text(next(iter(files.values()))), mark.root, page_url)
 
 
 def _javadoc(mark: MapMark, _: str, files: Files) -> Reading:
@@ -273,6 +265,8 @@ _READERS: Final[Mapping[str, _Read]] = {
     # Pages that were stored before `all.html` was read name a file of this kind.
     "rustdoc": _one_file(read_index_page),
     "sitemap": _sitemap,
-    "sphinx": _sphinx,
+    "sphinx": lambda mark, page_url, files: read_search_index(
+        _text(next(iter(files.values()))), mark.root, page_url
+    ),
     "vitepress": _vitepress,
 }
