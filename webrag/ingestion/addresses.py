@@ -56,8 +56,8 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
 
     The fragment (except `#!`), user name and password, default port and tracking parameters
     (without `keep_tracking`, as following a redirect needs) are dropped; percent-encoding is
-    normalised. The query's order, trailing slashes and doubled slashes mean something to servers
-    and stay. Applying it twice changes nothing. Only a file may link to files from its `base`.
+    normalised. The query's order and slashes mean something to servers and stay. Applying it twice
+    changes nothing. Only a file may link to files from its `base`.
 
     Raises:
         InputError: Not an http(s) address; the message names the value and what is allowed.
@@ -426,15 +426,11 @@ def host_of(word: str, *, takes_paths: bool = True) -> str | None:
 def as_address(word: str, *, takes_paths: bool = True) -> str:
     """Put the scheme before a word that begins with a host; everything else stays as it is.
 
-    Args:
-        word: One word.
-        takes_paths: What is a file of this machine stays a path; a server does not look for it.
+    With `takes_paths` a file of this machine stays a path; a server does not look for it.
     """
-    host, slash, _ = word.partition("/")
-    found = _HOST.fullmatch(host)
-    is_name = not slash and kind_of_name(word) is not None
-    is_file = is_name or (takes_paths and os.path.lexists(word))
-    if found is None or is_file:
+    found = _HOST.fullmatch(word.partition("/")[0])
+    is_host = "/" in word or host_of(word, takes_paths=False)
+    if found is None or not is_host or (takes_paths and os.path.lexists(word)):
         return word
     return f"{'http' if found['private'] else 'https'}://{word}"
 
@@ -465,19 +461,18 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
             return _TYPED_SCHEME.match(word) is not None and "://" in word
         return _is_address(word, takes_host=is_quoted, takes_paths=takes_paths)
 
-    before: list[str] = []
-    after: list[str] = []
-    while len(left) > 1 and names(left[0]):
-        before.append(left.pop(0))
-    while len(left) > 1 and names(left[-1]):
-        after.insert(0, left.pop())
+    first, end = 0, len(left)
+    while first < end - 1 and names(left[first]):
+        first += 1
+    while first < end - 1 and names(left[end - 1]):
+        end -= 1
+    found = (*left[:first], *left[end:])
+    hosts = (host_of(word, takes_paths=takes_paths) for word in found)
     named = (
-        word
-        if host_of(word, takes_paths=takes_paths)
-        else as_address(word, takes_paths=takes_paths)
-        for word in (*before, *after)
+        word if host else as_address(word, takes_paths=takes_paths)
+        for word, host in zip(found, hosts, strict=True)
     )
-    return tuple(named), " ".join(left if before or after else words)
+    return tuple(named), " ".join(left[first:end] if found else words)
 
 
 def _is_address(word: str, *, takes_host: bool, takes_paths: bool) -> bool:

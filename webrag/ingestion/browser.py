@@ -9,9 +9,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ada_url import URL
 
@@ -71,8 +70,7 @@ async def start_driver(url: str) -> "Playwright":
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A file that a page, or a frame in it, asks its browser for; of a `kind` such as `script`."""
 
     url: str
@@ -150,10 +148,9 @@ class BrowserRenderer:
     """Draws pages in one Chromium, started at the first page; `aclose` ends it.
 
     The browser reaches no network: each of its requests is handed to `parts`, which checks
-    addresses and robots.txt, or is refused (`refusal`). Every page has a profile of its own that
-    is gone afterwards. It belongs to one event loop. `timeout_s` and `max_bytes`, of all files,
-    are for one page, `max_memory` for all processes of the browser: the largest is ended when
-    there is more, and the page in it fails.
+    addresses and robots.txt, or is refused (`refusal`). Every page has a profile of its own. Time
+    and bytes, of all files, are of one page, `max_memory` is of all processes of the browser: the
+    largest is ended when there is more, and the page in it fails. It belongs to one event loop.
     """
 
     def __init__(
@@ -180,9 +177,7 @@ class BrowserRenderer:
         self._ended_processes = 0
 
     async def render(self, page: FetchedPage, *, other_sites: bool) -> Rendering:
-        """Draw a page of HTML, whose text is what the browser is given.
-
-        It may have files of other sites with `other_sites`.
+        """Draw a page of HTML, whose text the browser is given, perhaps with files of other sites.
 
         Returns:
             The page as drawn, without validators: they would be those of the empty frame.
@@ -269,7 +264,7 @@ class BrowserRenderer:
                 handle_sighup=False,
             )
             session = await browser.new_browser_cdp_session()
-            listed = await session.send("SystemInfo.getProcessInfo")
+            listed = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
             await session.detach()
         except Error as error:
             await self.aclose()
@@ -279,9 +274,7 @@ class BrowserRenderer:
                 url=url,
                 hint="Put another one first on the PATH, or set WEBRAG_BROWSER=never.",
             ) from error
-        self._process = next(
-            each["id"] for each in listed["processInfo"] if each["type"] == "browser"
-        )
+        self._process = next(each["id"] for each in listed if each["type"] == "browser")
         return browser
 
 
@@ -330,12 +323,10 @@ class _Drawing:
         await tab.goto(self._page.url, wait_until="domcontentloaded", timeout=left_ms)
         await self._still(tab, until)
         html = await tab.evaluate(_PREPARE, _MAX_CHARS)
-        if not isinstance(html, str):
-            raise FetchError(
-                f"{self._page.url} has more than {_MAX_CHARS:,} characters once it is drawn.",
-                url=self._page.url,
-            )
-        return f"<!doctype html>\n{html}"
+        if isinstance(html, str):
+            return f"<!doctype html>\n{html}"
+        message = f"{self._page.url} has more than {_MAX_CHARS:,} characters once it is drawn."
+        raise FetchError(message, url=self._page.url)
 
     async def _still(self, tab: "Page", until: float) -> None:
         """Wait until there is text that does not change while no file is under way."""
@@ -362,11 +353,8 @@ class _Drawing:
             asked = route.request
             if not self._is_given and asked.is_navigation_request():
                 self._is_given = True
-                await route.fulfill(
-                    status=200,
-                    content_type="text/html; charset=utf-8",
-                    body=self._page.text.encode(),
-                )
+                body, kind = self._page.text.encode(), "text/html; charset=utf-8"
+                await route.fulfill(status=200, content_type=kind, body=body)
                 return
             is_main = asked.frame.parent_frame is None
             request = Request(asked.url, asked.resource_type, asked.method, is_main)

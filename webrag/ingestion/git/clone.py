@@ -145,14 +145,13 @@ class GitClones:
 
         A clone that the host confirmed less than `keep_s` ago is taken as it is, unless `forced`,
         as is one of a commit that was named itself. Of an older one the host is asked for the
-        commit, and only another commit is cloned, in the place of the older clone. When the host
-        cannot be asked, the older clone is used, and the caller is told so, unless `forced`.
+        commit, and only another commit is cloned in its place. When the host cannot be asked, the
+        older clone is used, and the caller is told so, unless `forced`.
 
         Raises:
             InputError: Plain http, to a host that is not allowed by its name.
             RefusedAddressError: The host's address is private, or its port unusual.
             PageGoneError: The host has no such repository or ref.
-            SourceUnavailableError: git is not installed.
             FetchError: It is too large, took too long, or failed; the older clone stays.
         """
         if file.scheme == "http" and not self._allowed & {file.host, file.host.partition(":")[0]}:
@@ -248,15 +247,11 @@ class GitClones:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         program = await asyncio.to_thread(shutil.which, "git")
         if program is None:
-            raise SourceUnavailableError(
-                "git is not installed.", url=file.url, hint="Install git, and try again."
-            )
-        command = _under_limits(
-            [program, *options, *arguments],
-            memory=self._max_memory,
-            file_bytes=self._max_bytes,
-            seconds=self._timeout_s,
-        )
+            hint = "Install git, and try again."
+            raise SourceUnavailableError("git is not installed.", url=file.url, hint=hint)
+        limits = {"memory": self._max_memory, "file_bytes": self._max_bytes}
+        command = [program, *options, *arguments]
+        command = _under_limits(command, **limits, seconds=int(self._timeout_s) + 1)
         with await asyncio.to_thread(lambda: tempfile.TemporaryFile(dir=self.folder)) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
             process = subprocess.Popen(  # noqa: ASYNC220, S603 - as quick as asyncio's
@@ -313,16 +308,15 @@ class GitClones:
         return FetchError(f"{file.repository} could not be cloned: {text}", url=file.url)
 
 
-def _under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: float) -> list[str]:
+def _under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: int) -> list[str]:
     """A command, by its absolute path, with limits for it and each process it starts.
 
     They are set by a shell that then becomes the program: code of ours between fork and exec might
     wait for a lock that another thread held. Windows has no such limits, macOS none of memory.
-    Address space and processor time are of one process, `file_bytes` of each file written.
     """
     if sys.platform == "win32":
         return command
-    limits = {"c": 0, "v": memory // 1024, "f": -(-file_bytes // 512), "t": int(seconds) + 1}
+    limits = {"c": 0, "v": memory // 1024, "f": -(-file_bytes // 512), "t": seconds}
     lower = "".join(f"ulimit -{name} {value} 2>/dev/null; " for name, value in limits.items())
     return ["/bin/sh", "-c", f'{lower}exec "$@"', "sh", *command]
 
