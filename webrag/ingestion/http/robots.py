@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,6 @@ _MAX_SITEMAPS = 100
 # An address is compared with every rule: 150,000 wildcards, which 500 kB can hold, take half a
 # second each time. Files of large shops hold some hundreds.
 _MAX_WILDCARDS = 20_000
-_DIRECTIVE = re.compile(r"\s*+([^\s:#]++)[\s:]*+(.*)")
 
 
 @dataclass(frozen=True)
@@ -84,30 +82,10 @@ class RobotsCache:
         return entry.rules
 
     def _parse(self, answer: RobotsAnswer) -> RobotsRules:
-        parsed = Protego.parse(_with_few_wildcards(answer.text))
+        failure, is_huge = answer.failure, answer.text.count("*") > _MAX_WILDCARDS
+        if is_huge:
+            failure = f"The site's robots.txt has more than {_MAX_WILDCARDS:,} wildcards."
+        parsed = Protego.parse("" if is_huge else answer.text)
         delay = parsed.crawl_delay(self._agent)
         sitemaps = tuple(itertools.islice(parsed.sitemaps, _MAX_SITEMAPS))
-        return RobotsRules(answer.failure, delay, sitemaps, parsed, self._agent)
-
-
-def _with_few_wildcards(text: str) -> str:
-    """A robots.txt whose further rules end at their first wildcard: they forbid more, never less.
-
-    Rules that allow are left out there instead.
-    """
-    if text.count("*") <= _MAX_WILDCARDS:
-        return text
-    kept, wildcards = [], 0
-    for line in text.splitlines():
-        wildcards += line.count("*")
-        kept.append(line if wildcards <= _MAX_WILDCARDS or "*" not in line else _widened(line))
-    return "\n".join(kept)
-
-
-def _widened(line: str) -> str:
-    match = _DIRECTIVE.match(line)
-    if match is None or match[1].lower().startswith("user"):
-        return line
-    if match[1].lower() == "allow":
-        return ""
-    return f"{match[1]}: {match[2].partition('*')[0].strip() or '/'}"
+        return RobotsRules(failure, delay, sitemaps, parsed, self._agent)

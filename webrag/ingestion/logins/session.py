@@ -1,15 +1,15 @@
 """Decides what a login sends to whom; it asks nobody."""
 
-import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ada_url import URL
+from pydantic import TypeAdapter
 from typing_extensions import override
 
 from webrag.errors import InputError, UnusablePageError
@@ -28,6 +28,7 @@ _NOT_GIVEN: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "te", "trailer"}
     | {"transfer-encoding", "upgrade"}
 )
+_HEADERS: Final = TypeAdapter(dict[str, dict[str, str]])
 _SECONDS: Final = re.compile("[0-9]+")
 # The last day that the calendar can say.
 _LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -225,19 +226,14 @@ def _cookie(fields: Sequence[str]) -> Cookie:
 def read_headers(text: str) -> tuple[Login, ...]:
     """Read the headers of hosts, a JSON object of objects; ValueError holds no value of one."""
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise ValueError("is not a JSON object of hosts")  # noqa: TRY004 - settings catch it
+        given = _HEADERS.validate_json(text, strict=True)
+    except ValueError:
+        raise ValueError("is not a JSON object of hosts, each with an object of headers") from None
     try:
-        hosts = map(checked_host, given)
-        return tuple(map(_login_of, hosts, given.values()))
+        hosts = [checked_host(host) for host in given]
     except InputError as error:
         raise ValueError(str(error).rstrip(".")) from None
-
-
-def _login_of(host: str, headers: Any) -> Login:
-    if not isinstance(headers, dict) or not all(isinstance(each, str) for each in headers.values()):
-        raise ValueError("the headers of a host are not a JSON object of texts")
-    return Login(host, headers=tuple(checked_header(*each) for each in headers.items()))
+    return tuple(
+        Login(host, headers=tuple(checked_header(*each) for each in headers.items()))
+        for host, headers in zip(hosts, given.values(), strict=True)
+    )
