@@ -18,7 +18,6 @@ from webrag.ingestion.models import (
     PageSource,
     Validators,
 )
-from webrag.ingestion.quality import Wall
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 if TYPE_CHECKING:
@@ -202,6 +201,8 @@ class IngestionService:
                 if error.kind not in _TEXTLESS:
                     raise
                 if other_sites or not rendering.left_out:
+                    from webrag.ingestion.quality import Wall
+
                     wall = Wall("script_shell", "a browser draws no text on it either", _UNDRAWN)
                     raise wall.error(page.url, page.status) from error
             other_sites = True
