@@ -8,7 +8,7 @@ from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from webrag.errors import ConfigurationError, InputError, how_to_install
 from webrag.ingestion.files.access import opened_file, opened_folder
@@ -171,11 +171,8 @@ _LONGEST_MS: Final = 2_000
 _LOOK_MS: Final = 5_000
 
 
-class FileState(NamedTuple):
-    """Tells versions of a file apart without its being read."""
-
-    modified_ns: int
-    size: int
+FileState: TypeAlias = tuple[int, int]
+"""Time of the last change in nanoseconds, and size in bytes."""
 
 
 def require_watching() -> None:
@@ -236,7 +233,7 @@ def states_of(roots: Sequence[Path], *, max_bytes: int) -> dict[Path, FileState]
         for path in listed:
             with suppress(OSError):  # it went while the folder was listed
                 status = path.lstat()
-                files[path] = FileState(status.st_mtime_ns, status.st_size)
+                files[path] = (status.st_mtime_ns, status.st_size)
     return files
 
 

@@ -64,20 +64,19 @@ class FileSource:
             )
         named = kind_of_name(path.name)
         limit = self._max_document_bytes if named in _BYTES_KINDS else self._max_bytes
-        known = None if validators is None else validators.etag
         manifest = self._manifest(path)
         with suppress(OSError):
-            if known is not None and known == _etag(path.stat(), manifest):
+            if validators is not None and validators.etag == _etag(path.stat(), manifest):
                 return NotModified(url=url, fetched_at=now)
         body, facts = self._access.read(url, path, at_most=limit)
         kind = named if named in _BYTES_KINDS else _text_kind(url, path, body, named)
+        is_text = kind not in _BYTES_KINDS
         return FetchedPage(
             requested_url=url,
             url=file_url(path),
-            status=200,
             kind=kind,
-            text="" if kind in _BYTES_KINDS else decode(body),
-            body=body if kind in _BYTES_KINDS else b"",
+            text=decode(body) if is_text else "",
+            body=b"" if is_text else body,
             etag=_etag(facts, manifest),
             fetched_at=now,
             source=self.name,

@@ -51,16 +51,12 @@ _LINK_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|([^\s
 def status_failure(url: str, status: int) -> FetchError:
     """The error that a status other than 2xx stands for."""
     if status in _GONE:
-        return PageGoneError(
-            f"The page {url} does not exist (HTTP {status}).", url=url, status=status
-        )
+        message = f"The page {url} does not exist (HTTP {status})."
+        return PageGoneError(message, url=url, status=status)
+    hint = "The site may want a login, or may turn automatic readers away."
     if status in _CLOSED:
-        return FetchError(
-            f"The page {url} is not open to everyone (HTTP {status}).",
-            url=url,
-            status=status,
-            hint="The site may want a login, or may turn automatic readers away.",
-        )
+        message = f"The page {url} is not open to everyone (HTTP {status})."
+        return FetchError(message, url=url, status=status, hint=hint)
     return FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
 
 
@@ -125,17 +121,15 @@ def fetched_page(
             status=answer.status,
             kind="not_text",
         ) from error
-    text = ""
-    if kind != "pdf":
-        charset, host = charset_of_header(content_type), URL(answer.url).hostname
-        text = decode(answer.body, header_charset=charset, host=host)
+    charset, host = charset_of_header(content_type), URL(answer.url).hostname
+    is_pdf = kind == "pdf"
     return FetchedPage(
         requested_url=requested,
         url=answer.url,
         status=answer.status,
         kind=kind,
-        text=text,
-        body=answer.body if kind == "pdf" else b"",
+        text="" if is_pdf else decode(answer.body, header_charset=charset, host=host),
+        body=answer.body if is_pdf else b"",
         etag=validator(answer, "etag"),
         last_modified=validator(answer, "last-modified"),
         fetched_at=fetched_at,

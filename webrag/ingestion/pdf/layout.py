@@ -65,13 +65,12 @@ class Line:
     """One line of a page; positions in points, right and up as the page is read.
 
     Attributes:
-        top: Of the first character.
-        base: Lower edge of the first character.
-        bottom: Lower edge of the last one; the library joins some lines to one.
+        base: Lower edge of the first character; `bottom` is that of the last one, as the library
+            joins some lines to one.
         breaks_word: The last word goes on in the next line.
         advance: Width of each of its characters where all have one, as listings do; 0 where they
             differ, None where it has too few letters to tell.
-        cells: Its parts, where wide gaps part it; else nothing.
+        cells: Its parts, where wide gaps part it.
     """
 
     text: str

@@ -234,21 +234,17 @@ def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
 
 def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) -> None:
     pending = list(wanted)
-    rest: list[Line] = []
-    position = 0
+    begin = position = 0
     while position < len(lines):
         taken, mark = _heading_at(lines, position, pending)
-        if mark is None:
-            rest.append(lines[position])
-            position += 1
-            continue
-        writer.add_lines(rest)
-        rest = []
-        pending.remove(mark)
-        text = " ".join(line.text for line in lines[position : position + taken])
-        writer.add_heading(text[:_MAX_HEADING_CHARS], mark.level)
-        position += taken
-    writer.add_lines(rest)
+        if mark is not None:
+            writer.add_lines(lines[begin:position])
+            pending.remove(mark)
+            text = " ".join(line.text for line in lines[position : position + taken])
+            writer.add_heading(text[:_MAX_HEADING_CHARS], mark.level)
+            begin = position + taken
+        position += taken or 1
+    writer.add_lines(lines[begin:])
 
 
 def _heading_at(
