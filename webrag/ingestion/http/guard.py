@@ -152,9 +152,8 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         try:
             async with asyncio.timeout(timeout):
                 addresses = await self.checked_addresses(host, port)
-                return await self._dial_first(
-                    addresses, port, timeout, local_address, socket_options
-                )
+                options = {"local_address": local_address, "socket_options": socket_options}
+                return await self._dial_first(addresses, port, timeout, **options)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"'{host}' did not answer in {timeout:g} s") from error
 
@@ -192,17 +191,12 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         raise NameNotFound(f"the name '{host}' has no address")
 
     async def _dial_first(
-        self,
-        addresses: list[str],
-        port: int,
-        timeout: float | None,
-        local_address: str | None,
-        socket_options: Iterable[Any] | None,
+        self, addresses: list[str], port: int, timeout: float | None, **options: Any
     ) -> httpcore2.AsyncNetworkStream:
         # A dead first address must leave time for the next one.
         share = None if timeout is None else timeout / len(addresses[:4])
         *others, last = [
-            partial(self._dialer.connect_tcp, address, port, share, local_address, socket_options)
+            partial(self._dialer.connect_tcp, address, port, timeout=share, **options)
             for address in addresses[:4]
         ]
         for dial in others:
