@@ -8,14 +8,13 @@ import pytest
 
 from webrag.errors import ConfigurationError, InputError, how_to_install
 from webrag.ingestion.files.folder import (
-    FileState,
     changed_files,
     changes_between,
     require_watching,
     states_of,
 )
 
-A, B = FileState(1, 10), FileState(2, 10)
+A, B = (1, 10), (2, 10)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ A, B = FileState(1, 10), FileState(2, 10)
     ],
 )
 def test_changes_are_found_without_reading(
-    before: dict[str, FileState], now: dict[str, FileState], changed: tuple[str, ...]
+    before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]], changed: tuple[str, ...]
 ) -> None:
     found = changes_between(
         {Path(name): state for name, state in before.items()},
