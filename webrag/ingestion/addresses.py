@@ -242,8 +242,7 @@ def is_git(address: str) -> bool:
 def parse_git(address: str) -> GitFile:
     """Read the address of a repository, `git+https://host/owner/repo@ref#folder`, or of a file.
 
-    Raises:
-        InputError: It is neither; the message says how one is written.
+    InputError where it is neither says how one is written.
     """
     found = _FILE.fullmatch(address)
     name = unquote(found["folder"]) if found else ""

@@ -42,11 +42,7 @@ _UNREAD: Final = frozenset(
 
 
 async def start_driver(url: str) -> "Playwright":
-    """Start playwright's driver, a program of its own that the caller stops, for a page.
-
-    Raises:
-        SourceUnavailableError: It does not start.
-    """
+    """Start playwright's driver, which the caller stops, or raise SourceUnavailableError."""
     from playwright.async_api import async_playwright
 
     starting = asyncio.create_task(async_playwright().start())

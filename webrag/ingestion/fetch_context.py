@@ -56,8 +56,7 @@ def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[
 class Relay:
     """Tells everyone who waits for one piece of work all that was told during it.
 
-    The work runs inside `overhearing`, each who waits inside `hearing`; whoever comes late is told
-    first what was told before.
+    The work runs inside `overhearing`, each who waits, also late, inside `hearing`.
     """
 
     def __init__(self) -> None:

@@ -194,7 +194,7 @@ class PageSource(Protocol):
         """Get one page by its canonical address, of the kind that the source reads.
 
         With `validators`, of the stored version, a source may answer that it is current; `fresh`
-        takes no copy that the source or a service behind it keeps.
+        takes no copy that anybody keeps.
 
         Raises:
             InputError: Not an address that can be fetched.
@@ -236,9 +236,7 @@ class SiteMapper(Protocol):
     async def map(
         self, url: str, *, search: str | None = None, limit: int = 100
     ) -> list[MappedLink]:
-        """List pages of the site a URL belongs to, each once, best first where it knows.
-
-        Words of `search` are what pages near the front should be about.
+        """List pages of the site a URL belongs to, each once, best first for the words of `search`.
 
         Raises:
             FetchError: The site cannot be listed.

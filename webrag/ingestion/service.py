@@ -29,9 +29,7 @@ _JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter", Conversio
 class ExtractionPool:
     """Converts pages in up to `workers` processes, started when first needed.
 
-    Attributes:
-        workers: The processes; other work on pages may be done in them too.
-        timeout_s: Processor time of one page, start-up of the process not counted.
+    Other work on pages may be done in them too. `timeout_s` is processor time of one page.
     """
 
     def __init__(self, workers: int, timeout_s: float) -> None:
@@ -43,11 +41,7 @@ class ExtractionPool:
         self.workers.prepare([job] * 2)
 
     async def extract(self, page: FetchedPage) -> NormalizedDocument:
-        """Convert one page.
-
-        Raises:
-            UnusablePageError: It holds no readable text, cannot be converted, or takes too long.
-        """
+        """Convert one page, or raise UnusablePageError that says why it cannot be."""
         try:
             conversion = await self.workers.run(
                 _JOB, page, about=f"{page.url} (converting it)", timeout_s=self.timeout_s
@@ -82,8 +76,7 @@ Convert = Callable[[FetchedPage], Awaitable[NormalizedDocument]]
 class IngestionService:
     """Gets pages ready to be indexed; owns the source and the pool it is given.
 
-    The renderer draws pages whose text scripts write, or all of HTML with `render_always`;
-    without one they are reported as unusable. `prefer_markdown` is as in `FetchConfig`.
+    The renderer draws pages whose text scripts write, or all of HTML with `render_always`.
     """
 
     def __init__(

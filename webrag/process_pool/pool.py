@@ -71,9 +71,8 @@ class Job(Generic[_T]):
 class WorkFailedError(Exception):
     """A piece of work had no result; the message says why, as the end of a sentence.
 
-    Its kind is `late`, `memory` (more than a process may have), `too_large` (its result), `died`
-    (the process ended, twice) or `unexpected` (an error nobody foresaw, which is logged); its parts
-    are those of the result that came before.
+    `too_large` is its result, a process `died` twice, what is `unexpected` is logged; its parts are
+    those of the result that came before.
     """
 
     def __init__(

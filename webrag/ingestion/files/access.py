@@ -22,8 +22,7 @@ class FileAccess:
     """The folders and files that may be read: some always, others once the user names them.
 
     Symbolic links are resolved first, and the way is then walked without following any, so that
-    one put there in between leads nowhere. Names and contents of what lies outside are never
-    looked at. Naming a path makes it readable at a terminal, not where callers are programs.
+    one put there in between leads nowhere. Naming a path makes it readable at a terminal alone.
     """
 
     def __init__(self, allowed: Iterable[Path] = (), *, takes_names: bool = True) -> None:

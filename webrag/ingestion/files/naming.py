@@ -93,12 +93,9 @@ def named_address(given: str | Path) -> str:
 def named_urls(
     given: str | Path | Sequence[str | Path], *, takes_names: bool = True
 ) -> tuple[str, ...]:
-    """The addresses of what was named, each once; nothing has to be there, nothing is read.
+    """Give the addresses of what was named, each once; nothing is read.
 
-    `takes_names` tells whether a text may be a path; else it is an address.
-
-    Raises:
-        InputError: One of them is neither a URL nor a path.
+    InputError where one is no address nor, with `takes_names`, a path.
     """
     several = [given] if isinstance(given, (str, Path)) else given
     if takes_names:

@@ -18,10 +18,9 @@ from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
 
 class GitSource:
-    """Reads what `GitClones` holds; the host is asked only by `files_of`.
+    """Reads what `GitClones` holds, within the limits of `FileSource`; `files_of` asks the host.
 
-    A page's `last_modified` is the commit it was read at; a page read at the commit of the clone
-    is not read again. Limits are as of `FileSource`.
+    A page's `last_modified` is the commit it was read at, which is not read again.
     """
 
     name = "git"

@@ -104,12 +104,9 @@ def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
 def fetched_page(
     requested: str, answer: Answer, *, fetched_at: datetime, source: str, agent: str
 ) -> FetchedPage:
-    """Return the page an answer holds that neither redirects nor reports a failure.
+    """Return the page that an answer holds, or raise UnusablePageError where it is no prose.
 
     X-Robots-Tag may be addressed to this reader by its name, the `agent`.
-
-    Raises:
-        UnusablePageError: The content is no prose.
     """
     content_type = answer.headers.get("content-type", "")
     try:

@@ -40,8 +40,7 @@ _DETECTION_SAMPLE_BYTES = 65_536
 def decode(body: bytes, *, header_charset: str | None = None, host: str = "") -> str:
     """Return the page's text: byte order mark, then header, then meta tag, then detection.
 
-    Never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD. The country of
-    `host` tells what the page's language may be.
+    What cannot be decoded becomes U+FFFD. The country of `host` tells of the page's language.
     """
     for bom, codec in _BOMS:
         if body.startswith(bom):
@@ -146,10 +145,8 @@ class UnreadableContent(ValueError):
 def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
     """Decide how a body is to be read, trusting its bytes over its label.
 
-    The URL's `path` is for servers that send Markdown as plain text.
-
-    Raises:
-        UnreadableContent: Binary data or a format that is not prose.
+    The URL's `path` is for servers that send Markdown as plain text. What is no prose raises
+    UnreadableContent.
     """
     media_type = media_type_of(content_type)
     head = body[:_SNIFFED_BYTES]

@@ -206,13 +206,11 @@ class _Way:
 
 
 class HttpFetcher:
-    """Fetches public pages over HTTP, following `models.PageSource`.
+    """Fetches public pages over HTTP, following `models.PageSource`, on one event loop.
 
     Redirects are followed by hand so that every hop is checked like a first request; robots.txt,
-    Crawl-delay and Retry-After are honoured. It belongs to one event loop.
-
-    Pages and their parts are asked for with the login of their host, where there is one; robots.txt
-    and files that sites list their pages in never are.
+    Crawl-delay and Retry-After are honoured. Pages and their parts are asked for with the login of
+    their host; robots.txt and files that sites list their pages in never are.
     """
 
     name = "builtin"
@@ -274,13 +272,9 @@ class HttpFetcher:
         return page.model_copy(update={"with_login": way.had_login})
 
     async def fetch_bytes(self, url: str, *, at_most: int | None = None) -> bytes:
-        """Get a file as it is served, decompressed, with the guards and manners of a page.
+        """Get a file as it is served, decompressed, with the guards and errors of a page.
 
         One of more than `at_most` bytes is refused; without, the first 20 MB of any are given.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: The file cannot be had; the subclass says why.
         """
         caps = _FILE_CAPS if at_most is None else Caps(at_most, at_most)
         answer = await self._final_answer(_Way(canonical_url(url)), caps, None)
@@ -293,10 +287,6 @@ class HttpFetcher:
         Files of one page are asked for together, as browsers do, so they wait for no turn. `page`
         is its address if that was read with a login, which only files of the very same host get;
         another site's page could read what comes back.
-
-        Raises:
-            InputError: Not an address that can be fetched.
-            FetchError: There is no answer, it is too large, or robots.txt forbids the file.
         """
         address = canonical_url(url, keep_tracking=True)
         takes_login = bool(page) and URL(page).origin == URL(address).origin

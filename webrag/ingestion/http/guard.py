@@ -143,12 +143,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to a checked address of `host`.
-
-        Raises:
-            AddressRefused: An address or the port is not allowed; nothing was dialled.
-            httpcore2.ConnectError: The name does not resolve, or no address answers in time.
-        """
+        """Connect to a checked address of `host`, or raise one of the kinds of ConnectError."""
         try:
             async with asyncio.timeout(timeout):
                 addresses = await self.checked_addresses(host, port)
@@ -164,9 +159,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
     async def checked_addresses(self, host: str, port: int) -> list[str]:
         """Give the addresses of `host`, all of which may be contacted on `port`.
 
-        Raises:
-            AddressRefused: One of them, or the port, is not allowed.
-            NameNotFound: The name has no address.
+        AddressRefused where one of them, or the port, is not allowed; NameNotFound for none.
         """
         literal = _literal(host)
         if self._allowed.covers(host, port):

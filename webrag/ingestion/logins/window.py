@@ -27,11 +27,7 @@ async def sign_in(
     """Open a site and give its cookies once the user is `finished` or has closed the window.
 
     The window is of a browser whose profile is gone afterwards, or a tab in a running Chromium
-    that takes orders at an endpoint; nothing else in it is changed.
-
-    Raises:
-        ConfigurationError: The browser cannot be started or reached.
-        SourceUnavailableError: What drives it cannot be started.
+    that takes orders at an endpoint. ConfigurationError where it cannot be started or reached.
     """
     from playwright.async_api import Error
 

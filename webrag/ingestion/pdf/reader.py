@@ -155,10 +155,7 @@ class _Bookmark(NamedTuple):
 def read_pdf(body: bytes, url: str) -> PdfText:
     """Read a PDF; of a very long one the first 1,500 pages or 5 million characters.
 
-    The URL is named in messages.
-
-    Raises:
-        UnusablePageError: It is encrypted, damaged, or holds pictures of pages only.
+    UnusablePageError where it is encrypted, damaged, or holds pictures of pages only.
     """
     try:
         with closing(pdfium.PdfDocument(body)) as document:

@@ -178,8 +178,7 @@ _MAX_ABOVE: Final = 3
 def read_index_page(html: str, url: str, *, at_least: int = 1) -> SiteListing:
     """Read the links of a page, each with the entry that it stands in and the one above.
 
-    Raises:
-        MapRefusedError: It cannot be parsed safely, or lists fewer pages than `at_least`.
+    MapRefusedError where it cannot be parsed safely, or lists fewer pages than `at_least`.
     """
     tree = parsed_page(html)
     listing = Listing(url)

@@ -1,12 +1,13 @@
 """Holds the pages of a site's own map, their names and texts, and reads its data; no I/O here."""
 
 import html
-import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from pyjson5 import Json5DecoderException, Json5NestingTooDeep, decode
 
 from webrag.ingestion.addresses import link_target, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, storable
@@ -163,19 +164,10 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# What is not closed reaches to the end: trying it again at every quote would take quadratic time.
-_STRING: Final = re.compile(
-    r"(\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)"
-    r"|`(?:[^`\\]++|\\.)*+(?:`|\\?\Z)|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))",
-    re.DOTALL,
-)
-_KEY: Final = re.compile(r"([{,]\s*+)([\w$]++)(?=\s*+:)")
-_TRAILING_COMMA: Final = re.compile(r",(\s*+[}\]])")
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|(u[0-9a-fA-F]{4}|.))|\"", re.DOTALL)
-_JSON_ESCAPES: Final = re.compile(r"[\"\\/bfnrt]|u[0-9a-fA-F]{4}")
-_NEEDS_CARE: Final = re.compile(r"\\[^\"\\/bfnrtu]|\n")
-# Stands where a string was taken out; control characters are no part of code.
-_HOLE: Final = "\x00"
+# Numbers as keys, each on its line as Doxygen writes them, which JSON5 would have in quotes.
+_NUMBER_KEY: Final = re.compile(r"^(\s*+)(\d++)(?=\s*+:)", re.MULTILINE)
+_TEMPLATE: Final = re.compile(r"`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
+_MOST_NESTED: Final = 500
 _NEAR: Final = 100
 _PARSE_CALL: Final = "JSON.parse("
 
@@ -184,7 +176,7 @@ def read_json(text: str) -> Any:
     """Read a JSON file; raises MapRefusedError where it is none, or is nested too deeply."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise _refusal(error) from error
 
 
@@ -204,14 +196,11 @@ def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
     if opening is None:
         raise MapRefusedError("it holds no data")
     if opening.group() == _PARSE_CALL:
-        quoted = _STRING.match(text, opening.end())
-        if quoted is None or len(quoted[0]) < 2 or quoted[0][-1] != quoted[0][0]:
-            raise MapRefusedError("the text given to JSON.parse is not closed")
-        return read_json(_decoded(quoted.group()))
+        return read_json(_read_literal(text[opening.end() :]))
     try:
         return json.JSONDecoder().raw_decode(text, opening.start())[0]
     except (ValueError, RecursionError):
-        return _read_literal(text[opening.start() :])
+        return _read_literal(_NUMBER_KEY.sub(r'\1"\2"', text[opening.start() :]))
 
 
 def _read_quoted(text: str, known: str) -> Any:
@@ -220,64 +209,22 @@ def _read_quoted(text: str, known: str) -> Any:
     quote = max(text.rfind(mark, max(at - _NEAR, 0), at) for mark in ("'{", '"{', "`{"))
     if at < 0 or quote < 0:
         raise MapRefusedError("it holds no data")
-    quoted = _STRING.match(text, quote)
-    assert quoted is not None, "a text that begins with a quote matches"
-    return read_json(_decoded(quoted[0]))
+    return read_json(_read_literal(text[quote:]))
 
 
 def _read_literal(text: str) -> Any:
-    parts = _STRING.split(text.replace(_HOLE, " "))
-    code = _HOLE.join(parts[::2])
-    code = _TRAILING_COMMA.sub(r"\1", _KEY.sub(r'\1"\2"', code))
-    strings = map(_as_json_string, parts[1::2])
-    whole = "".join(
-        itertools.chain.from_iterable(
-            itertools.zip_longest(code.split(_HOLE), strings, fillvalue="")
-        )
-    )
+    """Read the value that a text begins with as JavaScript writes it."""
+    if template := _TEMPLATE.match(text):
+        body = template[1].replace("\0", " ").replace("\\\\", "\0").replace("\\\n", "")
+        body = body.replace("\\'", "'").replace("'", "\\'").replace("\n", "\\n")
+        text = f"'{body.replace(chr(0), 2 * chr(92))}'"
     try:
-        return json.JSONDecoder().raw_decode(whole)[0]
-    except (ValueError, RecursionError) as error:
+        return decode(text, _MOST_NESTED, True)
+    except Json5DecoderException as error:
         raise _refusal(error) from error
-
-
-def _as_json_string(quoted: str) -> str:
-    if quoted.startswith("/*"):
-        return " "
-    if len(quoted) < 2 or quoted[-1] != quoted[0]:
-        return quoted
-    if quoted[0] == '"' and not _NEEDS_CARE.search(quoted):
-        return quoted
-    return json.dumps(_decoded(quoted))
-
-
-def _decoded(quoted: str) -> str:
-    body = quoted[1:-1]
-    if "\\" not in body:
-        return body
-    if _HOLE not in body:
-        # Indexes of megabytes have nothing but these; a call for each takes a second.
-        simple = body.replace("\\\\", _HOLE).replace("\\'", "'").replace("\\\n", "")
-        if "\\" not in simple:
-            return simple.replace(_HOLE, "\\")
-    try:
-        return str(json.loads(f'"{_ESCAPE.sub(_as_json_escape, body)}"', strict=False))
-    except ValueError as error:
-        raise _refusal(error) from error
-
-
-def _as_json_escape(match: re.Match[str]) -> str:
-    byte, char = match.groups()
-    if byte:
-        return f"\\u00{byte}"
-    if match[0] == '"':
-        return '\\"'
-    if char == "\n":
-        return ""
-    return match[0] if _JSON_ESCAPES.fullmatch(char) else char
 
 
 def _refusal(error: Exception) -> MapRefusedError:
-    if isinstance(error, RecursionError):
+    if isinstance(error, RecursionError | Json5NestingTooDeep):
         return MapRefusedError("it is nested too deeply")
-    return MapRefusedError(f"it is not written as data ({str(error)[:100]})")
+    return MapRefusedError(f"it is not written as data ({str(error.args[0])[:100]})")
