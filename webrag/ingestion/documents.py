@@ -18,7 +18,7 @@ from webrag.ingestion.addresses import canonical_url, content_hash, page_address
 from webrag.ingestion.characters import collapse, normalize_characters, storable, storable_values
 from webrag.ingestion.fetch_context import received
 from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
-from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
+from webrag.ingestion.http.guard import AddressCheck
 from webrag.ingestion.models import (
     Anchor,
     FetchedPage,
@@ -169,7 +169,6 @@ class ReaderSource:
         allowed_hosts: `host` or `host:port` entries that may be read although private.
         timeout_s: One page.
         max_chars: Longest text of one page.
-        resolver: Gives the addresses of a host.
     """
 
     def __init__(
@@ -182,7 +181,6 @@ class ReaderSource:
         allowed_hosts: Iterable[str] = (),
         timeout_s: float = 30.0,
         max_chars: int = 10_000_000,
-        resolver: Resolver = resolve,
     ) -> None:
         self.name = name or type(reader).__name__
         self._reader = reader
@@ -190,7 +188,7 @@ class ReaderSource:
         self._load = load
         self._timeout_s = timeout_s
         self._max_chars = max_chars
-        self._addresses = AddressCheck(allowed_hosts, resolver=resolver)
+        self._addresses = AddressCheck(allowed_hosts)
 
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False

@@ -210,7 +210,6 @@ class FirecrawlPageReader(BaseReader):
         batch_timeout_s: A call with several pages.
         max_age_s: Oldest copy that may be taken from Firecrawl's cache; 0 for none.
         raise_on_error: Raise the first page's error; otherwise `failed` has those of the last call.
-        resolver: Gives the addresses of a host.
     """
 
     def __init__(
@@ -223,7 +222,6 @@ class FirecrawlPageReader(BaseReader):
         batch_timeout_s: float = _DEFAULTS.batch_timeout_s,
         max_age_s: float | None = _DEFAULTS.max_age_s,
         raise_on_error: bool = True,
-        resolver: Resolver = resolve,
     ) -> None:
         self._config = FirecrawlConfig(
             api_url=api_url,
@@ -234,7 +232,6 @@ class FirecrawlPageReader(BaseReader):
             max_age_s=max_age_s,
         )
         self._raise_on_error = raise_on_error
-        self._resolver = resolver
         self.failed: dict[str, FetchError] = {}
 
     async def aload_data(self, /, urls: str | Sequence[str], **_: Any) -> list[Document]:
@@ -245,7 +242,7 @@ class FirecrawlPageReader(BaseReader):
             FetchError: A page could not be read and `raise_on_error` is set.
         """
         wanted = [urls] if isinstance(urls, str) else list(urls)
-        source = FirecrawlSource(self._config, resolver=self._resolver)
+        source = FirecrawlSource(self._config)
         pool = ExtractionPool(1, FetchConfig().extraction_timeout_s)
         read: list[NormalizedDocument] = []
         self.failed = {}

@@ -31,7 +31,7 @@ from webrag.ingestion.addresses import GitFile
 from webrag.ingestion.fetch_context import note
 
 if TYPE_CHECKING:
-    from webrag.ingestion.http.guard import AddressCheck, Resolver
+    from webrag.ingestion.http.guard import AddressCheck
 
 _T = TypeVar("_T")
 
@@ -107,7 +107,6 @@ class GitClones:
         max_files: int = 100_000,
         max_memory: int = 1_000_000_000,
         timeout_s: float = 180.0,
-        resolver: "Resolver | None" = None,
     ) -> None:
         self.folder = folder
         self._allowed = frozenset(allowed_hosts)
@@ -116,15 +115,14 @@ class GitClones:
         self._max_files = max_files
         self._max_memory = max_memory
         self._timeout_s = timeout_s
-        self._resolver = resolver
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     @cached_property
     def _addresses(self) -> "AddressCheck":
         # An HTTP client comes with it, which commands that clone nothing do without.
-        from webrag.ingestion.http.guard import AddressCheck, resolve
+        from webrag.ingestion.http.guard import AddressCheck
 
-        return AddressCheck(self._allowed, resolver=self._resolver or resolve)
+        return AddressCheck(self._allowed)
 
     def of(self, file: GitFile) -> Path:
         """Give the folder of the clone that holds a file, once there is one."""

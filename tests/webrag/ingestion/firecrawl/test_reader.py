@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 
 from webrag import FirecrawlPageReader
 from webrag.errors import FetchError, InputError, PageGoneError, SourceUnavailableError
+from webrag.ingestion.firecrawl.source import FirecrawlSource
 
 from .conftest import public_resolver
 from .fake_firecrawl import KEY, FakeFirecrawl, document, failing
@@ -28,12 +30,17 @@ TERMS = (
 
 
 @pytest.fixture
-def make_reader(firecrawl: FakeFirecrawl) -> Callable[..., FirecrawlPageReader]:
+def make_reader(
+    firecrawl: FakeFirecrawl, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., FirecrawlPageReader]:
+    module = "webrag.ingestion.firecrawl.source"
+    made = partial(FirecrawlSource, resolver=public_resolver)
+    monkeypatch.setattr(f"{module}.FirecrawlSource", made)
     for url, html in zip(URLS, (TABLES, TERMS), strict=True):
         firecrawl.pages[url] = document(html, markdown="what Firecrawl makes of it")
 
     def make(**options: Any) -> FirecrawlPageReader:
-        given = {"api_key": KEY, "api_url": firecrawl.url, "resolver": public_resolver}
+        given = {"api_key": KEY, "api_url": firecrawl.url}
         return FirecrawlPageReader(**{**given, **options})
 
     return make

@@ -26,11 +26,10 @@ def test_data_inside_a_text_for_json_parse_is_read(value: object) -> None:
     assert read_data(f"var index = JSON.parse({quoted});") == [value]
 
 
-@given(
-    st.dictionaries(
-        st.from_regex(r"[a-zé_$][0-9A-Z_a-z]{0,8}", fullmatch=True), st.text(max_size=20), min_size=1
-    )
-)
+NAMES = st.from_regex(r"[a-zé_$][0-9A-Z_a-z]{0,8}", fullmatch=True)
+
+
+@given(st.dictionaries(NAMES, st.text(max_size=20), min_size=1))
 def test_literals_with_bare_keys_and_single_quotes_are_read(table: dict[str, str]) -> None:
     rows = ",".join(
         "{}:'{}'".format(
