@@ -109,10 +109,11 @@ PageKind: TypeAlias = Literal["html", "markdown", "text", "pdf"]
 _SNIFFED_BYTES = 512
 _MAGIC = re.compile(
     rb"(?P<a_ZIP_archive_or_office_document>PK\x03\x04)|(?P<an_old_office_document>\xd0\xcf\x11\xe0)"
-    rb"|(?P<a_program>\x7fELF|MZ\x90|\xcf\xfa\xed\xfe|\0asm)|(?P<an_RTF_document>\{\\rtf)"
-    rb"|(?P<an_archive>\x1f\x8b|BZh|\xfd7zXZ\0|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\(\xb5/\xfd)"
-    rb"|(?P<an_image>\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a)|(?P<a_font>wOFF|wOF2)"
-    rb"|(?P<a_recording>OggS|fLaC|ID3)|(?P<an_SQLite_database>SQLite format 3\0)"
+    rb"|(?P<an_ELF_program>\x7fELF)|(?P<a_Windows_program>MZ\x90)|(?P<a_program>\xcf\xfa\xed\xfe|\0asm)"
+    rb"|(?P<a_gzip_archive>\x1f\x8b)|(?P<an_SQLite_database>SQLite format 3\0)|(?P<a_font>wOF[F2])"
+    rb"|(?P<an_archive>BZh|\xfd7zXZ\0|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\(\xb5/\xfd)"
+    rb"|(?P<a_PNG_image>\x89PNG\r\n)|(?P<a_JPEG_image>\xff\xd8\xff)|(?P<a_GIF_image>GIF8[79]a)"
+    rb"|(?P<a_recording>OggS|fLaC|ID3)|(?P<an_RTF_document>\{\\rtf)"
     rb"|(?P<an_image_sound_or_film>RIFF|....ftyp)",
     re.DOTALL,
 )

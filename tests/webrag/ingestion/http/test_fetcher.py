@@ -270,7 +270,7 @@ async def test_damaged_compression_is_a_fetch_error(make_fetcher: Make, static_s
     ("body", "named"),
     [
         (b"PK\x03\x04....", "a ZIP archive"),
-        (b"\x7fELF", "a program"),
+        (b"\x7fELF", "ELF"),
     ],
 )
 async def test_binary_answers_are_named_whatever_their_label(

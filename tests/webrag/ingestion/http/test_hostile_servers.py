@@ -171,7 +171,7 @@ CASES: dict[str, tuple[Answer, str]] = {
     "empty page": (sends(page(b"Content-Length: 0", body=b"")), "is empty"),
     "program labelled as page": (
         sends(page(b"Content-Type: text/html", body=b"\x7fELF\x02\x01\x01" + bytes(50))),
-        "a program",
+        "an ELF program",
     ),
     "redirect to a file": (sends(redirect(b"file:///etc/passwd")), "not followed"),
     "redirect to metadata": (sends(redirect(b"http://169.254.169.254/")), "may not be contacted"),
