@@ -58,12 +58,9 @@ async def start_driver(url: str) -> "Playwright":
     # A bare Exception where the program ends at once, as it does without a library.
     except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise SourceUnavailableError(
-            f"Playwright, which drives the browser, cannot be started: {reason}.",
-            url=url,
-            hint="Its message on standard error names what is missing: on Debian most often the"
-            " package libatomic1.",
-        ) from error
+        said = f"Playwright, which drives the browser, cannot be started: {reason}."
+        hint = "Its message on standard error names what is missing: on Debian mostly libatomic1."
+        raise SourceUnavailableError(said, url=url, hint=hint) from error
 
 
 class Request(NamedTuple):
@@ -265,11 +262,9 @@ class BrowserRenderer:
         except Error as error:
             await self.aclose()
             reason = str(error).strip().splitlines()[0]
-            raise SourceUnavailableError(
-                f"The browser {self.executable} cannot be started: {reason}",
-                url=url,
-                hint="Put another one first on the PATH, or set WEBRAG_BROWSER=never.",
-            ) from error
+            said = f"The browser {self.executable} cannot be started: {reason}"
+            hint = "Put another one first on the PATH, or set WEBRAG_BROWSER=never."
+            raise SourceUnavailableError(said, url=url, hint=hint) from error
         self._process = next(each["id"] for each in listed if each["type"] == "browser")
         return browser
 

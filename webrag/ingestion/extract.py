@@ -208,12 +208,12 @@ def _from_html(page: FetchedPage, html: str) -> _Content:
     try:
         return _converted(page, html)
     except MarkupBomb as error:
-        raise UnusablePageError(
-            f"The page {page.url} cannot be converted: {error}.",
-            url=page.url,
-            status=page.status,
-            kind="unsafe_markup",
-        ) from error
+        raise _unusable(page, f"cannot be converted: {error}", "unsafe_markup") from error
+
+
+def _unusable(page: FetchedPage, why: str, kind: str, hint: str | None = None) -> UnusablePageError:
+    said = f"{page.url} {why}."
+    return UnusablePageError(said, url=page.url, status=page.status, kind=kind, hint=hint)
 
 
 def _converted(page: FetchedPage, html: str) -> _Content:
@@ -330,9 +330,7 @@ def _first_line(text: str) -> str | None:
 def _as_file(page: FetchedPage, content: _Content) -> _Content:
     """A file needs no wall to be looked for, leads to its lines, and belongs to no site's map."""
     if not any(map(str.isalnum, content.markdown)):
-        raise UnusablePageError(
-            f"{page.url} holds no readable text.", url=page.url, status=page.status, kind="empty"
-        )
+        raise _unusable(page, "holds no readable text", "empty")
     anchors = content.anchors
     if not anchors and page.kind in _OF_LINES:
         anchors = line_anchors(page.text, content.markdown)
@@ -347,12 +345,8 @@ def _from_rst(page: FetchedPage) -> _Content:
     try:
         from webrag.ingestion.formats.rst import read_rst
     except ImportError as error:
-        raise UnusablePageError(
-            f"{page.url} is reStructuredText, and what reads it is not installed.",
-            url=page.url,
-            hint=how_to_install("rst"),
-            kind="not_text",
-        ) from error
+        why = "is reStructuredText, and what reads it is not installed"
+        raise _unusable(page, why, "not_text", how_to_install("rst")) from error
 
     html, title, date = read_rst(page.text)
     content = _from_html(page, html)
@@ -373,9 +367,7 @@ def _from_notebook(page: FetchedPage) -> _Content:
     try:
         return _described(page, markdown_from_notebook(page.text))
     except ValueError as error:
-        raise UnusablePageError(
-            f"{page.url} cannot be read as a notebook: {error}.", url=page.url, kind="damaged"
-        ) from error
+        raise _unusable(page, f"cannot be read as a notebook: {error}", "damaged") from error
 
 
 def _from_code(page: FetchedPage) -> _Content:

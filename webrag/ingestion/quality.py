@@ -26,13 +26,8 @@ class Wall:
 
     def error(self, url: str, status: int) -> UnusablePageError:
         """Give the error to raise in the page's place."""
-        return UnusablePageError(
-            f"The page {url} cannot be read: {self.message}.",
-            url=url,
-            status=status,
-            hint=self.hint,
-            kind=self.kind,
-        )
+        said = f"The page {url} cannot be read: {self.message}."
+        return UnusablePageError(said, url=url, status=status, hint=self.hint, kind=self.kind)
 
 
 _BOT_HINT = (

@@ -67,11 +67,8 @@ class FileAccess:
                 if not stat.S_ISREG(facts.st_mode):
                     raise UnusablePageError(f"{path} is not a file.", url=url, kind="not_text")
                 if facts.st_size > at_most:
-                    raise UnusablePageError(
-                        f"{path} has {facts.st_size:,} bytes; at most {at_most:,} are read.",
-                        url=url,
-                        kind="too_large",
-                    )
+                    said = f"{path} has {facts.st_size:,} bytes; at most {at_most:,} are read."
+                    raise UnusablePageError(said, url=url, kind="too_large")
                 return file.read(at_most + 1), facts
         except (FileNotFoundError, NotADirectoryError) as error:
             raise PageGoneError(f"There is no file {path}.", url=url) from error

@@ -85,12 +85,9 @@ def failure_of(error: Exception) -> Failure:
         reason = clean_text(str(error)) or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
             reason = "it did not answer in time"
-        return Failure(
-            "service",
-            f"Firecrawl could not be reached: {reason}.",
-            hint=_CHECK_URL if isinstance(error, httpx.ConnectError) else None,
-            may_retry=True,
-        )
+        hint = _CHECK_URL if isinstance(error, httpx.ConnectError) else None
+        sentence = f"Firecrawl could not be reached: {reason}."
+        return Failure("service", sentence, hint, may_retry=True)
     status = getattr(error, "status_code", None)
     code = str(getattr(error, "code", None) or "")
     is_refusal = isinstance(status, int) and status >= 400

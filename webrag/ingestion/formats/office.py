@@ -33,12 +33,9 @@ def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool]:
             return _html_from_letter(body), True
         return _converted(body, ending), False
     except ImportError as error:
-        raise UnusablePageError(
-            f"{url} is a .{ending} file, and what reads it is not installed.",
-            url=url,
-            hint=how_to_install("office"),
-            kind="not_text",
-        ) from error
+        said = f"{url} is a .{ending} file, and what reads it is not installed."
+        hint = how_to_install("office")
+        raise UnusablePageError(said, url=url, hint=hint, kind="not_text") from error
     # The libraries under it raise whatever they like on a damaged file.
     except Exception as error:
         raise UnusablePageError(

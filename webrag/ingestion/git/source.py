@@ -77,11 +77,9 @@ class GitSource:
         async with self._clones.lock(asked):
             commit = await self._clones.commit(asked)
             if commit is None:
-                raise FetchError(
-                    f"{asked.repository} is not cloned here.",
-                    url=asked.url,
-                    hint=f"Ingest git+{asked.repository}@{asked.ref}.",
-                )
+                hint = f"Ingest git+{asked.repository}@{asked.ref}."
+                said = f"{asked.repository} is not cloned here."
+                raise FetchError(said, url=asked.url, hint=hint)
             return commit, await self._page(asked)
 
     async def _page(self, asked: GitFile) -> FetchedPage:

@@ -89,11 +89,8 @@ def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
     try:
         target = canonical_url(location, answer.url, keep_tracking=True)
     except InputError as error:
-        raise RefusedAddressError(
-            f"{answer.url} redirects to an address that is not followed. {error}",
-            url=answer.url,
-            status=answer.status,
-        ) from error
+        said = f"{answer.url} redirects to an address that is not followed. {error}"
+        raise RefusedAddressError(said, url=answer.url, status=answer.status) from error
     wall = wall_of_redirect(answer.url, target, had_login=had_login)
     if wall is not None:
         raise wall.error(answer.url, answer.status)
@@ -112,12 +109,9 @@ def fetched_page(
     try:
         kind = page_kind(content_type, answer.body, URL(answer.url).pathname)
     except UnreadableContent as error:
-        raise UnusablePageError(
-            f"{answer.url} is {error}; only HTML, Markdown, plain text and PDF are read.",
-            url=requested,
-            status=answer.status,
-            kind="not_text",
-        ) from error
+        said = f"{answer.url} is {error}; only HTML, Markdown, plain text and PDF are read."
+        status = answer.status
+        raise UnusablePageError(said, url=requested, status=status, kind="not_text") from error
     charset, host = charset_of_header(content_type), URL(answer.url).hostname
     is_pdf = kind == "pdf"
     return FetchedPage(

@@ -207,13 +207,10 @@ async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
     unread = "" if is_read else ", ".join(codings)[:80]
     if response.is_success:
         if unread:
-            raise UnusablePageError(
-                f"The page {url} is sent packed as '{unread}', which was not asked for; only gzip"
-                " or deflate, once, is unpacked.",
-                url=url,
-                status=response.status_code,
-                kind="not_text",
-            )
+            said = f"The page {url} is sent packed as '{unread}', which was not asked for;"
+            said += " only gzip or deflate, once, is unpacked."
+            status = response.status_code
+            raise UnusablePageError(said, url=url, status=status, kind="not_text")
         is_pdf = response.headers.get("content-type", "").lower().startswith("application/pdf")
         if is_pdf and caps.pdf_bytes:
             caps = replace(caps, wire_bytes=caps.pdf_bytes, decoded_bytes=caps.pdf_bytes)
@@ -250,11 +247,8 @@ async def _capped_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
 
 
 def _too_large(url: str, what: str, cap: int, verb: str) -> UnusablePageError:
-    return UnusablePageError(
-        f"The page {url} {what}; at most {_megabytes(cap)} of a page are {verb}.",
-        url=url,
-        kind="too_large",
-    )
+    said = f"The page {url} {what}; at most {_megabytes(cap)} of a page are {verb}."
+    return UnusablePageError(said, url=url, kind="too_large")
 
 
 def _megabytes(count: int) -> str:
@@ -273,13 +267,11 @@ def _named_failures(url: str) -> Iterator[None]:
     except (httpcore2.ConnectError, httpx2.ConnectError) as error:
         raise FetchError(f"'{host}' could not be reached: {_reason(error)}.", url=url) from error
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
-        raise BrokenConnectionError(
-            f"'{host}' broke the connection off: {_reason(error)}.", url=url
-        ) from error
+        said = f"'{host}' broke the connection off: {_reason(error)}."
+        raise BrokenConnectionError(said, url=url) from error
     except (httpcore2.ProtocolError, httpx2.DecodingError, httpx2.InvalidURL) as error:
-        raise FetchError(
-            f"The answer of '{host}' cannot be read: {_reason(error)}.", url=url
-        ) from error
+        said = f"The answer of '{host}' cannot be read: {_reason(error)}."
+        raise FetchError(said, url=url) from error
 
 
 def _reason(error: Exception) -> str:

@@ -139,15 +139,11 @@ class Logins:
 
 def login_expired(url: str, host: str, status: int | None) -> UnusablePageError:
     """Give the error for a page that wants a login although one was sent."""
-    said = f" (HTTP {status})" if status in (401, 403) else ""
-    return UnusablePageError(
-        # The command is in the message, as reports of several pages keep only that.
-        f"The page {url} cannot be read: {host} does not accept the stored login{said}; it has"
-        f" expired, or may not see this page. Renew it with `webrag login {host}`.",
-        url=url,
-        status=status,
-        kind="login_expired",
-    )
+    code = f" (HTTP {status})" if status in (401, 403) else ""
+    # The command is in the message, as reports of several pages keep only that.
+    said = f"The page {url} cannot be read: {host} does not accept the stored login{code}; it has"
+    said += f" expired, or may not see this page. Renew it with `webrag login {host}`."
+    return UnusablePageError(said, url=url, status=status, kind="login_expired")
 
 
 def checked_host(text: str) -> str:
