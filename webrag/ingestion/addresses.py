@@ -360,7 +360,6 @@ def _too_long(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A short form for messages that no control character can disturb."""
     clean = _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
     return f"'{clean[:80]}...'" if len(clean) > 80 else f"'{clean}'"
 

@@ -225,7 +225,6 @@ class BrowserRenderer:
             self._under_way -= 1
 
     async def _keep_memory(self) -> None:
-        """End the largest process of the browser while all together hold too much."""
         while self._under_way:
             held = await asyncio.to_thread(_memory_of_group, self._process)
             if sum(held.values()) > self._max_memory:

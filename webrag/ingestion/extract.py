@@ -302,7 +302,6 @@ def _titled(content: _Content, title: str | None, **meta: Any) -> _Content:
 
 
 def _without_margins(marked: str) -> tuple[str, dict[int, Span], list[int]]:
-    """Read the marks, and drop blank lines before and after the text."""
     text, spans, headings = read_marks(marked)
     lead = len(text) - len(text.lstrip("\n"))
     trimmed = text[lead:].rstrip()

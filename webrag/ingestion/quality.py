@@ -71,7 +71,6 @@ def _bot_wall(vendor: str | None) -> Wall:
 
 
 def _challenge_vendor(html: str) -> str | None:
-    """Name the vendor whose challenge the markup carries; None where it is no known one."""
     searched = html[:_SEARCHED_CHARS]
     folded = searched.lower()
     for name, (words, pattern) in _CHALLENGES.items():
@@ -288,7 +287,6 @@ def _too_little(signs: PageSigns, text: str) -> Wall | None:
 
 
 def _letters(text: str) -> int:
-    """Count a text's letters and digits, up to as many as matter."""
     return sum(1 for _ in itertools.islice(filter(str.isalnum, text), _LEAST_LETTERS))
 
 

@@ -131,7 +131,6 @@ def edition_root(url: str) -> str:
 
 
 def _places(url: str) -> tuple[str, str, str | None]:
-    """Root, library and version that an address names."""
     if is_git(url):
         file = parse_git(url)
         found = _REF.fullmatch(file.ref)

@@ -132,13 +132,11 @@ class _Worker:
         self.prepared[job] = number
 
     def begin(self, job: Job[Any], request: object, limit_s: float) -> bytes:
-        """Give it a piece of work, and wait for the result or its first part."""
         seconds = LENGTH.pack(math.ceil(limit_s * _PATIENCE))
         self._write(bytes([WORK, self.prepared[job]]), seconds, pickle.dumps(request))
         return self.go_on()
 
     def go_on(self) -> bytes:
-        """Wait for the result or its next part."""
         return self._read()
 
     def spent_s(self) -> float:
@@ -287,7 +285,6 @@ class WorkerPool:
         about: str,
         limits_s: Sequence[float],
     ) -> None:
-        """Do one piece of work in one process; what comes of it is put into `parts`."""
         worker = await self._prepared_worker(job)
         receive: Callable[[], bytes] = partial(worker.begin, job, request, sum(limits_s))
         status = PART

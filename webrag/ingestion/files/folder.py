@@ -127,7 +127,6 @@ def _why_not_read(entry: "os.DirEntry[str]", rules: list[_Rules], max_bytes: int
 
 
 def _is_ignored(name: str, rules: list[_Rules], *, is_folder: bool) -> bool:
-    """Judged by the nearest `.gitignore` that says anything."""
     encoded = os.fsencode(name)
     verdicts = (
         each.rules.judge(encoded, is_folder=is_folder, states=each.states) for each in rules
@@ -136,7 +135,6 @@ def _is_ignored(name: str, rules: list[_Rules], *, is_folder: bool) -> bool:
 
 
 def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
-    """Read the rules above a folder of a repository; none where it is in no repository."""
     above: list[_Rules] = []
     for folder in (root, *root.parents):
         if folder != root:
@@ -151,7 +149,6 @@ def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
 def _rules_of(
     folder: Path, opened: int | None, others: list[_Rules], left_out: Counter[str]
 ) -> list[_Rules]:
-    """The rules of one folder, as far as `others` leave room for them."""
     room = _IGNORE_BYTES - sum(each.length for each in others)
     try:
         with open(opened_file(folder / ".gitignore", opened), "rb") as lines:  # noqa: PTH123

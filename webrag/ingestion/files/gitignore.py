@@ -106,7 +106,6 @@ class IgnoreRules:
         return states
 
     def _with_empty(self, states: int) -> int:
-        """Some states, and those that are reached from them without a byte."""
         optional = states & self._no_folder
         states |= optional << 1 | optional << 3
         return states | (states & self._wild) << 1
@@ -189,7 +188,6 @@ def _folder_steps(pattern: bytes, place: int) -> tuple[list[_Step], int]:
 
 
 def _class_at(pattern: bytes, place: int) -> tuple[int, int]:
-    """The members of a class that begins behind its bracket, and where it ends."""
     is_negated = pattern[place : place + 1] in (b"!", b"^")
     place += is_negated
     members = before = 0
@@ -211,7 +209,6 @@ def _class_at(pattern: bytes, place: int) -> tuple[int, int]:
 
 
 def _byte_at(pattern: bytes, place: int) -> tuple[int, int]:
-    """A byte, which may have a backslash before it, and where it ends."""
     place += pattern[place : place + 1] == b"\\"
     if place >= len(pattern):
         raise _NeverMatchesError

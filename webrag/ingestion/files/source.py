@@ -84,7 +84,6 @@ class FileSource:
         )
 
     def _manifest(self, path: Path) -> Manifest | None:
-        """Read what the nearest package above a file says of itself, as far as it may be read."""
         folders = itertools.takewhile(self._access.allows, path.parents[:_MOST_FOLDERS])
         files = (folder / name for folder in folders for name in MANIFESTS)
         for found in filter(Path.is_file, files):

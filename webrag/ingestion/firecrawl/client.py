@@ -456,7 +456,6 @@ class FirecrawlClient:
             return last
 
     def _noted(self, failure: Failure, url: str) -> FetchError | ProviderError:
-        """Count a failure, and give the error to raise."""
         if failure.kind == "service":
             pause_s = None if failure.pause_s is None else min(failure.pause_s, _MOST_PAUSE_S)
             self._breaker.failed(failure, pause_s=pause_s)

@@ -49,7 +49,6 @@ def blocks_of(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _cut(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut where a line as far left as the first one follows a blank line."""
     start, end = _trimmed(lines, start, end)
     if start >= end:
         return

@@ -48,8 +48,6 @@ _SUBSTITUTION = re.compile(r"\|([^|\n]{1,100}+)\|")
 
 
 class _Unknown(Directive):
-    """Shows the content of another builder's directive under its argument."""
-
     has_content = True
     optional_arguments = 1
     final_argument_whitespace = True

@@ -320,7 +320,6 @@ def _under_limits(command: list[str], *, memory: int, file_bytes: int, seconds: 
 
 
 def _end_group(leader: subprocess.Popen[bytes]) -> None:
-    """Kill a process and those it started; it was made the leader of a group of its own."""
     if sys.platform == "win32":
         leader.kill()
         return
@@ -396,7 +395,6 @@ def _held(place: Path) -> _Held | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a process that was killed has left."""
     for pattern in ("new-*", "old-*"):
         for path in folder.glob(pattern):
             with suppress(OSError):

@@ -92,8 +92,6 @@ def _ssl_context() -> ssl.SSLContext:
 
 
 class _GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests through a connection pool whose every dial is checked."""
-
     def __init__(self, backend: GuardedBackend) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=_ssl_context(),

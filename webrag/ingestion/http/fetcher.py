@@ -336,7 +336,6 @@ class HttpFetcher:
         )
 
     def _login_headers(self, way: _Way, url: str) -> dict[str, str]:
-        """Choose the login of one hop, which is decided anew for each."""
         way.login = self._logins.host_of(url) if way.takes_login else None
         if way.login is None:
             # A part that leads elsewhere does not come back to the login.

@@ -172,7 +172,6 @@ def _advance(boxes: _Boxes, start: int, text: str) -> float | None:
 
 
 def _cells(boxes: _Boxes, start: int, text: str) -> tuple[Cell, ...]:
-    """The parts of a line that stand further apart than words of a sentence."""
     low, high = boxes.at(start)[1::2]
     widest = (high - low) * _WIDE_GAP
     edges = [0]
@@ -259,7 +258,6 @@ def _of_cells(line: Line, cells: Sequence[Cell]) -> Line | None:
 
 
 def _clean(text: str) -> str:
-    """The text with one mark where the library joined what a hyphen parted."""
     pieces = _SOFT_HYPHEN.split(text)
     cleaned = [collapse(normalize_characters(strip_private_use(piece))) for piece in pieces]
     return _BREAK.join(cleaned).strip(_BREAK)
@@ -278,7 +276,6 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
 
 
 def _number_of_first(pages: Sequence[list[Line]], least: int) -> int | None:
-    """Find the number that the first page would bear, as most pages name theirs at an edge."""
     firsts = Counter(
         number - place
         for place, lines in enumerate(pages)

@@ -208,7 +208,6 @@ def parsed_page(html: str) -> LexborHTMLParser:
 
 
 def _term(link: LexborNode, known: dict[int, str]) -> str:
-    """The words of the entries around a link, the outer ones first."""
     parts: list[str] = []
     for above in itertools.islice(ancestors(link), 12):
         if above.tag not in _ENTRY_TAGS:
@@ -233,7 +232,6 @@ def _term_of_definition(node: LexborNode) -> LexborNode | None:
 
 
 def _own_text(entry: LexborNode) -> str:
-    """The text of an entry up to what is listed below it, without that of its links."""
     parts: list[str] = []
     size = 0
     for child in entry.iter(include_text=True):

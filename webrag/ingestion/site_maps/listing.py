@@ -213,7 +213,6 @@ def _read_quoted(text: str, known: str) -> Any:
 
 
 def _read_literal(text: str) -> Any:
-    """Read the value that a text begins with as JavaScript writes it."""
     if template := _TEMPLATE.match(text):
         body = template[1].replace("\0", " ").replace("\\\\", "\0").replace("\\\n", "")
         body = body.replace("\\'", "'").replace("'", "\\'").replace("\n", "\\n")

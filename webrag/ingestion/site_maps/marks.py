@@ -74,7 +74,6 @@ class _Page:
         )
 
     def at(self, href: str) -> str | None:
-        """The address a relative one means, on the page's own site."""
         return same_site(href, self.url)
 
     def script(self, pattern: re.Pattern[str]) -> str | None:
@@ -89,7 +88,6 @@ class _Page:
         return MapMark(kind=kind, root=folder, urls=urls) if folder else None
 
     def single(self, kind: MapKind, href: str) -> MapMark | None:
-        """A map of one file."""
         url = self.at(href)
         folder = (url or "").partition("?")[0].rpartition("/")[0] + "/"
         return MapMark(kind=kind, root=folder, urls=(url,)) if url else None
@@ -209,7 +207,6 @@ _FINDERS: Final[Sequence[Callable[[_Page], MapMark | None]]] = (
 
 
 def _index_pages(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
-    """Index pages made for readers, by `rel=index` or by what the link to them says."""
     seen = set()
     for node in tree.css("link[rel~='index'], a[href]"):
         is_stated = "index" in attribute(node, "rel").casefold().split()
@@ -229,7 +226,6 @@ def _index_pages(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
 
 
 def _home(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
-    """The page that a manual begins with; it names the manual's index."""
     for node in tree.css("link[rel][href], a[rel][href], a[accesskey='h'][href]"):
         rels = attribute(node, "rel").casefold().split()
         if attribute(node, "accesskey") != "h" and _HOME_RELATIONS.isdisjoint(rels):
