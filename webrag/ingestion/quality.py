@@ -229,11 +229,8 @@ def _missing(signs: PageSigns, text: str) -> Wall | None:
     says_so = has_sign("missing body", lead)
     is_certain = is_titled and says_so and len(text) <= _CERTAIN_404_CHARS
     begins_so = _SIGNS["missing title"].search(text[:80])
-    is_bare = len(text) <= _SHELL_CHARS and (
-        is_titled or (begins_so is not None and begins_so.start() <= _HEADING_MARK_CHARS)
-    )
-    is_headed = says_so and begins_so and len(text) <= _SHELL_CHARS
-    if is_certain or is_bare or is_headed:
+    is_begun = begins_so and (says_so or begins_so.start() <= _HEADING_MARK_CHARS)
+    if is_certain or (len(text) <= _SHELL_CHARS and (is_titled or is_begun)):
         return Wall("soft_404", "the site says that it does not exist", _MISSING_HINT)
     return None
 
@@ -266,13 +263,9 @@ def _script_shell(signs: PageSigns, text: str) -> Wall | None:
         return None
     if has_sign("script order", text) or has_sign("waiting", text):
         return wall
-    has_excuse = has_sign("script order", signs.notice)
-    is_bare = _letters(text) < _LEAST_LETTERS
-    if (has_excuse and signs.scripts and len(text) <= _SHELL_CHARS // 2) or (
-        is_bare and signs.has_app_root and signs.scripts
-    ):
-        return wall
-    return None
+    has_excuse = has_sign("script order", signs.notice) and len(text) <= _SHELL_CHARS // 2
+    is_bare = _letters(text) < _LEAST_LETTERS and signs.has_app_root
+    return wall if signs.scripts and (has_excuse or is_bare) else None
 
 
 def _too_little(signs: PageSigns, text: str) -> Wall | None:

@@ -287,10 +287,8 @@ class GitClones:
             await settled([done])
 
     def _too_large(self, file: GitFile) -> FetchError:
-        return FetchError(
-            f"{file.repository} has more than {self._max_bytes:,} bytes, the most that is cloned.",
-            url=file.url,
-        )
+        most = f"more than {self._max_bytes:,} bytes, the most that is cloned"
+        return FetchError(f"{file.repository} has {most}.", url=file.url)
 
     def _failure(self, file: GitFile, status: int, said: str) -> FetchError:
         if status == -_TOO_LONG_SIGNAL or _TOO_LONG.search(said):
@@ -365,13 +363,13 @@ def _end(said: IO[bytes]) -> str:
 def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[str]:
     """Yield the lines of a list; FetchError where there are too many, or one is too long."""
     for count, line in enumerate(iter(partial(output.readline, _LINE_BYTES), b"")):
-        said = f"more than {most:,} {what}" if count == most else ""
-        if len(line) == _LINE_BYTES:
-            said = f"{what} with names of more than {_LINE_BYTES:,} bytes"
-        if said:
-            raise FetchError(
-                f"{file.repository} has {said}, the most that is cloned.", url=file.url
+        if count == most or len(line) == _LINE_BYTES:
+            many = f"more than {most:,} {what}"
+            found = (
+                many if count == most else f"{what} with names of more than {_LINE_BYTES:,} bytes"
             )
+            said = f"{file.repository} has {found}, the most that is cloned."
+            raise FetchError(said, url=file.url)
         if line.endswith(b"\n"):  # or it ended in the middle, which its status tells
             yield line.decode("utf-8", errors="replace")[:-1]
 
@@ -395,11 +393,10 @@ def _held(place: Path) -> _Held | None:
 
 
 def _sweep(folder: Path) -> None:
-    for pattern in ("new-*", "old-*"):
-        for path in folder.glob(pattern):
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _LEFT_S:
-                    shutil.rmtree(path, ignore_errors=True)
+    for path in (*folder.glob("new-*"), *folder.glob("old-*")):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _LEFT_S:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _swap(fresh: Path, place: Path) -> None:

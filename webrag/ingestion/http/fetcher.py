@@ -358,10 +358,8 @@ class HttpFetcher:
                 )
             delay = rules.crawl_delay_s
             turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
+            ask = partial(self._client.get, url, headers=headers, caps=caps, cookies=way.cookies)
             async with turn, budget.spend():
-                ask = partial(
-                    self._client.get, url, headers=headers, caps=caps, cookies=way.cookies
-                )
                 return await self._ask(ask, url, budget)
         except TimeoutError as error:
             raise _late(url, budget) from error
@@ -426,12 +424,9 @@ class HttpFetcher:
 
 
 def _request_headers(validators: Validators | None) -> dict[str, str]:
-    headers = {"Accept": _ACCEPT}
-    if validators is not None and validators.etag:
-        headers["If-None-Match"] = validators.etag
-    if validators is not None and validators.last_modified:
-        headers["If-Modified-Since"] = validators.last_modified
-    return headers
+    known = validators or Validators()
+    told = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
+    return {"Accept": _ACCEPT} | {name: value for name, value in told.items() if value}
 
 
 def _next_address(answer: Answer, login: str | None) -> str | None:

@@ -150,10 +150,8 @@ def _of_keyring(entry: str) -> str | None:
     except keyring.errors.NoKeyringError:
         return None
     except keyring.errors.KeyringError as error:
-        raise StorageError(
-            "The keyring with the key of the logins cannot be opened.",
-            hint="Unlock it and run the command again.",
-        ) from error
+        said = "The keyring with the key of the logins cannot be opened."
+        raise StorageError(said, hint="Unlock it and run the command again.") from error
     return kept
 
 
