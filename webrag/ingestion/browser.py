@@ -118,23 +118,7 @@ _DROPPED: Final = frozenset(
 )
 _SEEN_CHARS = "() => document.body ? document.body.innerText.length : 0"
 # Notices to readers without scripts are untrue now. Open shadow trees become part of the page.
-_PREPARE = """(most) => {
-  const flatten = (root) => {
-    for (const host of root.querySelectorAll('*')) {
-      if (!host.shadowRoot) continue;
-      for (const slot of host.shadowRoot.querySelectorAll('slot'))
-        slot.replaceWith(...slot.assignedNodes({flatten: true}).map(n => n.cloneNode(true)));
-      flatten(host.shadowRoot);
-      const parts = [...host.shadowRoot.childNodes].filter(n => n.nodeName !== 'STYLE');
-      host.replaceChildren(...parts);
-    }
-  };
-  flatten(document);
-  const dead = 'noscript, iframe, script:not([type="application/ld+json"])';
-  for (const element of document.querySelectorAll(dead)) element.remove();
-  const html = `${document.documentElement.outerHTML}`;
-  return html.length > most ? null : html;
-}"""
+_PREPARE = Path(__file__).with_name("flatten.js").read_text(encoding="utf-8")
 
 
 class BrowserRenderer:

@@ -53,31 +53,7 @@ _MISSING: Final = re.compile(
 )
 # In the order in which git itself looks for what a short name stands for.
 _FULL_NAMES: Final = ("{}", "refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}")
-_SETTINGS: Final = {
-    "protocol.allow": "never",
-    "http.followRedirects": "false",
-    "http.proxy": "",
-    "http.maxRequests": "2",
-    "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "20",
-    "credential.helper": "",
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    # A link in the tree becomes a file that holds its target.
-    "core.symlinks": "false",
-    "core.protectHFS": "true",
-    "core.protectNTFS": "true",
-    "fetch.recurseSubmodules": "false",
-    # One file of objects, whose size the system limits, and large ones not held in memory.
-    "fetch.unpackLimit": "1",
-    "pack.threads": "1",
-    "core.bigFileThreshold": "16m",
-    "submodule.recurse": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "advice.detachedHead": "false",
-    "init.defaultBranch": "main",
-}
+_SETTINGS: Final = Path(__file__).with_name("clone.gitconfig")
 
 
 class _Held(NamedTuple):
@@ -240,15 +216,13 @@ class GitClones:
         pinned: str,
         read: Callable[[IO[bytes]], _T],
     ) -> _T:
-        settings = {**_SETTINGS, f"protocol.{file.scheme}.allow": "always"}
-        settings["http.curloptResolve"] = pinned
-        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        allow, resolve = f"protocol.{file.scheme}.allow=always", f"http.curloptResolve={pinned}"
         program = await asyncio.to_thread(shutil.which, "git")
         if program is None:
             hint = "Install git, and try again."
             raise SourceUnavailableError("git is not installed.", url=file.url, hint=hint)
         limits = {"memory": self._max_memory, "file_bytes": self._max_bytes}
-        command = [program, *options, *arguments]
+        command = [program, "-c", allow, "-c", resolve, *arguments]
         command = _under_limits(command, **limits, seconds=int(self._timeout_s) + 1)
         with await asyncio.to_thread(lambda: tempfile.TemporaryFile(dir=self.folder)) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
@@ -332,7 +306,7 @@ def _environment(home: Path) -> dict[str, str]:
         "LC_ALL": "C",
         "GIT_ASKPASS": "true",
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_GLOBAL": str(_SETTINGS),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_TERMINAL_PROMPT": "0",
