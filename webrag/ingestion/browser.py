@@ -284,9 +284,8 @@ class _Drawing:
                     await asyncio.shield(context.close())
         except Error as error:
             reason = str(error).strip().splitlines()[0]
-            raise FetchError(
-                f"The browser could not draw {self._page.url}: {reason}.", url=self._page.url
-            ) from error
+            said = f"The browser could not draw {self._page.url}: {reason}."
+            raise FetchError(said, url=self._page.url) from error
 
     async def _drawn(self, context: "BrowserContext", until: float) -> str:
         await context.route("**/*", self._handle)

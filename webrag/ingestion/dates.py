@@ -13,7 +13,6 @@ _AHEAD = timedelta(days=2)
 def parse_date(text: str) -> datetime | None:
     """Return a date or time as written in metadata, in UTC; None when it is none or implausible."""
     value = text.strip()
-    moment: datetime | None = None
     partial = _DATE.match(value)
     try:
         if partial:
@@ -28,13 +27,8 @@ def parse_date(text: str) -> datetime | None:
             moment = email.utils.parsedate_to_datetime(value)
         except (ValueError, OverflowError):
             return None
-    return _plausible(moment)
-
-
-def _plausible(moment: datetime) -> datetime | None:
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     try:
-        moment = moment.astimezone(UTC)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
         return None
     return moment if moment.year >= 1970 and moment <= datetime.now(UTC) + _AHEAD else None

@@ -73,18 +73,16 @@ class FileAccess:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise PageGoneError(f"There is no file {path}.", url=url) from error
         except OSError as error:
-            raise RefusedAddressError(
-                f"{path} cannot be read ({error.strerror or type(error).__name__}).", url=url
-            ) from error
+            said = f"{path} cannot be read ({error.strerror or type(error).__name__})."
+            raise RefusedAddressError(said, url=url) from error
 
     def _refused(self, url: str) -> RefusedAddressError:
         if self.takes_names:
-            said = "it is not below a file or folder that was named"
-            hint = None
-        else:
-            said = "here only files below the folders of WEBRAG_ALLOW_DIRS are read"
-            hint = "Whoever runs this server can add its folder to WEBRAG_ALLOW_DIRS."
-        return RefusedAddressError(f"{url} is refused: {said}.", url=url, hint=hint)
+            said = f"{url} is refused: it is not below a file or folder that was named."
+            return RefusedAddressError(said, url=url)
+        said = f"{url} is refused: here only files below the folders of WEBRAG_ALLOW_DIRS are read."
+        hint = "Whoever runs this server can add its folder to WEBRAG_ALLOW_DIRS."
+        return RefusedAddressError(said, url=url, hint=hint)
 
 
 @contextmanager

@@ -59,9 +59,8 @@ class FileSource:
         now = datetime.now(UTC)
         path = self._access.resolve(url)
         if path.is_dir():
-            raise UnusablePageError(
-                f"{path} is a folder; `ingest` reads the files below it.", url=url, kind="not_text"
-            )
+            said = f"{path} is a folder; `ingest` reads the files below it."
+            raise UnusablePageError(said, url=url, kind="not_text")
         named = kind_of_name(path.name)
         limit = self._max_document_bytes if named in _BYTES_KINDS else self._max_bytes
         manifest = self._manifest(path)
@@ -104,9 +103,8 @@ def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> Fil
     try:
         seen = page_kind("", body, path.name)
     except UnreadableContent as error:
-        raise UnusablePageError(
-            f"{path} holds no text but {error}.", url=url, kind="not_text"
-        ) from error
+        said = f"{path} holds no text but {error}."
+        raise UnusablePageError(said, url=url, kind="not_text") from error
     return "pdf" if seen == "pdf" else named or seen
 
 

@@ -269,10 +269,8 @@ class GitClones:
             return self._too_large(file)
         text = " ".join((said or f"git ended with status {status}.").split())[:_SAID_CHARS]
         if _MISSING.search(text):
-            return PageGoneError(
-                f"{file.repository} has no {file.ref!r}, or there is no such public repository.",
-                url=file.url,
-            )
+            text = f"{file.repository} has no {file.ref!r}, or there is no such public repository."
+            return PageGoneError(text, url=file.url)
         if _NO_MEMORY.search(said):
             text = f"git would need more than {self._max_memory:,} bytes of memory."
         return FetchError(f"{file.repository} could not be cloned: {text}", url=file.url)

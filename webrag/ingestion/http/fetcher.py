@@ -353,9 +353,8 @@ class HttpFetcher:
             rules = await self._site_rules(url, budget)
             # A file of 500 kB may hold 15,000 rules with ten wildcards each: 0.3 s.
             if not await in_background(rules.allows, url):
-                raise RobotsDisallowedError(
-                    f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}.", url=url
-                )
+                said = f"The robots.txt of '{target.host}' does not let WebRAG fetch {url}."
+                raise RobotsDisallowedError(said, url=url)
             delay = rules.crawl_delay_s
             turn = self._gate.turn(target.host, crawl_delay_s=delay, is_exempt=is_exempt)
             ask = partial(self._client.get, url, headers=headers, caps=caps, cookies=way.cookies)
@@ -417,7 +416,6 @@ class HttpFetcher:
         except RefusedAddressError:
             if address == url:
                 raise
-            return RobotsAnswer()
         except FetchError as error:
             return RobotsAnswer(failure=str(error))
         return RobotsAnswer()

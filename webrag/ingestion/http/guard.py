@@ -81,10 +81,9 @@ class AllowList:
         try:
             named = [host_and_port(entry.strip()) for entry in entries if entry.strip()]
         except ValueError as error:
-            raise ConfigurationError(
-                f"Of the hosts to allow, {error}; give entries such as intranet.example or"
-                " intranet.example:8080."
-            ) from None
+            forms = "intranet.example or intranet.example:8080"
+            said = f"Of the hosts to allow, {error}; give entries such as {forms}."
+            raise ConfigurationError(said) from None
         self._entries = frozenset((_plain_host(host), port) for host, port in named)
 
     def covers(self, host: str, port: int) -> bool:
@@ -201,13 +200,10 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 def refused(url: str, error: AddressRefused) -> RefusedAddressError:
     """The error that a page's address may not be contacted, with how to allow it."""
     target = URL(url)
-    return RefusedAddressError(
-        # In the message, as reports of several pages keep only that.
-        f"'{target.hostname}' may not be contacted: {error}. If it is yours, allow it: "
-        f"set WEBRAG_ALLOW_HOSTS={target.host}.",
-        url=url,
-        host=target.host,
-    )
+    # In the message, as reports of several pages keep only that.
+    hint = f"If it is yours, allow it: set WEBRAG_ALLOW_HOSTS={target.host}."
+    said = f"'{target.hostname}' may not be contacted: {error}. {hint}"
+    return RefusedAddressError(said, url=url, host=target.host)
 
 
 _RESOLVE_TIMEOUT_S = 5.0

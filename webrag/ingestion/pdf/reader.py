@@ -162,16 +162,14 @@ def read_pdf(body: bytes, url: str) -> PdfText:
             return _read(document, url)
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium_c.FPDF_ERR_PASSWORD:
-            raise _unusable(
-                url, "encrypted", "the file wants a password", "Give a version without password."
-            ) from error
+            hint = "Give a version without password."
+            raise _unusable(url, "encrypted", "the file wants a password", hint) from error
         raise _unusable(url, "damaged", "the file is damaged or cut off", None) from error
 
 
 def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageError:
-    return UnusablePageError(
-        f"The PDF {url} cannot be read: {what}.", url=url, status=200, hint=hint, kind=kind
-    )
+    said = f"The PDF {url} cannot be read: {what}."
+    return UnusablePageError(said, url=url, status=200, hint=hint, kind=kind)
 
 
 def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
@@ -189,12 +187,8 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
     # Headings made of page numbers are no text of the file.
     letters = sum(char.isalnum() for block in writer.blocks if block[:1] != "#" for char in block)
     if letters < _LEAST_LETTERS_PER_PAGE * min(count, 4) or not letters:
-        raise _unusable(
-            url,
-            "scanned",
-            "it holds pictures of pages, not text",
-            "Look for a version with text, or run it through character recognition first.",
-        )
+        hint = "Look for a version with text, or run it through character recognition first."
+        raise _unusable(url, "scanned", "it holds pictures of pages, not text", hint)
     # A place in the text is worth more than the same target from an annotation.
     links = {link.url: link for link in written_links(markdown, url)}
     for link in annotated_links(document, count, url):
