@@ -165,7 +165,7 @@ def text_of(value: Any) -> str:
 
 
 # Numbers as keys, each on its line as Doxygen writes them, which JSON5 would have in quotes.
-_NUMBER_KEY: Final = re.compile(r"^(\s*+)(\d++)(?=\s*+:)", re.MULTILINE)
+_NUMBER_KEY: Final = re.compile(r"^([ \t]{0,9}+)(\d{1,9}+)(?=[ \t]{0,9}+:)", re.MULTILINE)
 _TEMPLATE: Final = re.compile(r"`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 _MOST_NESTED: Final = 500
 _NEAR: Final = 100
