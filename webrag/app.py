@@ -137,11 +137,9 @@ class IngestReport(BaseModel):
     """Outcome of an ingest call.
 
     Attributes:
-        pages: Pages that are in the corpus now, in the order they were asked for.
         failed: URL to the reason it was not obtained.
-        gone: Files stored before, below a folder that was named, that are there no more; they are
-            no longer retrieved.
-        left_out: What lies below the folders that were named and is not read, counted by reason.
+        gone: Files of the folders named that are there no more and no longer retrieved.
+        left_out: Number of files below those folders that are not read, by reason.
         degraded: Sentences about page sources that did not work as configured.
     """
 
@@ -157,7 +155,7 @@ class IngestReport(BaseModel):
     def of(
         cls, outcomes: Iterable[tuple[str, AcquiredPage | WebRAGError]], notes: Iterable[str]
     ) -> Self:
-        """Make the report of what became of each URL."""
+        """Make the report from the outcome of each URL."""
         told = list(outcomes)
         return cls(
             pages=tuple(each for _, each in told if isinstance(each, AcquiredPage)),
@@ -169,7 +167,7 @@ class IngestReport(BaseModel):
         return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
 
     def __str__(self) -> str:
-        """What became of each page, as `webrag ingest` prints it."""
+        """List the outcome of each page, as `webrag ingest` prints it."""
         from webrag.presentation.reports import format_ingest
 
         return format_ingest(**dict(self))
@@ -178,17 +176,14 @@ class IngestReport(BaseModel):
 class WebRAG:
     """Research memory: answers from pages with verbatim, located quotations.
 
-    Use it as an async context manager; opening it starts the embedded Postgres unless a
-    server is configured, closing it releases everything. Calls may run concurrently.
+    Opening it starts the embedded Postgres unless a server is configured, closing it releases
+    everything. Calls may run concurrently; each raises StorageError when the database fails.
 
         async with WebRAG() as rag:
             result = await rag.answer("https://example.com/docs/", "How do I ...?")
             print(rag.brief(result))
 
-    In a script without an event loop `with` does the same: `run` waits for one call, and what
-    `query_engine` and `retriever` give is called as any other part of LlamaIndex.
-
-    Every call raises StorageError when the database fails.
+    In a script without an event loop `with` does the same, and `run` waits for one call:
 
         with WebRAG() as rag:
             rag.run(rag.ingest("https://example.com/docs/"))
@@ -198,24 +193,21 @@ class WebRAG:
         settings: Defaults to what the environment says.
         soft_deadline_s: Seconds after which `answer` returns what it has, marked as partial;
             None to use the whole of `ORCHESTRATION_TIMEOUT`.
-        page_source: Where pages come from: a `PageSource`, which is closed with the rest, or a
-            LlamaIndex web reader; None for Firecrawl or the built-in fetcher, as the settings say.
-            One with a `map` method is asked for more links of a site, too.
+        page_source: A `PageSource`, closed with the rest and asked for more links of a site where
+            it has a method `map`, or a LlamaIndex web reader; None for what the settings say.
         reranker: Any LlamaIndex postprocessor that scores from 0 to 1.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
-        embed_model: Any LlamaIndex embedding. A new collection records its class, its `model_name`
-            and its dimensions; a collection that was made with another model is refused.
+        embed_model: Any LlamaIndex embedding; a collection made with another model is refused.
         llm: Any LlamaIndex LLM, which splits questions and writes the answers of `ask`.
         node_parser: Any LlamaIndex node parser whose nodes are slices of the page's text and say
             where they begin; it cuts pages in this process.
-        guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
-            or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
-        reads_named_files: Whether naming a file or folder allows it to be read, with all below it;
-            a server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
-        is_own_user: Whether who asks is the user whose logins are stored on this machine; for
-            others only those of `WEBRAG_ALLOW_LOGINS` are used.
-        sees_collections: Whether who asks may know which other collections the database has.
+        guardrails: Checks that `ask` makes beside its own.
+        reads_named_files: Naming a file or folder allows it to be read, with all below it; a
+            server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
+        is_own_user: The caller is the user whose logins are stored on this machine; for others
+            only those of `WEBRAG_ALLOW_LOGINS` are used.
+        sees_collections: The caller may know which other collections the database has.
         unknown: Takes nothing: a misspelt argument is refused with the name probably meant.
 
     Raises:
@@ -284,14 +276,10 @@ class WebRAG:
             self._end_thread()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a call, in a `with` block: `rag.run(rag.answer(url, question))`.
-
-        Args:
-            work: What a method gives, or a coroutine function of your own that calls several.
+        """Wait for a call, or for a coroutine of your own, in a `with` block.
 
         Raises:
-            InputError: There is no `with` block around, or it has ended; where there is an event
-                loop, await the call.
+            InputError: There is no `with` block around, or it has ended.
         """
         if self._thread is None:
             work.close()
@@ -345,15 +333,14 @@ class WebRAG:
         """Find evidence for a question, starting from one or more pages.
 
         Args:
-            url: Page, or pages, to start from; fetched and indexed when the corpus lacks them. A
-                file or folder of this machine, by its path, is read with all below it.
+            url: Pages to start from, fetched when the corpus lacks them; files and folders of this
+                machine, by their paths, are read with all below them.
             question: At most 8,000 characters.
             on_progress: Told what is being done.
-            options: What else may be said about it, as the fields of a `Question`.
+            options: The other fields of a `Question`.
 
         Raises:
-            InputError: The question, a URL, a mode or a number cannot be used, or nothing is held
-                as of the moment; the message says since when there is something.
+            InputError: Something given cannot be used, or nothing is held as of the moment.
             FetchError: The only page named could not be obtained.
         """
         urls = self._addresses(url)
@@ -372,17 +359,15 @@ class WebRAG:
     ) -> OrchestrationResult:
         """Find evidence in what is stored; nothing is fetched.
 
-        When there was no page to search, a warning of the result says why: nothing is stored, or
-        nothing that the filters leave.
+        A warning of the result says why there was no page to search.
 
         Args:
             question: At most 8,000 characters.
             on_progress: Told what is being done.
-            options: What else may be said about it, as the fields of a `Question`.
+            options: The other fields of a `Question`.
 
         Raises:
-            InputError: The question, a filter, the mode or a number cannot be used, or nothing is
-                held as of the moment; the message says since when there is something.
+            InputError: Something given cannot be used, or nothing is held as of the moment.
         """
         return await self.evidence_for(Question.of(question, **options), on_progress=on_progress)
 
@@ -391,9 +376,7 @@ class WebRAG:
     ) -> OrchestrationResult:
         """Find evidence as `answer` does for a question that names pages, else as `search` does.
 
-        Raises:
-            InputError: The question is empty or too long, or nothing is held as of its moment.
-            FetchError: The only page named could not be obtained.
+        Raises what these raise.
         """
         check_question(question.text)
         from webrag.answering.page_summary import asks_for_summary
@@ -418,7 +401,7 @@ class WebRAG:
     async def _summarised(
         self, question: Question, result: OrchestrationResult
     ) -> OrchestrationResult:
-        """The result with what the one page that is asked about says of itself."""
+        """Put what the one page that is asked about says of itself into the result."""
         from webrag.answering.page_summary import page_summary, summarised
 
         parts, named = self._open_parts, (*question.urls, *question.stored)
@@ -448,8 +431,7 @@ class WebRAG:
             top_k: Passages of each version at most.
 
         Raises:
-            InputError: The question cannot be used, or a version is not stored; the message names
-                those that are.
+            InputError: Something given cannot be used, or a version is not stored.
         """
         from webrag.orchestration.version_comparison import compare_versions, versioned_name
 
@@ -478,15 +460,13 @@ class WebRAG:
 
         Args:
             question: At most 8,000 characters.
-            url: Page, or pages, to answer from, fetched when the corpus lacks them; all that is
-                stored when there is none. Files and folders of this machine as for `answer`.
+            url: Pages to answer from, as for `answer`; all that is stored when there is none.
             deep: Follow the links of `url` where the evidence is too thin.
             on_event: Told of each step, and of each sentence as soon as it is checked.
-            options: What else may be said about it, as the fields of a `Question`.
+            options: The other fields of a `Question`.
 
         Raises:
-            InputError: A URL, a year or `expansion_budget` cannot be used, or `deep` has no URL to
-                start from, or nothing is held as of the moment.
+            InputError: Something given cannot be used, or nothing is held as of the moment.
             FetchError: None of the pages could be obtained.
             ProviderError: The question could not be embedded.
         """
@@ -520,15 +500,8 @@ class WebRAG:
     ) -> "list[EvidenceBlock]":
         """The passages that `brief` prints when called with the same arguments, in its order.
 
-        Args:
-            result: What `answer` or `search` returned.
-            include_guide: As for `brief`.
-            max_tokens: As for `brief`.
-            detail: As for `brief`.
-            seen: As for `brief`.
-            every_passage: Also those that `brief` leaves out because others are more relevant, as
-                far as `MCP_RESPONSE_TOKEN_BUDGET` goes, and the second with its whole parent
-                chunk too.
+        `every_passage` also gives those that `brief` leaves out because others are more relevant,
+        as far as `MCP_RESPONSE_TOKEN_BUDGET` goes, and the second with its whole parent chunk too.
 
         Raises:
             InputError: `max_tokens` or `detail` cannot be used.
@@ -553,22 +526,19 @@ class WebRAG:
         detail: Literal["brief", "full"] = "brief",
         seen: "Sequence[Seen]" = (),
     ) -> str:
-        """The result as a readable research brief.
+        """The result of `answer` or `search` as a readable research brief.
 
-        Takes some milliseconds for a passage, whatever it holds; a server lets a thread of its own
-        do it.
+        Takes some milliseconds for a passage; a server lets a thread of its own do it.
 
         Args:
-            result: What `answer` or `search` returned.
+            result: The evidence.
             include_guide: Address a model that will write the answer: begin with directions
                 for it and suggest tool calls instead of commands.
             nonce: Unpredictable token that frames page text; no frames when None.
             max_tokens: Tokens of the text at most, never more than `MCP_RESPONSE_TOKEN_BUDGET`;
                 None for 4,000, or for that budget where whole pages were asked for.
-            detail: `full` adds passages, links to quoted words, what the loop decided on and the
-                time of each phase.
-            seen: Ids of passages with the offsets of what the reader has of each, which is named
-                and not printed again.
+            detail: `full` adds passages, links to quoted words, decisions and times.
+            seen: Passages that the reader has, with their offsets, named and not printed again.
 
         Raises:
             InputError: `max_tokens` or `detail` cannot be used.
@@ -585,9 +555,7 @@ class WebRAG:
     ) -> "list[EvidenceBlock]":
         """The passages worth a person's time, best first, each with its finest quotations.
 
-        Args:
-            result: What `answer` or `search` returned.
-            at_most: Passages; None for one to six, the fewer the weaker the evidence is.
+        There are at most so many; None for one to six, the fewer the weaker the evidence is.
         """
         from webrag.presentation.results import best_passages
 
@@ -612,13 +580,12 @@ class WebRAG:
         """Fetch and index pages; each is stored completely or not at all.
 
         Args:
-            urls: Pages; a page named twice is fetched once. Paths of files and folders of this
-                machine, and repositories (`git+https://host/owner/repository@ref#folder`): of a
-                folder everything below it that is worth reading, changed
-                files only when it was read before.
+            urls: Pages, paths of files and folders of this machine, and repositories
+                (`git+https://host/owner/repository@ref#folder`); of a folder read before, only
+                changed files are read again.
             refresh: Ask the site again even when the stored version is fresh.
-            version: Of the library that the pages are about, such as "3.2"; it also holds for their
-                later states. None for what addresses, pages and packages say themselves.
+            version: Of the library the pages are about, such as "3.2", now and in later states;
+                None for what addresses, pages and packages say themselves.
             on_page: Told each URL and its outcome as soon as it is known.
             on_found: Told how many pages there are, before the first.
 
@@ -650,13 +617,7 @@ class WebRAG:
     ) -> AsyncGenerator[IngestReport, None]:
         """Ingest files and folders, and again whatever of them changes; without end.
 
-        Of a folder the files are read that `ingest` reads. Files that are gone are marked so, and
-        stand in the report as failed.
-
-        Args:
-            paths: Of this machine.
-            version: As for `ingest`.
-            on_page: Told each file and its outcome as soon as it is known.
+        `version` and `on_page` are as for `ingest`; files that are gone are reported as failed.
 
         Yields:
             A report of all, then one whenever something has changed.
@@ -690,15 +651,11 @@ class WebRAG:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.
 
         A document whose metadata name an address of the web (`source_url`, `url`, `source`) is
-        stored under it, every other one under `document:` and its id: given again with the same
-        id, it replaces the version before. Several of one address become one page, in the order
-        given, and citations name the `page_label` where each has one. Text is read as Markdown.
-        Chunks carry the metadata, of several documents what they agree on; the filters of
-        `vector_store` see them. Title, description, language and date among them are the page's,
-        and a file's name stands for a title.
-
-        Args:
-            documents: From any reader.
+        stored under it, every other one under `document:` and its id, in place of the version
+        before. Several of one address become one page in the order given, whose citations name each
+        `page_label`. Text is read as Markdown. Chunks carry the metadata that all documents of a
+        page share, for the filters of `vector_store`; title, description, language and date among
+        them are the page's, and a file's name stands for a title.
 
         Raises:
             InputError: One of them is no document, or has no text; nothing was stored.
@@ -739,7 +696,7 @@ class WebRAG:
     async def _located(
         self, question: Question, on_progress: ProgressCallback | None = None
     ) -> tuple[Question, tuple[str, ...]]:
-        """The question with folders taken apart, or with the pages that are held as of its moment.
+        """Take folders apart, or keep the pages that are held as of the question's moment.
 
         Gives a sentence for everything that could not be used as well.
         """
@@ -761,7 +718,7 @@ class WebRAG:
         return question.model_copy(update=update), missing
 
     async def _named(self, addresses: Sequence[str], *, refresh: bool = False) -> NamedSources:
-        """What a caller named, folders taken apart."""
+        """Take the folders among named addresses apart."""
         limit = self.settings.fetching.max_decoded_bytes
         named = await expand_named(addresses, self._files, max_bytes=limit)
         repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
@@ -800,9 +757,9 @@ class WebRAG:
     async def _held(
         self, urls: Sequence[str], moment: datetime
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is held as of a moment of the pages that were named, or of everything.
+        """Give the addresses, of those named if any, that are held as of a moment.
 
-        Gives their addresses, none where none was named, and a sentence for what is missing.
+        Also a sentence for everything that is missing.
         """
         corpus = (await self._current_parts()).corpus
         if not urls:
@@ -821,7 +778,7 @@ class WebRAG:
         return tuple(await corpus.urls_as_of(moment, urls)), tuple(dict.fromkeys(told))
 
     async def _gone_files(self, named: NamedSources) -> tuple[str, ...]:
-        """Mark what was stored of the folders and is there no more as gone."""
+        """Mark stored files of the folders that are there no more as gone."""
         acquirer, corpus = self._open_parts.acquirer, self._open_parts.corpus
         gone: list[str] = []
         for folder in named.folders:
@@ -881,9 +838,8 @@ class WebRAG:
     ) -> "SiteReport":
         """Fetch and index the pages of a site, breadth first from `url`.
 
-        Each page is stored completely or not at all, as soon as it is obtained. Cancelling keeps
-        what is stored; the same call then goes on where it was, and a finished crawl that is
-        repeated asks only about pages that are due.
+        Each page is stored completely or not at all, as soon as it is obtained. A repeated call
+        goes on where a cancelled one was; after a finished one it asks about pages that are due.
 
         Args:
             url: Start page.
@@ -919,12 +875,9 @@ class WebRAG:
         until_empty: bool = False,
         on_turn: "Callable[[Turn, TurnEnd], None] | None" = None,
     ) -> None:
-        """Do the collection's jobs until cancelled.
+        """Do the collection's jobs until cancelled, or until none waits for a worker.
 
-        Args:
-            options: How to work.
-            until_empty: End as soon as no job waits for a worker.
-            on_turn: Told of each turn that ended: what it was at and what follows.
+        `on_turn` is told of each turn that ended: its job and what follows.
         """
         from webrag.wiring.components import make_worker
 
@@ -939,11 +892,7 @@ class WebRAG:
     async def status(
         self, source_url: str | None = None, *, include_urls: bool = True
     ) -> CorpusStatus:
-        """Tell what the corpus holds.
-
-        Args:
-            source_url: Only this page.
-            include_urls: List the pages.
+        """Tell what the corpus holds, or of one page, with the list of pages unless told otherwise.
 
         Raises:
             InputError: The URL cannot be used.
@@ -1021,11 +970,7 @@ class WebRAG:
         return await verifier.verify(given, live=live, deadline_s=deadline_s, on_checked=on_checked)
 
     async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
-        """The stored pages last fetched whose URL or title holds some words together.
-
-        Args:
-            contains: In any letter case; empty for every page.
-            limit: Pages at most, from 1.
+        """The stored pages last fetched whose URL or title holds some words, in any letter case.
 
         Raises:
             InputError: The words or the limit cannot be used.
@@ -1035,7 +980,7 @@ class WebRAG:
         return await self._open_parts.corpus.page_names(words, limit)
 
     async def page_images(self, document_id: UUID) -> list[PageImage]:
-        """What is known of the images of a stored page, in their order; none is ever fetched."""
+        """Describe the images of a stored page in their order; none is ever fetched."""
         return await self._open_parts.corpus.page_images(_identity(document_id))
 
     async def page_text(self, document_id: UUID) -> PageText | None:
@@ -1088,10 +1033,8 @@ class WebRAG:
     async def markdown(self, url: str, *, as_of: datetime | None = None) -> str | None:
         """Stored text of a page, the string citation offsets refer to; None if not stored.
 
-        Args:
-            url: The page.
-            as_of: The text that was stored at this moment, kept as `WEBRAG_KEEP_VERSIONS` says;
-                UTC without a time zone. None for the current one.
+        With `as_of` the text that was stored at this moment, in UTC without a time zone, kept as
+        `WEBRAG_KEEP_VERSIONS` says.
 
         Raises:
             InputError: Nothing that old was kept; the message says since when there is a text.
@@ -1119,15 +1062,14 @@ class WebRAG:
         Args:
             urls: These pages, by any URL they are known by; goes with no other condition.
             site: Pages of this host (`host` or `host:port`).
-            older_than: Pages that their site last delivered or confirmed longer ago than this; a
-                positive time span.
-            confirm: True, or a function that is told the URLs before anything is deleted; nothing
-                is when it says False. Without it more than 20 pages are refused.
+            older_than: Pages that their site last delivered or confirmed longer ago than this.
+            confirm: True, or a function that is told the URLs and may say False; without it more
+                than 20 pages are refused.
             on_progress: Told how many pages are deleted.
 
         Raises:
-            InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
-                than 20 pages would go and nothing was said to confirm it; nothing was deleted.
+            InputError: Nothing usable was named, or more than 20 pages would go without a
+                confirmation; nothing was deleted.
         """
         from webrag.corpus.maintenance.forgetting import forget
 
@@ -1184,12 +1126,7 @@ class WebRAG:
     async def check_corpus(
         self, *, everything: bool = False, on_progress: Progress | None = None
     ) -> "CorpusCheck":
-        """Examine the database and what is stored; nothing is changed.
-
-        Args:
-            everything: Verify every page, not a sample.
-            on_progress: Told how many pages are verified.
-        """
+        """Examine the database and every stored page, or a sample of them; nothing is changed."""
         from webrag.corpus.maintenance.checking import check_corpus
 
         async with self._some_database() as database:
@@ -1209,12 +1146,8 @@ class WebRAG:
     ) -> "ReindexReport":
         """Embed the stored text again with the model that a new collection would get.
 
-        The old vectors serve until the new ones are complete. A call that ends early loses
-        nothing: the next one goes on where it stopped.
-
-        Args:
-            force: Renew the vectors although the model is the same.
-            on_progress: Told how many chunks are done.
+        The old vectors serve until the new ones are complete; a call goes on where one before it
+        ended early. With `force` vectors are renewed although the model is the same.
 
         Raises:
             ConfigurationError: The settings choose no usable model.
@@ -1233,13 +1166,7 @@ class WebRAG:
             )
 
     async def enqueue_reindex(self, *, force: bool = False) -> "list[Job]":
-        """Let workers embed the stored text again, as `reindex` does here.
-
-        They must know the model, its key or its server; searches use the old vectors until all new
-        ones are there. What is embedded is kept when a job ends early, and the next one goes on.
-
-        Args:
-            force: Renew the vectors although the model is the same.
+        """Let workers, who need the same model, embed the stored text again as `reindex` does.
 
         Returns:
             The job that ends with the new vectors in use, then those that help it; none when the
@@ -1257,7 +1184,7 @@ class WebRAG:
             return await enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
-        """Every collection that who asks may know of, with its number of pages, by name."""
+        """Every collection that the caller may know of, with its number of pages, by name."""
         own = None if self._sees_collections else self.settings.collection
         async with self._some_database() as database:
             return await collection_sizes(database, own)
@@ -1270,9 +1197,7 @@ class WebRAG:
     ) -> bool:
         """Delete a collection with everything in it; False when there is none, or not confirmed.
 
-        Args:
-            collection: Its name; None is the one in use, and closes this WebRAG.
-            confirm: Told name and size before anything is deleted.
+        None is the one in use, and closes this WebRAG; `confirm` is told name and size before.
         """
         own = self.settings.collection
         name = own if collection is None else check_collection_name(collection)
@@ -1309,11 +1234,8 @@ class WebRAG:
     ) -> "WebRAGRetriever":
         """Retrieval without reranking: both legs, fused, children merged into their parents.
 
-        Args:
-            retrieval_mode: As for `search`.
-            top_k: Nodes at most; None for ten, and for all where pages are read whole.
-            similarity_top_k: The same, by the name that stock retrievers have for it.
-            filters: Which stored pages and passages are searched, as the fields of a `Question`.
+        Gives `top_k` nodes at most, which stock retrievers call `similarity_top_k`; None for ten,
+        and for all where pages are read whole. Modes and filters are the fields of a `Question`.
 
         Raises:
             InputError: A filter, the mode or `top_k` cannot be used, or both names of it are given.
@@ -1353,17 +1275,16 @@ class WebRAG:
 
         Args:
             url: Pages to start every query from; None searches what is stored.
-            research_mode: As for `WebRAG.answer`.
-            expansion_budget: As for `WebRAG.answer`.
+            research_mode: As in a `Question`.
+            expansion_budget: As in a `Question`.
             similarity_top_k: Source nodes at most; None for all evidence.
             node_postprocessors: Applied to the source nodes, as in stock engines.
             max_quotes: Quotations in the response text at most.
             llm: Writes the response text from the evidence, as in stock engines; None to quote.
-            response_mode: How it does, as in stock engines.
+            response_mode: As in stock engines.
             streaming: Give the text in pieces.
             callback_manager: LlamaIndex's own.
-            filters: Which stored pages and passages are searched where no URL is given, as the
-                fields of a `Question`.
+            filters: As in a `Question`, for what is searched where no URL is given.
 
         Raises:
             InputError: A URL, a filter, a mode or a number cannot be used.
@@ -1390,7 +1311,7 @@ class WebRAG:
 
     @asynccontextmanager
     async def _engine_elsewhere(self) -> "AsyncIterator[OrchestratorEngine]":
-        """An engine for another event loop: connections serve the one they were made in."""
+        """Make an engine for another event loop: connections serve the one they were made in."""
         async with WebRAG(
             self.settings.model_copy(update={"tracing": "off"}),  # spans are exported already
             soft_deadline_s=self._soft_deadline_s,
@@ -1432,7 +1353,7 @@ class WebRAG:
         return self._open_parts.embed_model
 
     def node_parser(self) -> "NodeParser":
-        """What cuts pages into parents and children."""
+        """The node parser that cuts pages into parents and children."""
         return self._open_parts.node_parser
 
     def reranker(self) -> "BaseNodePostprocessor | None":
@@ -1445,7 +1366,7 @@ class WebRAG:
         return self._open_parts.engine
 
     def components(self) -> "RunComponents":
-        """What a `WebRAGWorkflow` works with; `dataclasses.replace` exchanges parts of it."""
+        """The parts a `WebRAGWorkflow` works with; `dataclasses.replace` exchanges some of them."""
         return self._open_parts.engine.components
 
     @property

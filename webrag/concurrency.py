@@ -88,7 +88,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What a function returns. Work not begun when its caller goes away is never done."""
+        """Run a function in one of them; work not begun when its caller goes away is never done."""
         context = contextvars.copy_context()
         call = partial(context.run, function, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
@@ -99,7 +99,7 @@ _WORK = Threads("webrag-work", 2)
 
 
 async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a function returns, run beside the event loop.
+    """Run a function beside the event loop.
 
     For functions whose time and memory are bounded by the length of their text: nothing can end a
     thread, so that a caller who goes away leaves it to finish.
@@ -108,7 +108,7 @@ async def in_background(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
 
 
 def loop_factory(system: str = sys.platform) -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes an event loop that the PostgreSQL driver can work on."""
+    """Choose the kind of event loop that the PostgreSQL driver can work on."""
     # It waits for sockets by itself, which the loop that Windows has by default cannot let it do.
     return asyncio.SelectorEventLoop if system == "win32" else asyncio.new_event_loop
 

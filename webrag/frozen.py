@@ -13,7 +13,7 @@ class FrozenModel(BaseModel):
 
 
 def shared_fields(model: type[BaseModel], source: object, *others: str) -> dict[str, Any]:
-    """What an object has under the names of a model's fields, to make the model of."""
+    """Collect what an object has under the names of a model's fields, to make the model of."""
     names = model.model_fields.keys() - set(others)
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 

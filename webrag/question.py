@@ -57,7 +57,7 @@ class PageFilters(TypedDict, total=False):
 
 
 class QuestionOptions(PageFilters, total=False):
-    """What may be said about a question beside its text and its pages, as callers write it."""
+    """The fields of a question beside its text and its pages, as callers write them."""
 
     wordings: str | Sequence[str] | None
     parts: Sequence[str] | None
@@ -205,17 +205,17 @@ class Question(FrozenModel):
 
     @property
     def is_deep(self) -> bool:
-        """Whether links are followed where the evidence is too thin."""
+        """True when links are followed where the evidence is too thin."""
         return self.research_mode == "deep"
 
     @property
     def is_search(self) -> bool:
-        """Whether no page is named, so that nothing may be fetched."""
+        """True when no page is named, so that nothing may be fetched."""
         return not (self.urls or self.stored)
 
     @property
     def filters(self) -> SearchFilters:
-        """Which stored pages and passages may be returned."""
+        """The limits on stored pages and passages."""
         return SearchFilters(**{name: getattr(self, name) for name in _FILTERS})
 
 

@@ -105,7 +105,7 @@ class RedactingStream:
         self._held = ""
 
     def pass_on(self, piece: str) -> str:
-        """What may be shown by now."""
+        """Give all that may be shown by now."""
         redactor = _Known.redactor
         if not redactor.secrets:
             piece, self._held = self._held + piece, ""
@@ -120,7 +120,7 @@ class RedactingStream:
         return redactor.hide(ready)
 
     def rest(self) -> str:
-        """What was held back."""
+        """Give all that was held back."""
         rest, self._held = self._held, ""
         return redacted(rest)
 
@@ -251,7 +251,10 @@ def _without(text: str, spans: list[_Span]) -> str:
 
 
 def _word_start(text: str) -> int:
-    """Where the last word begins; it may go on. Secrets have only such characters, cut ones too."""
+    """Find the beginning of the last word, which may go on.
+
+    Secrets have only such characters, cut ones too.
+    """
     start = len(text)
     while start and ("!" <= text[start - 1] <= "~" or text[start - 1] in _MARKS_OF_A_GAP):
         start -= 1

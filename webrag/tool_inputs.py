@@ -1,4 +1,4 @@
-"""What each tool takes: names, types and descriptions, read as leniently as clients are sloppy.
+"""The arguments of each tool, read as leniently as clients are sloppy.
 
 Lists may arrive as JSON inside a string or as a single value, numbers and flags as strings, and
 omitted arguments as null or an empty string. Every character of a description is in a model's
@@ -236,7 +236,7 @@ def _is_omitted(tool: type[ToolInput], name: str, value: object) -> bool:
 
 
 def _is_missing(kind: Any, value: object) -> bool:
-    """Whether nothing is given; an empty question is one, as whoever asks it says themselves."""
+    """An empty question is one that is given: whoever asks it says themselves that it is empty."""
     return value is None if kind is str else not value or not str(value).strip()
 
 
@@ -270,7 +270,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Asked(ToolInput):
-    """What `answer` and `search` share."""
+    """The arguments that `answer` and `search` share."""
 
     query: Text = Field(description="The question in full words.")
     wordings: Texts | None = _told("wordings")
@@ -287,7 +287,7 @@ class _Asked(ToolInput):
     )
 
     def question(self, **where: Any) -> Question:
-        """What is asked."""
+        """Make the question of the arguments."""
         shared = Question.model_fields.keys() & self.model_fields_set
         return Question.of(self.query, **{name: getattr(self, name) for name in shared} | where)
 
@@ -359,7 +359,7 @@ class SearchInput(_Asked):
 
     @override
     def question(self, **where: Any) -> Question:
-        """What is asked; hosts alone in place of pages stand for their sites."""
+        """Make the question; hosts alone in place of pages stand for their sites."""
         source_urls, sites = pages_or_sites(self.source_urls, self.sites)
         return super().question(source_urls=source_urls, sites=sites)
 

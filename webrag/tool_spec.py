@@ -58,13 +58,12 @@ def _addresses(urls: str | Sequence[str]) -> list[str]:
 
 
 class WebRAGToolSpec(BaseToolSpec):
-    """What MCP clients can do, as tools of a LlamaIndex agent.
+    """The tools of MCP clients for a LlamaIndex agent.
 
     `answer` and `search` return a research brief: evidence with verbatim, located and linked
     quotations, page text framed by an unpredictable token because it is untrusted, and directions
-    how to cite. `ingest` and `ingest_site` store pages, `status` lists them, `read` gives the text
-    of one, `verify` checks quotations. Bad arguments and pages that cannot be obtained raise a
-    `WebRAGError` whose text is a sentence; LlamaIndex's agents hand it to the model.
+    how to cite. Bad arguments and pages that cannot be obtained raise a `WebRAGError` whose text is
+    a sentence; LlamaIndex's agents hand it to the model.
 
         tools = WebRAGToolSpec(rag).to_tool_list()
         agent = FunctionAgent(tools=tools, llm=llm)

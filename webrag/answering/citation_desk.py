@@ -63,7 +63,7 @@ class CitationDesk:
 
     @property
     def tally(self) -> CitationTally:
-        """What became of everything proposed so far."""
+        """The outcome of everything proposed so far."""
         return CitationTally(
             kept=len(self._citations), removed=self.removed, unsupported=self.unsupported
         )

@@ -59,7 +59,7 @@ class Evidence:
     unquotable: tuple[UnquotableSpan, ...] = ()
 
     def is_quotable(self, start: int, end: int) -> bool:
-        """Whether a span of the page lies in the chunk and touches nothing unquotable."""
+        """Tell whether a span of the page lies in the chunk and touches nothing unquotable."""
         inside = self.chunk.char_start <= start < end <= self.chunk.char_end
         return inside and not any(each.overlaps(start, end) for each in self.unquotable)
 
@@ -82,7 +82,7 @@ class JudgedPart:
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing that was found answers it."""
+        """True when nothing that was found answers it."""
         return self.judgement.confidence < LOW
 
 
@@ -117,7 +117,7 @@ def confidence_of_parts(parts: Sequence[JudgedPart]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What was retrieved for the whole question, then for each need, and the years asked for."""
+    """The chunks retrieved for the whole question, then for each need, and the years asked for."""
 
     parts: tuple[tuple[str, RetrievalResult], ...]
     years: tuple[int, ...] = ()
@@ -136,7 +136,7 @@ class Candidates:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the searches say of themselves, such as which version of a library was searched."""
+        """The remarks of the searches, such as the version of a library that was searched."""
         said = (each for _, result in self.parts for each in result.warnings)
         return tuple(dict.fromkeys(said))
 

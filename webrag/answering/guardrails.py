@@ -17,12 +17,10 @@ _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a guardrail looks at.
+    """The texts that a guardrail looks at.
 
-    Attributes:
-        evidence: Set from the stage `retrieval` on.
-        parts: Set at the stage `output`.
-        texts: Other texts the user would see, such as notes.
+    Evidence is set from the stage `retrieval` on, parts at the stage `output`; other texts the user
+    would see are such as notes.
     """
 
     query: str
@@ -36,7 +34,7 @@ class Guardrail(Protocol):
 
     @property
     def stage(self) -> Stage:
-        """When it is asked."""
+        """The stage it is asked at."""
 
     def check(self, checked: Checked) -> None:
         """Do nothing, or stop the run.

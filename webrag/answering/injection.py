@@ -103,7 +103,7 @@ _BLANKS: Final = re.compile(r"[^\S\n]+|(?<=\w)\n(?=\w)")
 
 @lru_cache(maxsize=512)
 def addresses_reader(text: str) -> bool:
-    """Whether a text gives orders to a model that reads it, or claims to speak for its system.
+    """Tell whether a text gives orders to a model that reads it, or claims to speak for its system.
 
     Disguises of letters make no difference, and what tells a person what to do, as manuals do, is
     no such text; known are the eleven languages of the patterns. Linear in the length of the text.
@@ -154,17 +154,17 @@ class UnquotableSpan:
     kind: Literal["instruction", "secret"]
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Whether a span shares a character with it."""
+        """Tell whether a span shares a character with it."""
         return self.start < end and start < self.end
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a text addresses a model that reads it."""
+    """Tell whether a text addresses a model that reads it."""
     return bool(_INSTRUCTIONS.search(text)) or addresses_reader(text)
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text holds what looks like a real credential; placeholders of manuals do not."""
+    """Tell whether a text has what looks like a real credential; manuals' placeholders do not."""
     forms = dict.fromkeys((text, bare(text)))  # full-width letters are those of a key, too
     found = (match[0] for form in forms for match in _SECRETS.finditer(form))
     return any(not _PLACEHOLDER.search(each) for each in found)

@@ -56,7 +56,7 @@ _IN_PART: Final = MEDIUM - 0.01
 
 
 class Band(NamedTuple):
-    """How a coherent question ends, and what the user is told of it before or after the answer."""
+    """The end of a coherent question, and the notice the user gets before or after the answer."""
 
     reason: FinalReason
     notice: str
@@ -157,7 +157,7 @@ def answer_confidence(
 
 
 def has_low_coverage(coverage: float) -> bool:
-    """Whether the passages hold too few of the question's words; a diagnosis, not a decision."""
+    """Tell, as a diagnosis, whether the passages hold too few of the question's words."""
     return coverage < LOW_COVERAGE
 
 

@@ -103,7 +103,7 @@ def answer_text(
 
 @dataclass(slots=True)
 class Run:
-    """What is known of one run so far."""
+    """The knowledge of one run so far."""
 
     question: Question
     listener: EventListener | None
@@ -238,15 +238,15 @@ class PageReader(Protocol):
 
 @runtime_checkable
 class PageCounter(Protocol):
-    """Where stored pages are counted, to tell an empty corpus from filters that leave nothing."""
+    """Counts stored pages, to tell an empty corpus from filters that leave nothing."""
 
     async def status(self, *, include_urls: bool) -> CorpusStatus:
-        """How much is stored."""
+        """Count the stored pages."""
 
 
 @runtime_checkable
 class PastReader(Protocol):
-    """Where the texts are read that pages had."""
+    """Reads the texts that pages had."""
 
     async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
         """Text of a page at a moment; None when it is not stored."""
@@ -361,7 +361,7 @@ class Manager:
     async def _summary(
         self, run: Run, plan: ExecutionPlan, filters: SearchFilters
     ) -> Gathered | None:
-        """What the page says of itself; None where it is not said which page is meant."""
+        """Let the page speak of itself; None where it is not said which page is meant."""
         gathered, pages = await in_span(
             "retrieve",
             lambda: self._finder.summary(plan, filters),

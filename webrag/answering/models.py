@@ -29,12 +29,11 @@ FinalReason = Literal[
 
 
 class ExecutionPlan(FrozenModel):
-    """What is going to be done; every field is always set.
+    """The plan for an answer; every field is always set.
 
     Attributes:
         revised_query: The question as it is searched for, without greetings and asides.
-        coherence: Whether the question can be answered at all.
-        coherence_reason: Why it cannot; None when it can.
+        coherence_reason: Why the question cannot be answered at all; None when it can.
         sub_queries: The separate needs of the question, at least one.
         wordings: Other wordings of the question: the caller's, else a model's where there is one.
     """
@@ -49,7 +48,7 @@ class ExecutionPlan(FrozenModel):
 
 
 class RetrieveStep(FrozenModel):
-    """What was searched and found.
+    """The extent and the outcome of the search.
 
     Attributes:
         year_mode: `explicit` when years were requested, else `none`, which filters nothing.
@@ -81,12 +80,7 @@ class RetrieveStep(FrozenModel):
 
 
 class AnswerCitation(CitationSpan):
-    """A quotation with the number it has in the answer.
-
-    Attributes:
-        number: From 1, in order of first use.
-        document_id: Page whose stored text the offsets refer to.
-    """
+    """A quotation with the number, from 1 in order of first use, that it has in the answer."""
 
     number: int
     document_id: UUID
@@ -98,9 +92,8 @@ class AnswerCitation(CitationSpan):
 class AnswerPart(FrozenModel):
     """A sentence of the answer, or a list, code block or table row, with its support.
 
-    Attributes:
-        text: What is said; in an extractive answer the quotation itself.
-        citations: Numbers of its citations; never empty in a result.
+    In an extractive answer the text is the quotation itself; its citations, by number, are never
+    empty in a result.
     """
 
     text: str
@@ -109,7 +102,7 @@ class AnswerPart(FrozenModel):
 
 
 class CitationTally(FrozenModel):
-    """What became of the citations a writer proposed.
+    """The fate of the citations a writer proposed.
 
     Attributes:
         kept: Citations of the answer.
@@ -123,16 +116,13 @@ class CitationTally(FrozenModel):
 
 
 class Reflection(FrozenModel):
-    """The judgement of an answer.
+    """The judgement of an answer, with notes on it for the user interface.
 
     Attributes:
         original_score: How well it answers the question as asked, [0, 1]; by rules the chance that
             what was found does.
         revised_score: How well it answers the question as searched for, [0, 1].
         score: 70 % of the first and 30 % of the second.
-        applicability_note: To what the answer applies, for the user interface.
-        uncertainty_note: What is uncertain about it, for the user interface.
-        method: Who judged.
     """
 
     original_score: float = Field(ge=0, le=1)
@@ -153,7 +143,6 @@ class AnswerEvent(FrozenModel):
         detail: Name of the state or step, what is being done, or the sentence with its citation
             numbers.
         round: Of the research, from 1, where `progress` belongs to one.
-        part: Set for `part`.
         citations: The citations that `part` uses for the first time.
     """
 
@@ -172,21 +161,17 @@ class ManagerResult(FrozenModel):
     """An answer whose every sentence is supported by checked citations, or a polite refusal.
 
     Attributes:
-        state: Terminal state.
         states: All states, in order.
         answer: The whole text with citation numbers; it holds no confidence and no reason.
         notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
         missing: Parts of the question that nothing found answers.
-        parts: The sentences of the answer.
-        citations: What they cite, by number.
+        citations: What the parts cite, by number.
         confidence: [0, 1]; 0 in state `fail`.
-        final_reason: Why the run ended as it did.
         diagnostics: Observations that decide nothing: `empty_corpus`, nothing is stored;
             `low_coverage`, the passages hold few of the question's words.
         plan: None when the input was refused before there was one.
         retrieval: None when nothing was retrieved.
         reflection: None when there was no answer to judge.
-        synthesis: Who wrote the answer.
         degraded: Sentences naming each component that did not work as configured.
         guardrail: The stage and reason of a guardrail that ended the run.
         as_of: Moment whose texts were searched; None for those that are stored now.

@@ -69,7 +69,7 @@ _ASKS: Final = re.compile(
 
 
 def asks_for_summary(question: str) -> bool:
-    """Whether a question is about a page as a whole and names nothing on it."""
+    """Tell whether a question is about a page as a whole and names nothing on it."""
     letters = unicodedata.normalize("NFKD", question[:200].casefold())
     words = re.findall(r"[^\W_]+", "".join(e for e in letters if not unicodedata.combining(e)))
     return len(words) <= _MOST_WORDS and _ASKS.fullmatch(" ".join(words)) is not None
@@ -77,7 +77,7 @@ def asks_for_summary(question: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageSummary:
-    """Where a page says what it is about: its first sentences, and its headings of one level.
+    """The places where a page says what it is about: its first sentences, headings of one level.
 
     The chunks that hold them are in reading order; cut, more headings follow than are told.
     """

@@ -1,4 +1,4 @@
-"""What a language model is told when it writes or judges an answer; it asks nothing."""
+"""Prompts for a language model that writes or judges an answer; it asks nothing."""
 
 import json
 from collections.abc import Sequence

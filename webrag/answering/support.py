@@ -51,7 +51,7 @@ def nearest_clauses(claim: str, known: Sequence[str]) -> list[str]:
 
 
 def is_bound(sentence: str, support: str, values: Values) -> bool:
-    """Whether every value of a sentence belongs to what it belongs to in the support.
+    """Tell whether every value of a sentence belongs to what it belongs to in the support.
 
     In "30 seconds for reads and 5 for writes" nobody said 5 for reads. A value is in the wrong
     place when another statement of the support, with a value of its own, is closer in words.
@@ -89,7 +89,7 @@ def _statements(text: str, values: Values) -> list[str]:
 
 
 def _follows(text: str, pending: Sequence[str]) -> bool:
-    """Whether the last clauses go on with the sentence before them."""
+    """Tell whether the last clauses go on with the sentence before them."""
     before = text[: text.rfind(pending[0])].rstrip()
     return not before.endswith((".", "!", "?"))
 
@@ -134,7 +134,7 @@ _MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?
 
 
 def keeps_qualifiers(sentence: str, support: str) -> bool:
-    """Whether a sentence says no more than its support: of all, of these only, on no condition."""
+    """Tell whether a sentence is no wider than its support: of all, of these only, on no condition."""
     said, known = sentence.casefold(), support.casefold()
     for widening in (_UNIVERSAL, _ONLY):
         if widening.search(said) and not widening.search(known):
@@ -143,7 +143,7 @@ def keeps_qualifiers(sentence: str, support: str) -> bool:
 
 
 def keeps_units(sentence: str, support: str) -> bool:
-    """Whether no quantity of a sentence has another unit of the same kind in the support."""
+    """Tell whether no quantity of a sentence has another unit of the same kind in the support."""
     known = _measures(support)
     for number, units in _measures(sentence).items():
         there = known.get(number, set())
@@ -224,7 +224,7 @@ def is_supported(
     context: str = "",
     similarity: Callable[[str, str], float] | None = None,
 ) -> bool:
-    """Whether quotations, below titles and headings as context, together say what a sentence says.
+    """Tell whether quotations, below titles and headings as context, together say a sentence.
 
     Every number of the sentence must be in them, with its unit and beside the same words, every
     identifier in them or in their context, most of its words must be theirs unless the cosine by
@@ -279,12 +279,12 @@ def identifiers(text: str) -> set[str]:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text denies something; names of code in it do not count."""
+    """Tell whether a text denies something; names of code in it do not count."""
     return bool(_NEGATION.search(_IDENTIFIER.sub(" ", text.replace("\u2019", "'")).casefold()))
 
 
 def denies(text: str) -> bool:
-    """Whether a statement denies something, conditions such as "if it is not set" aside."""
+    """Tell whether a statement denies something, conditions such as "if it is not set" aside."""
     return is_negated(_CONDITION.sub(" ", text))
 
 
@@ -315,7 +315,7 @@ def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 def _same_polarity(sentence: str, support: str) -> bool:
-    """Whether both deny alike, as whole sentences and by each clause with those closest to it."""
+    """Tell whether both deny alike, as sentences and by each clause with those closest to it."""
     terms = set(distinct_terms(sentence))
     parts = sentences(support, rule="statement")
     shared = [len(terms & set(analyze(part))) for part in parts]

@@ -88,7 +88,7 @@ class _Quoted:
 
     @cached_property
     def lead(self) -> tuple[int, int] | None:
-        """What stands above it and names its subject."""
+        """The place of what stands above it and names its subject."""
         lead = self.unit.lead
         if lead is None or not self.evidence.is_quotable(*lead):
             return None
@@ -96,7 +96,7 @@ class _Quoted:
 
     @cached_property
     def start(self) -> int:
-        """Where it begins with its lead, if it has one."""
+        """The place where it begins with its lead, if it has one."""
         return min(self.unit.char_start, *(self.lead or (self.unit.char_start,)))
 
     @cached_property
@@ -106,7 +106,7 @@ class _Quoted:
         return above + _slice(self.evidence, self.unit.char_start, self.unit.char_end)
 
     def repeats(self, other: "_Quoted") -> bool:
-        """Whether it stands in the same place as another one, or says the same again."""
+        """Tell whether it stands in the same place as another one, or says the same again."""
         mine, theirs = terms_of(self.told), terms_of(other.told)
         is_same_page = self.evidence.chunk.source_url == other.evidence.chunk.source_url
         overlaps = (
@@ -233,7 +233,7 @@ _LLM_SENTENCES = 8
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """How an answer was written, whether its writer gave up on the passages, and what failed."""
+    """The way an answer was written, with a note of what failed."""
 
     method: SynthesisMethod
     gave_up: bool = False

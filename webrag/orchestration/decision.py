@@ -85,20 +85,17 @@ _LABELS: Final[dict[Action, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LoopState:
-    """What a decision depends on besides the signals.
+    """The facts that a decision depends on besides the signals.
 
     Attributes:
         iteration: Rounds finished.
         max_iterations: Rounds allowed; 0 when no expansion was asked for.
         previous: Signals before the last round, by the same scorer; None in the first round.
         open_actions: Actions that have something to work on and have not come back empty.
-        tried: Actions taken before.
         confidence: Estimate in [0, 1] that the evidence answers the question.
-        profile: Thresholds of the scorer.
-        config: Numbers that do not depend on the scorer.
-        links_ended: Why no link can be followed any more, a clause for users; empty while one can.
-        is_spent: Whether that is because the pages or bytes of the run are used up.
-        open_parts: Parts of a question of several parts that are not answered, the worst first.
+        links_ended: Clause that says why no link can be followed any more; empty while one can.
+        is_spent: The reason is that the pages or bytes of the run are used up.
+        open_parts: Parts of a question of several that are not answered, the worst first.
         chance_of_all: That every part is answered, [0, 1]; at most `confidence`, which is that of
             the worst.
     """
@@ -121,11 +118,8 @@ class LoopState:
 class Rule:
     """One line of the decision matrix.
 
-    Attributes:
-        actions: In order of preference; the first open one is taken, and when none is, the rule
-            does not apply.
-        reason: Finding, as the beginning of a sentence for users.
-        confidence: How sure the rule is of its action.
+    The first open action is taken; when none is open, the rule does not apply. The reason begins a
+    sentence for users; the confidence is that of the rule in its action.
     """
 
     name: str

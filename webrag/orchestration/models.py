@@ -41,7 +41,6 @@ class ScoreProfile(FrozenModel):
     """Thresholds that fit the scale of one scorer; docs/experiments.md says how they were found.
 
     Attributes:
-        name: Scorer the numbers belong to.
         mediocre_score_floor: Means below it are mediocre.
         score_cliff_threshold: Gap between rank 1 and rank K that counts as a cliff.
         plateau_variance_threshold: Variance of the top N below which scores form a plateau.
@@ -62,11 +61,10 @@ class ScoreProfile(FrozenModel):
 
 
 class QueryAnalysis(FrozenModel):
-    """What the question asks for.
+    """The needs and the kind of a question.
 
     Attributes:
         sub_queries: One to four; the original alone when it is one question.
-        method: Which analyser produced it.
         wordings: Other wordings of the question besides the caller's: a model's where the caller
             gave none, without a model what the caller said to know.
     """
@@ -94,7 +92,6 @@ class RankedChunk(FrozenModel):
         reranked_score: In [0, 1] on the scale of the score profile; 0.0 for adjacent context.
         confidence: Given by some rerankers only.
         is_locality_expanded: Neighbour of a strong chunk, not itself matched.
-        source_sub_query: Sub-query that found it, when there were several.
         wording_scores: Scores of the focus under the question and under each other wording of it;
             empty when the caller gave none.
         best_wording: The wording under which the focus scored best; None for the question itself.
@@ -118,7 +115,7 @@ class SubQueryResult(FrozenModel):
 
 
 class EvaluationSignals(FrozenModel):
-    """What the evaluator decides on; every field is computed from scores of one scorer."""
+    """The numbers the evaluator decides on; every field is computed from scores of one scorer."""
 
     top_score: float
     score_at_k: float
@@ -138,12 +135,9 @@ class EvaluationSignals(FrozenModel):
 
 
 class ExpansionDecision(FrozenModel):
-    """What to do next and why.
+    """The next action and the rule of the table that chose it, by its number from 1.
 
-    Attributes:
-        rule: Name of the rule that decided.
-        rule_number: Its place in the rule table, from 1; 0 for `deadline` and `provider_failed`,
-            which cut a run short.
+    The number is 0 for `deadline` and `provider_failed`, which cut a run short.
     """
 
     action: Action
@@ -154,13 +148,9 @@ class ExpansionDecision(FrozenModel):
 
 
 class ExpansionStep(FrozenModel):
-    """Record of one iteration of the loop.
+    """Record of one iteration of the loop, with the signals its action was decided on.
 
     Attributes:
-        decision: Action taken in this iteration.
-        reason: Why it was taken.
-        rule: Rule that chose it.
-        rule_number: Its place in the rule table, from 1.
         candidates_expanded: URLs obtained.
         candidates_failed: URL to reason.
         scores: URL obtained to the score of its link, [0, 1].
@@ -169,7 +159,6 @@ class ExpansionStep(FrozenModel):
         found_in: URL obtained to the map of the site that named it, as in "the site's search
             index"; those that pages link to are absent.
         chunks_by_url: URL obtained to child chunks added.
-        signals: The signals the decision was made on.
         new_queries: Other wordings that were searched.
         pages_joined: Stored pages that were searched from this iteration on, without a fetch.
     """
@@ -200,10 +189,9 @@ class ExpansionStep(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class NextLink:
-    """A link that was not followed yet.
+    """A link that was not followed yet; its canonical URL is not stored.
 
     Attributes:
-        url: Canonical; not stored.
         anchor: The link's words; may be empty.
         heading: Nearest heading above it.
         page_url: Page it stands on, or that named the map it was found in; None for a folder above
@@ -226,13 +214,8 @@ class NextLink:
 class AnswerUnit(FrozenModel):
     """Sentences, a row, a list or lines of code of a passage, which may answer the question.
 
-    Attributes:
-        chunk_id: Its passage.
-        char_start: Offset in the page's markdown.
-        char_end: Offset after it.
-        lead: Offsets of what stands above it and names its subject, such as the term of a
-            definition or the header of a table; None where nothing does.
-        score: What units are ordered by; comparable within one result.
+    Offsets are those of the page's markdown. The lead stands above the unit and names its subject,
+    such as the term of a definition or the header of a table. Scores order the units of one result.
     """
 
     chunk_id: UUID
@@ -242,16 +225,15 @@ class AnswerUnit(FrozenModel):
     score: float
 
     def overlaps(self, other: "AnswerUnit") -> bool:
-        """Whether some of the text is in both."""
+        """Tell whether some of the text is in both."""
         is_same = self.chunk_id == other.chunk_id
         return is_same and self.char_start < other.char_end and other.char_start < self.char_end
 
 
 class PartCoverage(FrozenModel):
-    """How far one part of a question is answered.
+    """Coverage of one part of a question, as it was searched.
 
     Attributes:
-        text: The part, as it was searched.
         confidence: Probability-like, [0, 1], that what was found answers it.
         chunk_id: The best passage for it; None where there is none.
     """
@@ -263,7 +245,7 @@ class PartCoverage(FrozenModel):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not answered for sure."""
+        """True unless it is answered for sure."""
         return self.confidence_band != "high"
 
 
@@ -284,7 +266,6 @@ class OrchestrationResult(FrozenModel):
     """Evidence for a question, how it was found and how far to trust it.
 
     Attributes:
-        query: The question as asked.
         seed_urls: Canonical URLs the caller named.
         as_of: Moment whose texts were searched; None for those that are stored now.
         chunks: Grouped by source, reading order within; adjacent context in its reading place.
@@ -305,8 +286,7 @@ class OrchestrationResult(FrozenModel):
         urls_fetched: Pages obtained from the network in this run, seed included.
         next_links: The best links that were not followed, best first: of a deep run, and of any
             whose confidence is not high.
-        page_sources: For each of them, the name of the page source it came from.
-        expansion_budget: As the caller gave it.
+        page_sources: For each page fetched, the name of the page source it came from.
         rounds_allowed: Rounds of expansion this run might have taken; 0 for a fast one.
         rounds_ceiling: Rounds the configuration allows any run; None when it is not known.
         relevance_floor: Score up to which passages are off the topic, on the scale of the scorer.
@@ -398,7 +378,7 @@ class OrchestrationResult(FrozenModel):
 
 
 class SiteMapConfig(FrozenModel):
-    """What may be read of the maps that sites keep of themselves."""
+    """Limits on reading the maps that sites keep of themselves."""
 
     enabled: bool = Field(
         default=True,
@@ -419,7 +399,7 @@ class SiteMapConfig(FrozenModel):
 
 
 class ExpansionConfig(FrozenModel):
-    """How far and how fast links are followed."""
+    """Limits on following links."""
 
     max_depth: int = Field(default=20, ge=0, le=20, description="Rounds of the loop at most.")
     max_candidates_per_iteration: int = Field(

@@ -1,4 +1,4 @@
-"""What one run knows so far and what it may still cost; it does no work itself."""
+"""The knowledge and the remaining budgets of one run; it does no work itself."""
 
 import math
 import time
@@ -64,12 +64,12 @@ class PageBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no further fetch may be begun."""
+        """True when no further fetch may be begun."""
         return self.spent_part is not None
 
     @property
     def spent_part(self) -> str | None:
-        """Why no further fetch may be begun, a clause for users; None while one may."""
+        """Clause for users that says why no further fetch may be begun; None while one may."""
         if self.pages <= 0:
             return "the page budget is used up"
         if self.bytes <= 0:
@@ -77,7 +77,7 @@ class PageBudget:
         return "too many fetches failed" if self.failures <= 0 else None
 
     def may_begin(self, running: int) -> bool:
-        """Whether one more fetch may be begun while others are under way."""
+        """Tell whether one more fetch may be begun while others are under way."""
         return not self.is_spent and self.bytes > running * _PAGE_BYTES
 
     def spend(self, *, pages: int = 0, size: int = 0, failures: int = 0) -> None:
@@ -122,7 +122,7 @@ class RunClock:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time for work has passed."""
+        """True when the time for work has passed."""
         return time.monotonic() >= self.work_until
 
     @property
@@ -170,11 +170,10 @@ class RunState:
         joined: Stored pages inside the scope, the nearest to a named page, not more than their
             links are wanted of.
         joined_count: How many there are that the run has not obtained itself.
-        is_widened: Whether the search has gone beyond the named pages.
+        is_widened: The search has gone beyond the named pages.
         scorer_failed: The reranker failed, so everything is ranked by raw similarity.
         discovery_failed: A mapping service failed, so it is not asked again.
         aliases: Addresses that turned out to be another one of a known page.
-        failure_kinds: Addresses that failed to what kind of failure that was.
         fetched: URL of each page obtained in this run to the page source it came from.
         units: What answers most likely, best first.
         surest: Chance that everything asked is answered when it last grew.
@@ -183,7 +182,7 @@ class RunState:
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
-        blocked: Why nothing more can be searched, a sentence; None while it can.
+        blocked: Sentence that says why nothing more can be searched; None while it can.
     """
 
     question: Question
@@ -255,7 +254,7 @@ class RunState:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the question asks for; itself alone where it asks for one thing."""
+        """The separate needs of the question; itself alone where it asks for one thing."""
         return self.analysis.sub_queries if self.analysis else (self.question.text,)
 
     @property
@@ -277,7 +276,7 @@ class RunState:
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """What is searched: the question's parts, itself when it has several, other wordings."""
+        """The texts searched: the question's parts, itself when it has several, other wordings."""
         parts = self.parts
         # A sentence that compares two things names both; searches for each alone miss it. A
         # language model's wording is not trusted to stand for the question.
@@ -299,24 +298,24 @@ class RunState:
 
     @property
     def pages_followed(self) -> int:
-        """How many links this run has followed."""
+        """Number of links this run has followed."""
         return sum(len(step.candidates_expanded) for step in self.steps)
 
     @property
     def seconds_per_page(self) -> float:
-        """What a page of this run has cost so far, with the search after it; 0 before the first."""
+        """Mean cost of a page of this run with the search after it; 0 before the first."""
         return sum(step.duration_ms for step in self.steps) / 1000 / max(self.pages_followed, 1)
 
     @property
     def may_look_through(self) -> bool:
-        """Whether links of a named page that only lists them may be followed in a fast run."""
+        """True when links of a named page that only lists them may be followed in a fast run."""
         question = self.question
         is_fast = not (question.is_search or self.rounds or question.expansion_budget == 0)
         return is_fast and question.as_of is None and not (self.budget.is_spent or self.blocked)
 
     @property
     def filters(self) -> SearchFilters:
-        """What is searched now."""
+        """The limits of the search as it is now."""
         if self.question.is_search:
             return self.question.filters
         if not self.is_widened or self.question.as_of is not None:

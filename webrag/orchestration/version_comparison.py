@@ -1,4 +1,4 @@
-"""What changed for a question between two stored versions of a library."""
+"""Compares the passages for a question in two stored versions of a library."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -87,7 +87,7 @@ def _counterparts(urls: Iterable[str], others: Sequence[str]) -> list[str]:
 
 
 def _prefix(url: str) -> str:
-    """What of an address stands for its edition."""
+    """The part of an address that stands for its edition."""
     root = edition_root(url)
     place = url.find(root)
     return url[: place + len(root)] if place >= 0 else ""

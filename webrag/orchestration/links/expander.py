@@ -56,7 +56,7 @@ _REFUSALS: Final = frozenset({401, 403, _TOO_MANY_REQUESTS, 451})
 
 @dataclass(slots=True)
 class FetchRound:
-    """One round: what it may do and what it has obtained so far; used once.
+    """One round: its limits and what it has obtained so far; used once.
 
     Attributes:
         target: Pages to obtain; halved when a service's limit of requests is reached.
@@ -66,7 +66,6 @@ class FetchRound:
         failed_before: Addresses that failed in earlier rounds, with the kind of failure.
         deadline: `time.monotonic()` value at which unfinished fetches are given up.
         on_fetch: Told each URL when its fetch begins.
-        outcome: What it has brought so far.
     """
 
     target: int
@@ -154,7 +153,7 @@ class FetchRound:
         )
 
     def _slow_from(self, running: Collection[NextLink]) -> list[float]:
-        """When those under way that are not slow yet will be."""
+        """The moments at which those under way will be slow that are not yet."""
         moments = (self._begun[each.url] + _SLOW_S for each in running)
         return [moment for moment in moments if moment > time.monotonic()]
 

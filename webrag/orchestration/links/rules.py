@@ -1,4 +1,4 @@
-"""Which links may and should be followed, judged by their address; it scores no relevance."""
+"""Rules for following links, by their addresses; it scores no relevance."""
 
 import math
 import re
@@ -72,13 +72,12 @@ _REMEMBERED: Final = 20_000  # addresses; each round scores those of the last on
 
 @dataclass(frozen=True, slots=True)
 class LinkScope:
-    """Targets a run may follow.
+    """The targets a run may follow.
 
     Attributes:
         kind: `same_site` stays on the sites of the named pages, `allow_list` adds the allowed
-            domains to them, `any` admits every http(s) address.
+            domains with their subdomains, `any` admits every http(s) address.
         sites: Sites of the named pages, as `site_of` gives them.
-        allowed_domains: Hosts; a host also admits its subdomains.
     """
 
     kind: Literal["same_site", "allow_list", "any"]
@@ -97,7 +96,7 @@ class LinkScope:
         return cls(kind, frozenset(map(site_of, seed_urls)), domains)
 
     def admits(self, url: str) -> bool:
-        """Whether a canonical URL may be followed."""
+        """Tell whether a canonical URL may be followed."""
         if self.kind == "any":
             return True
         site = site_of(url)
@@ -118,12 +117,10 @@ class LinkScope:
 
 
 def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
-    """Why a target can hold no answer, as a clause for users; None when it may.
+    """Say in a clause for users why a target can hold no answer; None when it may.
 
-    Args:
-        url: The target.
-        reads_pdf: PDFs may hold one, too. Within one question they take too long: many are the
-            whole manual.
+    With `reads_pdf` PDFs may hold one, too. Within one question they take too long: many are the
+    whole manual.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https", "file", "git+https", "git+http"):
@@ -156,7 +153,7 @@ def penalty(url: str) -> float:
 
 @lru_cache(maxsize=_REMEMBERED)
 def anchor_of(title: str) -> str:
-    """What a link says of its target; empty when it only says "next", "here" or the like."""
+    """The words by which a link describes its target; empty for "next", "here" or the like."""
     text = " ".join(title.split())
     plain = text.strip(" \u00ab\u00bb\u2039\u203a<>\u2190\u2192.:|[]()")
     return "" if is_generic_anchor(plain) else text
@@ -190,7 +187,7 @@ def silent_sites(failures: Mapping[str, "FailureKind"]) -> frozenset[str]:
 
 
 def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
-    """How many links, told by their scores, best first, are worth a fetch now; at least one.
+    """Count the links, told by their scores, best first, that are worth a fetch now; at least one.
 
     A link that is far less likely than one that stands out waits while further rounds are to come:
     the pages fetched now link to better ones, and each page can be spent once. So do those far
@@ -259,12 +256,11 @@ class ExpansionOutcome:
     Attributes:
         ingested: Pages obtained, with the page each link was found on.
         failed: URL to reason.
-        failure_kinds: URL to what kind of failure that was.
         seconds: URL of each page obtained to the time its fetch took, indexing included.
         aliases: URL that turned out to be another address of a known page, to that page's.
         sources: URL of each page obtained to the name of the page source it came from.
         rate_limited: A service's limit of requests was reached, so the round was made smaller.
-        stopped_by: Why no more pages can be obtained in this run, a sentence; None when they can.
+        stopped_by: Sentence that says why this run can obtain no more pages; None when it can.
     """
 
     ingested: list[NextLink] = field(default_factory=list)
@@ -287,15 +283,14 @@ class ExpansionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Links that may be followed next.
+    """Links that may be followed next, best first; none is stored, failed or outside the scope.
 
     Attributes:
-        candidates: Best first; none is stored, failed or outside the scope.
         scored: Targets that were scored to find them.
-        degraded: Why a mapping service added nothing, a sentence; None when all is well.
+        degraded: Sentence that says why a mapping service added nothing; None when all is well.
         dead: Links that were left out because they failed lately, in another run.
         refused: A sentence for each map of the site that was refused just now.
-        has_weak: Whether links were left out that promise less than a page costs.
+        has_weak: Links were left out that promise less than a page costs.
     """
 
     candidates: tuple[NextLink, ...] = ()

@@ -1,4 +1,4 @@
-"""How likely the page behind a link holds the answer; over links and numbers, no I/O."""
+"""Scores links by the chance that the page behind one holds the answer; no I/O."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,11 +28,9 @@ _REMEMBERED: Final = 20_000  # names; each round scores those of the last one ag
 
 
 class LinkModel(FrozenModel):
-    """What is fitted by `benchmarks/fit_links.py`.
+    """The weights of the signals, fitted by `benchmarks/fit_links.py`.
 
-    Attributes:
-        weights: Of each signal.
-        elsewhere: Weight of the chance that no link leads to the answer, in the same terms.
+    `elsewhere` weighs the chance that no link leads to the answer, in the same terms.
     """
 
     weights: dict[str, float]
@@ -147,7 +145,7 @@ def link_signals(
     site_map: Mapping[str, float],
     site_text: Mapping[str, float],
 ) -> dict[str, Floats]:
-    """What is known of each link, [0, 1], each signal with a row a question or one for all.
+    """Give each signal of each link, [0, 1], with a row a question or one for all.
 
     Terms count the less the more other targets are named by them: on the site of a program, its
     name says nothing.
@@ -183,7 +181,7 @@ def similarities(
     texts: Sequence[str],
     encoder: BatchTokenEncoder | None,
 ) -> Floats:
-    """How alike each question and each text are, [0, 1], a row a question; a mean of two measures.
+    """Compare each question with each text, [0, 1], a row a question; a mean of two measures.
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
     that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.

@@ -81,7 +81,7 @@ class KnownMap:
 
 @dataclass(frozen=True, slots=True)
 class MapPages:
-    """What the maps say for one question.
+    """The pages that maps offer for one question.
 
     Attributes:
         links: The best pages, as links of the page that named their map.
@@ -97,14 +97,9 @@ class MapPages:
 
 @dataclass(frozen=True)
 class SiteMaps:
-    """The maps that pages name; safe to share between runs.
+    """Gets and keeps the maps that pages name; safe to share between runs.
 
-    Attributes:
-        fetch: Gets their files.
-        declared: Gives the sitemaps that the robots.txt of a page's site names.
-        workers: Read them.
-        store: Keeps what was read.
-        config: Limits.
+    `declared` gives the sitemaps that the robots.txt of a page's site names.
     """
 
     fetch: FetchFile
@@ -215,7 +210,7 @@ class SiteMaps:
         return StoredMap(mark.urls[0], datetime.now(UTC), failure=failure)
 
     def _parts_until(self, mark: MapMark, until: float) -> float | None:
-        """When to go on without the rest of a map; None for never.
+        """Set the moment to go on without the rest of a map; None for never.
 
         Of a sitemap every part is of use alone. What a run with more time would read whole is not
         kept in part.
@@ -341,7 +336,7 @@ def _reread(
 
 
 def _passages(index: MapIndex, at: int, queries: Sequence[str]) -> list[Passage]:
-    """What may answer on a page; its names where the map has no text of it."""
+    """Give the texts that may answer on a page; its names where the map has no text of it."""
     title = index.titles[at]
     parts = index.passages_about(at, queries)
     if not parts:

@@ -78,13 +78,14 @@ class ModelAnswer(BaseModel):
 async def ask_model(
     llm: "LLM", question: Question, *, timeout_s: float, **more: Any
 ) -> ModelAnswer:
-    """What a model makes of a question, checked; an unusable answer is asked for once more.
+    """Have a model analyse a question; an unusable answer is asked for once more.
 
-    Neither function calling nor a JSON mode is needed: any chat model will do.
+    Neither function calling nor a JSON mode is needed: any chat model will do. The question's
+    values reach it as JSON strings, which no text can break out of.
 
     Args:
         llm: Any LlamaIndex language model.
-        question: Its values reach the model as JSON strings, which no text can break out of.
+        question: What is asked.
         timeout_s: For everything together.
         more: `kind`, `already_searched` and `why`, as the prompt names them; empty ones are left
             out.
@@ -215,15 +216,16 @@ class QueryAnalyzer:
         use_model: bool = True,
         timeout_s: float = math.inf,
     ) -> tuple[QueryAnalysis, str | None]:
-        """What the question asks for, and a sentence naming what did not work, or None.
+        """Analyse a question; also a sentence naming what did not work, or None.
+
+        Intent and parts are not guessed where they are given, and a model's wordings are used where
+        it has none. A model is told what is known already; without one the first sentences of that
+        count as wordings. Constraints that name content are appended to the sub-queries.
 
         Args:
-            question: Its intent and parts are not guessed where they are given, and a model's
-                wordings are used where it has none. A model is told what is known already; without
-                one the first sentences of that count as wordings. Constraints that name content
-                are appended to the sub-queries.
-            use_model: Whether a language model may be asked; False when every second counts.
-            timeout_s: What is left for it, if that is less than its own deadline.
+            question: What is asked.
+            use_model: False when every second counts.
+            timeout_s: What is left for a model, if that is less than its own deadline.
         """
         query, answer, degraded = question.text, None, None
         if use_model:
@@ -289,7 +291,7 @@ class QueryAnalyzer:
     async def _asked(
         self, question: Question, timeout_s: float, **more: Any
     ) -> tuple[ModelAnswer | None, str | None]:
-        """What the model says, None where there is none or it fails, then with a sentence."""
+        """Ask the model; None where there is none or it fails, then with a sentence."""
         if self._llm is None:
             return None, None
         try:

@@ -417,5 +417,5 @@ def _is_side(side: str) -> bool:
 
 
 def is_denial(constraint: str) -> bool:
-    """Whether a constraint says what is not wanted, such as "without JavaScript"."""
+    """Tell whether a constraint says what is not wanted, such as "without JavaScript"."""
     return bool(_DENIED.search(constraint))

@@ -56,7 +56,7 @@ _WORDS_AFTER: Final = 5
 
 
 class Quantity(NamedTuple):
-    """What a question asks for in figures.
+    """The quantity that a question asks for in figures.
 
     Attributes:
         is_price: An amount of money; else any number.
@@ -70,7 +70,7 @@ class Quantity(NamedTuple):
     told: frozenset[str]
 
     def is_stated(self, text: str) -> bool:
-        """Whether a text has such a figure."""
+        """Tell whether a text has such a figure."""
         if self.is_price:
             return _PRICE.search(text) is not None
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]

@@ -1,4 +1,4 @@
-"""What a caller wishes of the evidence, read out of constraints and intent without a model.
+"""Reads the wishes for the evidence out of constraints and intent, without a model.
 
 Wishes order what was found, or leave sites out of it; they search nothing.
 """
@@ -72,7 +72,6 @@ class Wish:
     """One constraint, or the intent, and what it means for the evidence.
 
     Attributes:
-        text: As the caller said it.
         kinds: Passages that hold one of them are preferred.
         recent: Passages of pages published lately are preferred.
         sites: Passages of other hosts are left out; empty for none.
@@ -89,12 +88,9 @@ class Wish:
 def read_wishes(
     constraints: Iterable[str], intent: QueryType | None, *, named_sites: Iterable[str]
 ) -> tuple[Wish, ...]:
-    """What constraints and intent ask for; a denied wish ("no code") asks for nothing.
+    """Read constraints and intent; a denied wish ("no code") asks for nothing.
 
-    Args:
-        constraints: Sentences or words of a caller.
-        intent: Kind of question, when the caller named one.
-        named_sites: Sites of the pages the caller named, which count as the official ones.
+    The named sites, those of the pages the caller named, count as the official ones.
     """
     official = tuple(dict.fromkeys(named_sites))
     wishes = [_wish(each, official) for each in constraints if each.strip()]
@@ -129,15 +125,11 @@ def _host(text: str) -> tuple[str, ...]:
 
 
 def fulfilled(rankings: Sequence[Ranking], wishes: Sequence[Wish], now: datetime) -> list[Ranking]:
-    """The rankings of a question's parts as the wishes would have them, best first.
+    """Order the rankings of a question's parts as the wishes would have them, best first.
 
     No passage is added. The best score of all stays what it was, so that thresholds and confidence
-    keep their meaning; a wish for sites that would leave nothing is passed over.
-
-    Args:
-        rankings: One for each part, all by the same scorer.
-        wishes: From `read_wishes`.
-        now: Ages are counted from it.
+    keep their meaning; a wish for sites that would leave nothing is passed over. Ages are counted
+    from `now`.
     """
     kept = list(rankings)
     for wish in wishes:
@@ -171,12 +163,7 @@ def _lifted(ranked: RankedChunk, wishes: Iterable[Wish], now: datetime) -> float
 
 
 def without_effect(wishes: Iterable[Wish], chunks: Sequence[RetrievedChunk]) -> str | None:
-    """A sentence that names the wishes nothing came of, each with the reason; None without any.
-
-    Args:
-        wishes: From `read_wishes`.
-        chunks: The evidence.
-    """
+    """Name the wishes nothing came of in the evidence, each with the reason; None without any."""
     told = [(wish, reason) for wish in wishes if (reason := _reason(wish, chunks))]
     if not chunks or not told:
         return None
@@ -185,7 +172,7 @@ def without_effect(wishes: Iterable[Wish], chunks: Sequence[RetrievedChunk]) -> 
 
 
 def _reason(wish: Wish, chunks: Sequence[RetrievedChunk]) -> str | None:
-    """Why nothing came of a wish; None when something did."""
+    """Say why nothing came of a wish; None when something did."""
     kinds = " or ".join(kind.replace("_", " ") for kind in wish.kinds)
     tests: list[tuple[bool, Callable[[RetrievedChunk], bool], str]] = [
         (bool(wish.sites), lambda each: _is_on(each, wish), f"nothing of {', '.join(wish.sites)}"),
@@ -205,7 +192,7 @@ def _holds(chunk: RetrievedChunk, kinds: Iterable[ContentKind]) -> bool:
 
 
 def _is_on(chunk: RetrievedChunk, wish: Wish) -> bool:
-    """Whether a passage is of the sites wished for; a host without a port means every port."""
+    """Tell whether a passage is of the sites wished for; a host without a port means every port."""
     if not wish.sites:
         return True
     host = chunk.site.rsplit(":", 1)[0]

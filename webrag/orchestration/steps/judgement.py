@@ -162,7 +162,7 @@ def _chance_of_all(judgements: Mapping[str, Judgement]) -> float:
 
 
 def _confidence_of_wordings(run: ResearchRun) -> float:
-    """How well the wording that is met worst is met where no passage meets it; else 1.0.
+    """Rate the wording that is met worst where no passage meets it; else 1.0.
 
     A question asks for several things in one sentence more often than it can be split into parts;
     a wording is often of one of them.
@@ -186,7 +186,7 @@ def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
 
 
 async def is_contents_page(run: ResearchRun) -> bool:
-    """Whether a fast run has found little on named pages that are mostly lists of links.
+    """Tell whether a fast run has found little on named pages that are mostly lists of links.
 
     A table of contents names what is asked for and does not say it.
     """
@@ -378,7 +378,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
 
 
 def _wanted(state: RunState) -> tuple[str, ...]:
-    """What links are wanted for: the parts that are open, the worst first, in all their wordings.
+    """Texts that links are wanted for: the open parts, the worst first, in all their wordings.
 
     A page is linked in its own words, which a wording may hit and the question not.
     """

@@ -59,10 +59,9 @@ _ABOUT_EQUAL: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Outcome of getting the named pages.
+    """Outcome of getting the named pages, at least one of them, in the order they were named.
 
     Attributes:
-        pages: Those obtained, in the order they were named; at least one.
         warnings: A sentence for each page that could not be used.
         is_complete: False when time ran out before every page was settled.
     """
@@ -81,11 +80,8 @@ async def acquire_seeds(
 ) -> Seeds:
     """Get pages into the corpus, all at once; nothing is left running.
 
-    Args:
-        acquirer: Does the work.
-        urls: Canonical addresses, at least one.
-        timeout_s: Pages not there by then are given up; None to wait for all.
-        on_page: Told each page as soon as it is there.
+    Pages not there within the timeout, if there is one, are given up; `on_page` is told each of the
+    others as soon as it is there.
 
     Raises:
         FetchError: No page could be obtained; with one URL its own error.
@@ -153,17 +149,12 @@ class Report(Protocol):
 
 @dataclass(frozen=True)
 class RunComponents:
-    """What a run works with; shared by all runs.
+    """The parts of WebRAG a run works with; shared by all runs.
 
     Attributes:
-        acquirer: Gets pages into the corpus.
-        corpus: What is stored.
-        searcher: Finds candidates.
-        reranker: Scores them; its profiles hold the thresholds of the loop.
-        analyzer: Splits and rewords questions.
+        reranker: Its profiles hold the thresholds of the loop.
         encoder: Compares meanings: of units and links with the question, of wordings with its
             parts; None to go by words alone, and to take a wording for each part.
-        config: Numbers that steer the loop.
         discovery: Makes what names more links where a mapping service is at hand; asked once, for
             the first run that follows links.
         site_maps: The same for sites that keep a map of themselves.
@@ -211,7 +202,7 @@ class ResearchRun:
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
-        """What the caller wishes of the evidence."""
+        """The caller's wishes for the evidence."""
         question = self.state.question
         return read_wishes(
             question.constraints, question.intent, named_sites=sorted(self.state.scope.sites)
@@ -219,7 +210,7 @@ class ResearchRun:
 
     @property
     def scale(self) -> int:
-        """How many times the configured candidates and tokens a retrieval takes."""
+        """Factor on the configured candidates and tokens of a retrieval."""
         return _RECALL_FACTOR if self.state.wants_recall else 1
 
     async def prepare(self, report: Report) -> None:

@@ -169,7 +169,7 @@ def _told_apart(
 
 
 async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
-    """Where to look next, for whoever may name the pages in another call."""
+    """Name where to look next, for callers who may name the pages in another call."""
     state = run.state
     is_sure = band(state.confidence) == "high" and not state.rounds
     if is_sure or state.clock.is_over or state.question.as_of is not None:
