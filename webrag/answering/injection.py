@@ -2,22 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from configparser import ConfigParser, ExtendedInterpolation, SectionProxy
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Final, Literal
 
 from webrag.ingestion.characters import bare
+from webrag.pattern_file import PatternFile
 from webrag.retrieval.markup import read_blocks
 
 _SENTENCE: Final = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\n\u3002\uff01\uff1f]?")
-
-
-def _entries(section: SectionProxy) -> list[str]:
-    """The patterns of a section, each in one piece."""
-    names = (name for name in section if name not in section.parser.defaults())
-    return [section[name].replace("\n", "") for name in names]
 
 
 def _compiled(*patterns: str) -> re.Pattern[str]:
@@ -25,24 +18,23 @@ def _compiled(*patterns: str) -> re.Pattern[str]:
     return re.compile(bare("|".join(patterns)), re.MULTILINE)
 
 
-_READ: Final = ConfigParser(delimiters="=", interpolation=ExtendedInterpolation())
-_READ.read_string(files(__package__).joinpath("injection.ini").read_text("utf-8"))
+_FILE: Final = PatternFile(__package__, "injection.ini")
 _PAIRS: Final = tuple(
     (_compiled(of), _compiled(order))
-    for of, order in (_entries(_READ[name]) for name in _READ if name.startswith("pair: "))
+    for of, order in (_FILE.texts(name) for name in _FILE.sections if name.startswith("pair: "))
 )
-_ALONE: Final = _compiled(*_entries(_READ["alone"]))
-_LATIN_PATTERNS: Final = _compiled(*_entries(_READ["latin"]))
+_ALONE: Final = _compiled(*_FILE.texts("alone"))
+_LATIN_PATTERNS: Final = _compiled(*_FILE.texts("latin"))
 _BY_SCRIPT: Final = tuple(
     (re.compile(letters), _compiled(*patterns))
     for letters, *patterns in (
-        _entries(_READ[name]) for name in _READ if name.startswith("script: ")
+        _FILE.texts(name) for name in _FILE.sections if name.startswith("script: ")
     )
 )
 _INSTRUCTIONS: Final = re.compile(
-    "|".join(_entries(_READ["instructions"])), re.IGNORECASE | re.MULTILINE
+    "|".join(_FILE.texts("instructions")), re.IGNORECASE | re.MULTILINE
 )
-_SECRETS: Final = re.compile("|".join(_entries(_READ["secrets"])))
+_SECRETS: Final = re.compile("|".join(_FILE.texts("secrets")))
 _LONGEST: Final = 2_000  # characters of a sentence that are read at once
 
 

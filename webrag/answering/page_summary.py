@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webrag.answering.injection import unquotable_spans
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from webrag.pattern_file import PatternFile
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.markup import Block, read_blocks
 from webrag.retrieval.models import RetrievalResult, RetrievedChunk
@@ -31,41 +32,7 @@ _MARKS_CHARS: Final = 9
 _UNDERLINED: Final = 2
 _BELOW: Final = 5.0  # headings are told in one line and quoted only where everything is
 
-_THING: Final = r"(?:page|site|article|document|text|file|paper|post)"
-_SEITE: Final = r"(?:seite|artikel|dokument|text|datei|beitrag)"
-_CHOSE: Final = r"(?:page|site|article|document|texte|fichier)"
-_COSA: Final = r"(?:pagina|sitio|articulo|documento|texto|archivo)"
-# Of words in lower case without accents, with one blank between them.
-_ASKS: Final = re.compile(
-    "|".join(
-        (
-            r"(?:(?:can|could|would) you )?(?:please )?summari[sz]e"
-            rf"(?: (?:this|the|that|it)(?: {_THING})?)?(?: for me)?(?: please)?",
-            r"(?:give me )?(?:a |the )?(?:short |brief )?summary"
-            rf"(?: of (?:this|the)(?: {_THING})?)?",
-            r"tl dr|tldr",
-            rf"what(?: is| s) (?:this|that)(?: {_THING})?(?: about)?",
-            rf"what(?: is| s) the {_THING} about",
-            rf"what does (?:this|the) {_THING} (?:say|contain|cover|describe)",
-            rf"(?:bitte )?fasse? (?:mir )?(?:das|dies|diese[ns]?|die|den)(?: {_SEITE})?(?: bitte)?"
-            r" zusammen",
-            rf"(?:eine )?(?:kurze )?zusammenfassung(?: (?:dieser|dieses|der|des) {_SEITE}s?)?",
-            rf"was ist (?:das|dies|diese)(?: {_SEITE})?(?: hier)?",
-            r"worum geht ?e?s"
-            rf"(?: (?:hier|da|dabei|(?:auf|in) (?:diese[rm]|der|dem) {_SEITE}))?",
-            rf"wovon handelt (?:das|dies|diese[rs]?|die|der)(?: {_SEITE})?",
-            rf"resume[rz]?(?: moi)? (?:ce|cet|cette|ceci|la|le|l)(?: {_CHOSE})?",
-            rf"(?:un )?(?:bref )?resume de (?:ce|cet|cette|la|l)(?: {_CHOSE})?|un (?:bref )?resume",
-            rf"qu est ce que (?:c est(?: que (?:ca|cette {_CHOSE}|ce {_CHOSE}))?|cette {_CHOSE})",
-            rf"c est quoi(?: (?:ca|ce|cet|cette)(?: {_CHOSE})?)?",
-            rf"de quoi (?:parle|traite) (?:ce|cet|cette|la|l) ?{_CHOSE}|de quoi s agit il",
-            rf"resum(?:e|ir|eme|a)(?: (?:esta|este|esto|la|el))(?: {_COSA})?",
-            rf"(?:un )?(?:breve )?resumen(?: de (?:esta|este|la|el)(?: {_COSA})?)?",
-            rf"que es (?:esto|eso|esta {_COSA}|este {_COSA})",
-            rf"de que (?:trata|va|habla)(?: (?:esto|esta|este|la|el)(?: {_COSA})?)?",
-        )
-    )
-)
+_ASKS: Final = PatternFile(__package__, "page_summary.ini").pattern("asks_for_summary")
 
 
 def asks_for_summary(question: str) -> bool:

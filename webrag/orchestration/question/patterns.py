@@ -8,176 +8,58 @@ from collections.abc import Callable
 from typing import Final
 
 from webrag.lexical.analysis import QUESTION_STOPWORDS
+from webrag.pattern_file import PatternFile
 from webrag.question import QueryType
 
-# The patterns are for texts whose white space is single spaces: `\s+` beside a part that takes
-# spaces too has as many readings as there are spaces.
-_AUX: Final = (
-    r"(?:is|are|was|were|am|do|does|did|can|could|should|must|will|would|may|might|has|have|had"
-    r"|shall)"
-)
-_WH: Final = r"(?:how|what|which|when|where|why|who)"
-_TO: Final = r"(?:(?:about|after|as|at|before|between|by|for|from|in|on|since|to|until|with) )"
-_LEAD_IN: Final = re.compile(
-    r"^(?:please )?(?:(?:can|could) you )?(?:tell me|explain|describe|show me|list|give me"
-    r"|summari[sz]e|discuss)? ?(?:(?:about|me|us) )?"
-    rf"(?:{_WH} {_AUX} )?(?:the )?",
-    re.IGNORECASE,
-)
-_DENIED: Final = re.compile(
-    r"\b(?:no|not|non|without|avoid|exclud\w+|except|never|nothing|don'?t|instead\s+of)\b",
-    re.IGNORECASE,
-)
-_ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
-_TAIL: Final = re.compile(r" ((?:in|for|on|when|under|within) (?s:.+))$", re.IGNORECASE)
+_FILE: Final = PatternFile(__package__, "patterns.ini")
+_TO: Final = _FILE.pattern("to_first")
+_AUX: Final = _FILE.pattern("aux_first")
+_WH: Final = _FILE.pattern("asks_with")
+_ASKING_WORD: Final = _FILE.pattern("asking_word")
+_LEAD_IN: Final = _FILE.pattern("lead_in")
+_DENIED: Final = _FILE.pattern("denied")
+_ARTICLE: Final = _FILE.pattern("article")
+_TAIL: Final = _FILE.pattern("tail")
+_PROS_CONS: Final = _FILE.pattern("pros_cons")
+_WORK_AND_WHEN: Final = _FILE.pattern("work_and_when")
+_TOPICS_FOR: Final = _FILE.pattern("topics_for")
+_BOTH_DO: Final = _FILE.pattern("both_do")
+_COMPARED_HOW: Final = _FILE.pattern("compared_how")
+_JOINT: Final = _FILE.pattern("joint")
+_FURTHER: Final = _FILE.pattern("further")
+_INVERTED: Final = _FILE.pattern("inverted")
+_AFTER_COMMA: Final = _FILE.pattern("after_comma")
+_DIRECT: Final = _FILE.pattern("direct")
+_ELLIPTIC: Final = _FILE.pattern("elliptic")
+_WITHOUT_VERB: Final = _FILE.pattern("without_verb")
+_QUESTION_START: Final = _FILE.pattern("question_start")
+_PREFIX: Final = _FILE.pattern("prefix")
+_TOLD: Final = _FILE.pattern("told")
+_AND_AGAIN: Final = _FILE.pattern("and_again")
+_TOGETHER: Final = _FILE.pattern("together")
+_ANAPHORA: Final = _FILE.pattern("anaphora")
+_SENTENCE_END: Final = _FILE.pattern("sentence_end")
+_COMPARISON_WORDS: Final = _FILE.pattern("comparison_words")
+_HOW_TO: Final = _FILE.pattern("how_to")
+_EXPLORATORY: Final = _FILE.pattern("exploratory")
+_ALSO_VERSUS: Final = _FILE.pattern("also_versus")
+_BINOMIALS: Final = tuple(re.split(", ?", "".join(_FILE.texts("words"))))
 
 
-def _two_sides(before: str, between: str) -> str:
-    """A pattern for the two sides of a comparison: what is before and after the first `between`.
+def _two_sides(before: str, between: str) -> re.Pattern[str]:
+    """The pattern of a comparison: its two sides, x and y, before and after the first `between`.
 
     Nothing is given back, so that its time does not grow with the product of the sides' lengths.
     """
-    return rf"{before}(?P<x>(?:(?!{between})[^,;:?]){{1,200}}+){between}(?P<y>[^,;:?]{{1,200}}+)$"
+    sides = rf"(?P<x>(?:(?!{between})[^,;:?]){{1,200}}+){between}(?P<y>[^,;:?]{{1,200}}+)$"
+    return re.compile(before + sides, re.IGNORECASE)
 
 
 _COMPARISONS: Final = tuple(
-    re.compile(_two_sides(before, between), re.IGNORECASE)
-    for before, between in (
-        (r"\b(?:difference|differences|distinction|trade-?offs?) between ", " and "),
-        (r"\bhow (?:does|do|is|are) ", " (?:differ|different) from "),
-        (r"\bhow (?:does|do) ", " compare (?:to|with|against) "),
-        ("^(?:please )?compare ", " (?:to|with|and|against) "),
-        ("^", " (?:as )?compared (?:to|with) "),
-        ("^", r" (?:vs\.?|versus) "),
-        ("^(?:a )?comparison (?:of|between) ", " (?:and|with|to) "),
-        ("^is ", " (?:better|faster|safer|cheaper) than "),
-        (
-            "^(?:what|which)(?: one)? is (?:better|faster|safer|cheaper|best)"
-            "(?P<t> for [^,;:?]{1,200}+)? ?[,:] ?",
-            " or ",
-        ),
-        ("^should (?:i|we|one) (?:use|choose|pick|prefer) ", " or "),
-    )
-)
-_PROS_CONS: Final = re.compile(
-    r"\b(?:(?:pros? ?(?:and|&|/) ?cons?)|(?:advantages? and (?:disadvantages?|drawbacks?))"
-    r"|(?:benefits? and (?:drawbacks?|downsides?|costs?))|(?:strengths? and weaknesses))"
-    r" (?:of|to|for|in) (?P<x>(?s:.+))$",
-    re.IGNORECASE,
-)
-_WORK_AND_WHEN: Final = re.compile(
-    r"^how (?:does|do) (?P<x>.+?) work,? and when (?:should|do|would|can) (?:i|we|you|one)"
-    r" use (?:it|them|this|that)$",
-    re.IGNORECASE,
-)
-_TOPICS_FOR: Final = re.compile(
-    r"^(?P<x>[\w.+#-]++(?: [\w.+#-]++){0,2}) and (?P<y>[\w.+#-]++(?: [\w.+#-]++){0,2})"
-    r" for (?P<z>[\w.+#-]++(?: [\w.+#-]++){0,5})$",
-    re.IGNORECASE,
-)
-# What two things do each for itself; of "exchange", "share" or "differ" neither does it alone.
-_VERBS: Final = (
-    r"(?:allocate|apply|authenticate|behave|build|cache|calculate|check|choose|clean|collect"
-    r"|compress|compute|configure|create|deal|decide|decode|define|delete|deploy|detect|display"
-    r"|encode|encrypt|enforce|escape|estimate|evaluate|execute|expose|format|guarantee|handle"
-    r"|implement|import|index|install|interpret|load|lock|log|look|manage|measure|order|parse"
-    r"|prevent|process|protect|read|recover|render|report|represent|resolve|respond|restore"
-    r"|retry|round|schedule|search|send|serve|sort|start|stop|store|support|treat|update|use"
-    r"|validate|verify|work|write)"
-)
-_NAME: Final = r"[\w.+#-]++(?: (?!and\b)[\w.+#-]++){0,3}?"
-_BOTH_DO: Final = re.compile(
-    r"\bhow (?:do |did |can |should )?(?!(?:does|to|much|many|often|long|is|are|was|were) )"
-    rf"(?P<x>{_NAME}) and (?:how )?(?P<y>(?!how\b){_NAME})"
-    rf" (?P<verb>{_VERBS})(?P<rest>(?: (?s:.{{1,300}}))?)$",
-    re.IGNORECASE,
-)
-_COMPARED_HOW: Final = re.compile(
-    r"\b(?:difference|differences|distinction) between (?P<x>(?:how|what|when|where|why) .{1,200}?)"
-    r" and (?P<y>(?:how|what|when|where|why) .{1,200})$",
-    re.IGNORECASE,
-)
-_BINOMIALS: Final = (
-    # Names of firms, places and works, and pairs that are one thing.
-    "barnes and noble", "bed and breakfast", "black and decker", "bosnia and herzegovina",
-    "client and server", "crime and punishment", "dungeons and dragons", "ernst and young",
-    "food and drug", "health and safety", "johnson and johnson", "law and order",
-    "marks and spencer", "mergers and acquisitions", "nuts and bolts", "procter and gamble",
-    "profit and loss", "question and answer", "questions and answers",
-    "research and development", "rock and roll", "romeo and juliet", "salt and pepper",
-    "search and rescue",
-    "simon and schuster", "standard and poor's", "supply and demand", "tom and jerry",
-    "track and trace", "trinidad and tobago", "war and peace",
-    "back and forth", "black and white", "command and control", "copy and paste",
-    "cut and paste", "drag and drop", "dos and don'ts", "dos and donts",
-    "errors and warnings", "find and replace", "input and output", "key and value",
-    "more and more", "name and email", "username and password", "user and password",
-    "plug and play", "publish and subscribe", "read and write", "request and response",
-    "search and replace", "start and end", "start and stop", "terms and conditions",
-    "tips and tricks", "trial and error", "divide and conquer", "map and reduce",
-)  # fmt: skip
-_JOINT: Final = re.compile(
-    rf"(?:(?P<comma>,)? (?:and|as well as) |(?P<stop>;) )(?:also )?(?={_TO}{{0,2}}(?P<wh>{_WH})\b)"
-    rf"|(?P<comma2>,) and (?:also )?(?=(?P<wh2>{_AUX}) [\w-]+ [\w-]+ [\w-])",
-    re.IGNORECASE,
-)
-_FURTHER: Final = re.compile(rf", (?={_TO}?{_WH} (?:[\w-]+ )?{_AUX}\b)", re.IGNORECASE)
-_INVERTED: Final = re.compile(
-    rf"^{_TO}{{0,2}}(?:(?:when|where|why|how|who|what|which) {_AUX}\b"
-    rf"|how (?:many|much|old|often|long|far|large|big|fast|deep|high|well)\b(?: [\w-]+){{0,3}}?"
-    rf" {_AUX}\b|how (?:cold|expensive|heavy|hot|reliable|safe|slow|soon|strong|tall|wide) {_AUX}\b"
-    rf"|(?:what|which)(?: [\w.-]+){{1,3}}? {_AUX}\b)",
-    re.IGNORECASE,
-)
-# Only after a comma and a direct question: "how heavy is", "how many frames fit in", "who pays".
-_AFTER_COMMA: Final = re.compile(rf"^(?:who|how (?:many|much)|how [\w-]+ {_AUX})\b", re.IGNORECASE)
-_DIRECT: Final = re.compile(rf"^(?:{_WH}|{_AUX})\b", re.IGNORECASE)
-_ELLIPTIC: Final = re.compile(rf"^which {_AUX}\b", re.IGNORECASE)
-# "What is the default in Delphi mode, and what in MacPas mode": the verb is that of the first.
-_WITHOUT_VERB: Final = re.compile(
-    r"^(?:what|which)(?: ones?)? (?:otherwise\b|the (?:following|next|others?|second)\b"
-    rf"|(?:at|for|in|on|to (?:an?|one|the)|under|when|with) (?!{_WH}\b))",
-    re.IGNORECASE,
-)
-_QUESTION_START: Final = re.compile(
-    rf"^(?:{_TO}?{_WH}|{_AUX}|explain|describe|list|show)\b", re.IGNORECASE
-)
-_PREFIX: Final = re.compile(
-    r"^(?P<prefix>(?:(?:for|to|when|in|with|on|under|using|after|before|while) [^,?]{2,100},)"
-    r"|[^:?]{8,200}:)"
-    r" (?P<rest>.+)$",
-    re.IGNORECASE,
-)
-# Who tells what has happened, and then asks, asks once.
-_TOLD: Final = re.compile(rf"^(?:I|we|my|our|an?|the|th[ei]se?|given|if|{_TO})\b", re.IGNORECASE)
-_AND_AGAIN: Final = re.compile(
-    r",? and (?P<to>about|against|at|by|for|from|in|on|under|with) (?P<y>[^,;:]{3,200})$",
-    re.IGNORECASE,
-)
-_TOGETHER: Final = re.compile(r"\b(?:all|and|both|each|once|same|together)\b|,", re.IGNORECASE)
-_ANAPHORA: Final = re.compile(
-    r"\b(?:it|its|that|this|they|them|their|these|those|there|such)\b", re.IGNORECASE
+    _two_sides("".join(before), between) for *before, between in _FILE.lines("comparisons")
 )
 _PERSONAL: Final = frozenset({"it", "its", "they", "them", "their"})
-_SENTENCE_END: Final = re.compile(r"(?<=\?) (?:and |also )*", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\w@&$~^%]+(?:(?:::|[-./:_'+#])[\w]+)*(?:\+\+|#)?|--?[\w-]+|\.[\w]+")
-_COMPARISON_WORDS: Final = re.compile(
-    r"\b(?:versus|vs\.?|compar(?:e[ds]?|ing|ison)|differ(?:s|ence|ences|ent)?\b.{0,200}\b"
-    r"(?:between|from)"
-    r"|better than|pros? and cons?|advantages? and disadvantages?)\b",
-    re.IGNORECASE,
-)
-_HOW_TO: Final = re.compile(
-    r"\b(?:how (?:do|can|should|would|to)\b|what (?:must|should|do) (?:i|we|you)\b"
-    r"|steps? to\b|guide to\b|tutorial\b|how (?:is|are) .{1,200} (?:configured|installed)\b)",
-    re.IGNORECASE,
-)
-_EXPLORATORY: Final = re.compile(
-    r"^(?:tell me|overview|introduction|explain|describe|discuss|explore|what are the (?:ways"
-    r"|options|approaches|main|key)|everything about)\b|\boverview of\b",
-    re.IGNORECASE,
-)
-_ALSO_VERSUS: Final = re.compile(r" (?:vs\.?|versus) ", re.IGNORECASE)
 _VAGUE: Final = frozenset(
     {"and", "or", "it", "them", "that", "this", "they", "each", "other", "i", "I", "we", "you"}
 )
@@ -243,7 +125,7 @@ def _comparison(text: str) -> _Found:
         if match is None:
             continue
         left, right = _strip_lead_in(match["x"]), _ARTICLE.sub("", match["y"].strip())
-        if f"{left} and {right}".casefold().startswith(_BINOMIALS) or re.match(_WH, left, re.I):
+        if f"{left} and {right}".casefold().startswith(_BINOMIALS) or _WH.match(left):
             return None
         tail = (match.groupdict().get("t") or "").strip()
         right, tail = _split_tail(right) if not tail else (right, tail)
@@ -300,9 +182,9 @@ def _about_each(text: str) -> _Found:
         return None
     to, second = match["to"], match["y"]
     head, _, first = text[: match.start()].rpartition(f" {to} ")
-    is_asked = re.match(rf"{_WH}\b", _without_prefix(head), re.IGNORECASE)
+    is_asked = _ASKING_WORD.match(_without_prefix(head))
     is_one = _TOGETHER.search(f"{first} {second}") or _ANAPHORA.search(second)
-    if not is_asked or is_one or re.match(rf"{_WH}\b", second, re.IGNORECASE):
+    if not is_asked or is_one or _ASKING_WORD.match(second):
         return None
     return (f"{head} {to} {first}", f"{head} {to} {second}"), None
 
@@ -367,7 +249,7 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
         is_request = with_comma and wh.casefold() != "why" and not _TOLD.match(first)
         return is_request and bool(_INVERTED.match(second)) and not _ANAPHORA.search(second)
     # "... which files are tracked and which are ignored" is one question about two things.
-    asked = re.sub(rf"^{_TO}", "", opening, flags=re.IGNORECASE)
+    asked = _TO.sub("", opening)
     if is_elliptic and re.match(rf"{wh}\b", asked, re.IGNORECASE):
         return True
     if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _FURTHER.search(asked):
@@ -375,7 +257,7 @@ def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) ->
     # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
     if _ELLIPTIC.match(second) and opening.casefold().startswith("which "):
         return False
-    if _INVERTED.match(second) or re.match(_AUX, second, re.IGNORECASE):
+    if _INVERTED.match(second) or _AUX.match(second):
         return True
     if with_comma and wh.casefold() in {"what", "which"}:
         return True

@@ -3,7 +3,6 @@
 Wishes order what was found, or leave sites out of it; they search nothing.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from webrag.errors import InputError
 from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.analyzer import content_named
 from webrag.orchestration.question.patterns import is_denial
+from webrag.pattern_file import PatternFile
 from webrag.question import QueryType
 from webrag.retrieval.filters import ContentKind, SearchFilters
 from webrag.retrieval.models import RetrievedChunk
@@ -33,38 +33,14 @@ _KINDS_OF_INTENT: Final[Mapping[QueryType, tuple[ContentKind, ...]]] = {
     "exploratory": (),
 }
 
-_WANTED_KINDS: Final[tuple[tuple[ContentKind, re.Pattern[str]], ...]] = (
-    (
-        "code",
-        re.compile(
-            r"\b(?:(?<!status )(?<!error )(?<!exit )(?<!return )(?<!zip )code(?!s? of\b)"
-            r"|snippets?|examples?|samples?)\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("table", re.compile(r"\btables?\b", re.IGNORECASE)),
-    ("steps", re.compile(r"\b(?:step[- ]by[- ]step|steps|instructions)\b", re.IGNORECASE)),
-    ("math", re.compile(r"\b(?:formulas?|formulae|equations?)\b", re.IGNORECASE)),
-    ("definition_list", re.compile(r"\bdefinitions?\b", re.IGNORECASE)),
-    ("admonition", re.compile(r"\b(?:warnings|caveats)\b", re.IGNORECASE)),
+_FILE: Final = PatternFile(__package__, "patterns.ini")
+_KINDS: Final[tuple[ContentKind, ...]] = (
+    *("code", "table", "steps", "math", "definition_list", "admonition"),
 )
-
-_RECENT: Final = re.compile(
-    r"\b(?:recent(?:ly)?|latest|newest|newer|up[- ]to[- ]date|current (?:content|docs|documentation"
-    r"|info|information|pages|sources|state|version))\b",
-    re.IGNORECASE,
-)
-
-_OFFICIAL: Final = re.compile(r"\bofficial\b", re.IGNORECASE)
-
-_HOST: Final = r"(?P<host>(?:https?://)?[\w-]+(?:\.[\w-]+)*(?:\.[a-z]{2,}|:\d+)/?)"
-
-_ONLY: Final = re.compile(
-    rf"(?:please )?(?:(?:use|search|read|cite) )?only (?:(?:use|search|read|cite) )?"
-    rf"(?:(?:pages|sources|results|content) )?(?:(?:of|from|on|at|in) )?{_HOST}"
-    rf"|(?:(?:use|search|read|from|on) )?{_HOST.replace('host', 'first')} only",
-    re.IGNORECASE,
-)
+_WANTED_KINDS: Final = tuple((kind, _FILE.pattern(f"wants_{kind}")) for kind in _KINDS)
+_RECENT: Final = _FILE.pattern("wants_recent")
+_OFFICIAL: Final = _FILE.pattern("wants_official")
+_ONLY: Final = _FILE.pattern("wants_only")
 
 
 @dataclass(frozen=True, slots=True)

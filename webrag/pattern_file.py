@@ -1,0 +1,31 @@
+"""Reads regular expressions that are kept as data in a file beside the module that uses them."""
+
+import re
+from configparser import ConfigParser, ExtendedInterpolation
+from importlib.resources import files
+
+
+class PatternFile:
+    """The patterns of a file, by section and name.
+
+    The lines of an entry are put together without their indentation. `${name}` stands for an entry
+    of the section [DEFAULT], `$$` for a dollar sign and `[ ]` for a blank at either end of a line.
+    """
+
+    def __init__(self, package: str, name: str) -> None:
+        self._read = ConfigParser(delimiters="=", interpolation=ExtendedInterpolation())
+        self._read.read_string(files(package).joinpath(name).read_text("utf-8"))
+        self.sections = tuple(self._read.sections())
+
+    def lines(self, section: str) -> list[list[str]]:
+        """The lines of each entry of a section, in order."""
+        own, shared = self._read[section], self._read.defaults()
+        return [own[name].strip("\n").split("\n") for name in own if name not in shared]
+
+    def texts(self, section: str) -> list[str]:
+        """Each entry of a section in one piece, in order."""
+        return ["".join(lines) for lines in self.lines(section)]
+
+    def pattern(self, name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+        """An entry of the section [patterns]."""
+        return re.compile(self._read["patterns"][name].replace("\n", ""), flags)
