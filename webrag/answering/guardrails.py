@@ -1,6 +1,6 @@
 """Stops questions, evidence and answers that may not go on; checks can be added."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, get_args
 
@@ -58,81 +58,73 @@ def check_stage(stage: Stage, checked: Checked, guardrails: Sequence[Guardrail])
 
 
 @dataclass(frozen=True, slots=True)
-class InputGuard:
-    """Refuses questions that are empty or too long, or hold a character no text may."""
+class _Refusal:
+    """A default guardrail: its stage, the case it refuses, why, and the reply to the user.
 
-    max_chars: int = MAX_QUESTION_CHARS
-    stage: Literal["input"] = "input"
+    The numbers of characters of the question and of those allowed fit into both texts.
+    """
 
-    def check(self, checked: Checked) -> None:
-        """Check the question."""
-        if not checked.query.strip():
-            raise GuardrailsViolationError(
-                "input", "the question is empty", "Please ask a question."
-            )
-        if len(checked.query) > self.max_chars:
-            raise GuardrailsViolationError(
-                "input",
-                f"the question has {len(checked.query):,} characters",
-                f"Please ask in at most {self.max_chars:,} characters.",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceGuard:
-    """Stops when all that was found addresses a model or looks like credentials."""
-
-    stage: Literal["retrieval"] = "retrieval"
+    stage: Stage
+    is_met: Callable[[Checked], bool]
+    reason: str
+    safe_reply: str
 
     def check(self, checked: Checked) -> None:
-        """Check the passages: one quotable block is enough to go on."""
-        if checked.evidence and not any(map(_has_quotable_text, checked.evidence)):
-            raise GuardrailsViolationError(
-                "retrieval",
-                "every passage found is addressed to a model or looks like credentials",
-                "The passages found cannot be quoted: they hold credentials, or instructions to a"
-                " language model instead of information.",
-            )
+        """Refuse the case."""
+        if self.is_met(checked):
+            sizes = {"found": len(checked.query), "allowed": MAX_QUESTION_CHARS}
+            reason, reply = (text.format(**sizes) for text in (self.reason, self.safe_reply))
+            raise GuardrailsViolationError(self.stage, reason, reply)
 
 
-@dataclass(frozen=True, slots=True)
-class SecretGuard:
-    """Stops answers that hold what looks like an API key, a token or a private key."""
-
-    stage: Literal["output"] = "output"
-
-    def check(self, checked: Checked) -> None:
-        """Check everything the user would see."""
-        shown = [*(part.text for part in checked.parts), *checked.texts]
-        if any(map(holds_secret, shown)):
-            raise GuardrailsViolationError(
-                "output",
-                "the answer holds what looks like a credential",
-                "The answer is withheld because it would show what looks like a credential.",
-            )
+def _shows_secret(checked: Checked) -> bool:
+    return any(map(holds_secret, (*(part.text for part in checked.parts), *checked.texts)))
 
 
-@dataclass(frozen=True, slots=True)
-class SupportGuard:
-    """Stops answers with a sentence that cites nothing; it guards against other writers."""
+def _has_nothing_quotable(checked: Checked) -> bool:
+    return bool(checked.evidence) and not any(map(_has_quotable_text, checked.evidence))
 
-    stage: Literal["output"] = "output"
 
-    def check(self, checked: Checked) -> None:
-        """Check that every sentence has a citation."""
-        if any(not part.citations for part in checked.parts):
-            raise GuardrailsViolationError(
-                "output",
-                "a sentence of the answer has no citation",
-                "The answer is withheld because part of it is not supported by a source.",
-            )
+def _has_quotable_text(evidence: Evidence) -> bool:
+    text = evidence.quotable_text(evidence.chunk.char_start, evidence.chunk.char_end)
+    # Headings alone say nothing that could be quoted.
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return any(char.isalnum() for line in lines for char in line)
 
 
 DEFAULT_GUARDRAILS: Final[tuple[Guardrail, ...]] = (
-    InputGuard(),
-    EvidenceGuard(),
-    SecretGuard(),
-    SupportGuard(),
+    _Refusal(
+        "input",
+        lambda checked: not checked.query.strip(),
+        "the question is empty",
+        "Please ask a question.",
+    ),
+    _Refusal(
+        "input",
+        lambda checked: len(checked.query) > MAX_QUESTION_CHARS,
+        "the question has {found:,} characters",
+        "Please ask in at most {allowed:,} characters.",
+    ),
+    _Refusal(
+        "retrieval",
+        _has_nothing_quotable,
+        "every passage found is addressed to a model or looks like credentials",
+        "The passages found cannot be quoted: they hold credentials, or instructions to a"
+        " language model instead of information.",
+    ),
+    _Refusal(
+        "output",
+        _shows_secret,
+        "the answer holds what looks like a credential",
+        "The answer is withheld because it would show what looks like a credential.",
+    ),
+    # Other writers than WebRAG's own may hand in such a sentence.
+    _Refusal(
+        "output",
+        lambda checked: not all(part.citations for part in checked.parts),
+        "a sentence of the answer has no citation",
+        "The answer is withheld because part of it is not supported by a source.",
+    ),
 )
 
 
@@ -145,10 +137,3 @@ def with_defaults(guardrails: Sequence[Guardrail]) -> tuple[Guardrail, ...]:
                 f" {shown_value(guardrail.stage)}; there are {', '.join(_STAGES)}."
             )
     return (*DEFAULT_GUARDRAILS, *guardrails)
-
-
-def _has_quotable_text(evidence: Evidence) -> bool:
-    text = evidence.quotable_text(evidence.chunk.char_start, evidence.chunk.char_end)
-    # Headings alone say nothing that could be quoted.
-    lines = (line for line in text.splitlines() if not line.startswith("#"))
-    return any(char.isalnum() for line in lines for char in line)

@@ -1,7 +1,9 @@
 """Talks to any LlamaIndex LLM and reads the JSON it writes; it judges no content."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -100,16 +102,6 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Citation(_Lenient):
-    evidence: int
-    quote: str
-
-
-class _Sentence(_Lenient):
-    sentence: str = Field(min_length=1)
-    citations: list[_Citation] = Field(default_factory=list)
-
-
 class Judgement(_Lenient):
     """A model's judgement of an answer, validated."""
 
@@ -119,13 +111,11 @@ class Judgement(_Lenient):
     uncertainty_note: str = ""
 
 
-class WrittenSentence(BaseModel):
+class WrittenSentence(_Lenient):
     """A sentence as a model wrote it, before anything is checked."""
 
-    model_config = ConfigDict(frozen=True)
-
-    text: str
-    proposals: tuple[Proposal, ...]
+    text: str = Field(min_length=1, alias="sentence")
+    proposals: tuple[Proposal, ...] = Field(default=(), alias="citations")
 
 
 class SentenceReader:
@@ -137,7 +127,6 @@ class SentenceReader:
     def __init__(self) -> None:
         self._text = ""
         self._at = 0
-        self._decoder = json.JSONDecoder()
         self.gave_up = False
 
     def feed(self, piece: str) -> list[WrittenSentence]:
@@ -150,7 +139,7 @@ class SentenceReader:
     def _complete(self) -> Iterator[WrittenSentence]:
         position = self._text.find("{", self._at)
         while position >= 0:
-            value, end = self._object_at(position)
+            value, end = _object_at(self._text, position)
             if value is None:
                 position = self._text.find("{", position + 1)
                 continue
@@ -163,24 +152,22 @@ class SentenceReader:
                 self._at = end
             position = self._text.find("{", end)
 
-    def _object_at(self, position: int) -> tuple[dict[str, Any] | None, int]:
-        try:
-            value, end = self._decoder.raw_decode(self._text, position)
-        except (json.JSONDecodeError, RecursionError):
-            return None, position
-        return (value, end) if isinstance(value, dict) else (None, position)
+
+def _object_at(text: str, position: int) -> tuple[dict[str, Any] | None, int]:
+    """The JSON object that begins at a brace, and its end; None where none is complete."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, position)
+    except (json.JSONDecodeError, RecursionError):
+        return None, position
+    return value, end
 
 
 def parse_judgement(text: str) -> Judgement | None:
     """The first valid judgement in a reply; None when there is none."""
     read = text[:_MAX_REPLY_CHARS]
-    decoder, position = json.JSONDecoder(), read.find("{")
-    while position >= 0:
-        try:
-            value, _ = decoder.raw_decode(read, position)
-            return Judgement.model_validate(value)
-        except (json.JSONDecodeError, ValidationError, RecursionError):
-            position = read.find("{", position + 1)
+    for brace in re.finditer("{", read):
+        with suppress(ValidationError):
+            return Judgement.model_validate(_object_at(read, brace.start())[0])
     return None
 
 
@@ -195,9 +182,5 @@ def _sentences(value: Any) -> Iterator[WrittenSentence]:
         for each in value.values():
             yield from _sentences(each)
         return
-    try:
-        written = _Sentence.model_validate(value)
-    except ValidationError:
-        return
-    proposals = tuple(Proposal(each.evidence, each.quote) for each in written.citations)
-    yield WrittenSentence(text=written.sentence, proposals=proposals)
+    with suppress(ValidationError):
+        yield WrittenSentence.model_validate(value)

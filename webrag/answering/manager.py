@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, cast
 from uuid import UUID
 
 from llama_index_instrumentation import get_dispatcher
@@ -15,7 +15,6 @@ from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import EvidenceFinder, Gathered
 from webrag.answering.guardrails import DEFAULT_GUARDRAILS, Checked, Guardrail, check_stage
 from webrag.answering.judging import (
-    Band,
     Reflector,
     answer_confidence,
     band_of,
@@ -40,7 +39,7 @@ from webrag.answering.page_summary import asks_for_summary
 from webrag.answering.planning import Planner
 from webrag.answering.writing import Draft, Synthesizer
 from webrag.concurrency import all_of
-from webrag.corpus.models import CorpusStatus
+from webrag.corpus.pages import Corpus
 from webrag.errors import GuardrailsViolationError
 from webrag.orchestration.models import ProgressCallback
 from webrag.question import Question
@@ -91,16 +90,6 @@ def _alike(one: AnswerPart, other: AnswerPart, page_of: Mapping[int, UUID]) -> b
     return len(pages) == 1 and len({row.strip().strip("|").count("|") for row in rows}) == 1
 
 
-def answer_text(
-    parts: Sequence[AnswerPart], citations: Iterable[AnswerCitation], band: Band
-) -> str:
-    """The whole answer: its sentences and the band's notice."""
-    blocks = [part_text(part) for part in whole_tables(parts, citations)]
-    notice = [band.notice] if band.notice else []
-    ordered = [*notice, *blocks] if band.comes_first else [*blocks, *notice]
-    return "\n\n".join(ordered)
-
-
 @dataclass(slots=True)
 class Run:
     """The knowledge of one run so far."""
@@ -116,32 +105,25 @@ class Run:
     def enter(self, state: ManagerState) -> None:
         """Go into a state."""
         self.states.append(state)
-        self.tell(AnswerEvent(kind="state", detail=state))
-
-    def step(self, name: str) -> None:
-        """Say which step begins."""
-        self.tell(AnswerEvent(kind="step", detail=name))
+        self.tell("state", state)
 
     async def progress(
         self, phase: str, detail: str, iteration: int | None = None, total: int | None = None
     ) -> None:
         """Say what a step is doing."""
         del total
-        self.tell(AnswerEvent(kind="progress", detail=detail or phase, round=iteration))
-
-    def part(self, part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
-        """Say that a sentence was accepted."""
-        detail = part_text(part)
-        self.tell(AnswerEvent(kind="part", detail=detail, part=part, citations=citations))
+        self.tell("progress", detail or phase, round=iteration)
 
     def note(self, *sentences: str | None) -> None:
         """Remember what did not work, each once."""
         self.degraded += [each for each in sentences if each and each not in self.degraded]
 
-    def tell(self, event: AnswerEvent) -> None:
+    def tell(
+        self, kind: Literal["state", "step", "progress", "part", "notice"], detail: str, **more: Any
+    ) -> None:
         """Tell the listener."""
         if self.listener is not None:
-            self.listener(event)
+            self.listener(AnswerEvent(kind=kind, detail=detail, **more))
 
     def end(
         self,
@@ -170,41 +152,6 @@ class Run:
         )
 
 
-def _confidence(
-    gathered: Gathered, draft: Draft, reflection: Reflection, tally: CitationTally
-) -> float:
-    """The judge's and the reflection's; what a writer made up before quotations does not count."""
-    return answer_confidence(
-        gathered.step.confidence,
-        reflection.score,
-        CitationTally(kept=tally.kept) if draft.method == "extractive" else tally,
-        gave_up=draft.gave_up,
-        is_in_part=bool(gathered.missing),
-    )
-
-
-def incoherent_result(run: Run, form: str = _INCOHERENT) -> ManagerResult:
-    """The end of a run whose question makes no sense."""
-    reason = (run.plan and run.plan.coherence_reason) or ""
-    return run.end(
-        "fail",
-        answer=" ".join(form.format(reason=reason).split()),
-        confidence=0.0,
-        final_reason="incoherent_query",
-    )
-
-
-def stopped_result(run: Run, error: GuardrailsViolationError) -> ManagerResult:
-    """The end of a run that a guardrail stopped."""
-    return run.end(
-        "fail",
-        answer=error.safe_reply,
-        confidence=0.0,
-        final_reason=f"guardrail_{error.stage}",  # type: ignore[arg-type]
-        guardrail=(error.stage, error.reason),
-    )
-
-
 T = TypeVar("T")
 
 _dispatcher = get_dispatcher(__name__)
@@ -230,26 +177,10 @@ _log = logging.getLogger(__name__)
 
 
 class PageReader(Protocol):
-    """Reads stored pages, as `webrag.corpus.pages.Corpus` does; `PageCounter` also counts them."""
+    """Reads stored pages; only a `Corpus` also counts them and has the texts that pages had."""
 
     async def markdown(self, url: str) -> str | None:
         """Stored text of a page; None when it is not stored."""
-
-
-@runtime_checkable
-class PageCounter(Protocol):
-    """Counts stored pages, to tell an empty corpus from filters that leave nothing."""
-
-    async def status(self, *, include_urls: bool) -> CorpusStatus:
-        """Count the stored pages."""
-
-
-@runtime_checkable
-class PastReader(Protocol):
-    """Reads the texts that pages had."""
-
-    async def markdown_as_of(self, url: str, moment: datetime) -> str | None:
-        """Text of a page at a moment; None when it is not stored."""
 
 
 PageScope = Callable[
@@ -257,6 +188,12 @@ PageScope = Callable[
 ]
 
 """Gets the pages of a question and tells which to search, None for all, and what did not work."""
+
+
+def _incoherent(run: Run, plan: ExecutionPlan, form: str = _INCOHERENT) -> ManagerResult:
+    """The end of a run whose question makes no sense."""
+    answer = " ".join(form.format(reason=plan.coherence_reason or "").split())
+    return run.end("fail", answer=answer, confidence=0.0, final_reason="incoherent_query")
 
 
 class Manager:
@@ -322,26 +259,32 @@ class Manager:
             return await self._execute(run)
         except GuardrailsViolationError as error:
             _log.warning("%s", error)
-            return stopped_result(run, error)
+            return run.end(
+                "fail",
+                answer=error.safe_reply,
+                confidence=0.0,
+                final_reason=f"guardrail_{error.stage}",  # type: ignore[arg-type]
+                guardrail=(error.stage, error.reason),
+            )
 
     async def _execute(self, run: Run) -> ManagerResult:
         check_stage("input", Checked(run.question.text), self._guardrails)
-        run.step("plan")
+        run.tell("step", "plan")
         plan, problem = await in_span("plan", lambda: self._planner.plan(run.question))
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
-            return incoherent_result(run)
+            return _incoherent(run, plan)
         filters = await self._scoped(run)
         is_about_a_page = asks_for_summary(plan.revised_query)
         find = self._summary if is_about_a_page else self._found
         gathered = run.gathered = await find(run, plan, filters)
         plan = run.plan
         if gathered is None:
-            return incoherent_result(run, _WHICH_PAGE)
+            return _incoherent(run, plan, _WHICH_PAGE)
         check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
         desk = await self._desk(run, gathered)
-        run.step("synthesize")
+        run.tell("step", "synthesize")
         draft = await in_span(
             "synthesize",
             lambda: self._synthesizer.write(plan, gathered, desk),
@@ -350,7 +293,7 @@ class Manager:
         run.note(draft.degraded)
         for place in gathered.outline if desk.parts else ():
             desk.add_excerpt(*place, kind="list", mark="- ")
-        run.step("reflect")
+        run.tell("step", "reflect")
         reflection, problem = await in_span(
             "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
         )
@@ -384,7 +327,7 @@ class Manager:
         )
         run.note(*candidates.warnings)
         run.plan = plan = candidates.as_searched(plan)
-        run.step("rerank")
+        run.tell("step", "rerank")
         gathered = await in_span(
             "rerank",
             lambda: self._finder.rank(candidates),
@@ -397,9 +340,9 @@ class Manager:
         """Get the pages that a question names, and tell what is searched."""
         question = run.question
         if question.urls and question.as_of is None:
-            run.step("read pages")
+            run.tell("step", "read pages")
         urls, problems = await self._scope(question, run.progress)
-        run.step("retrieve")
+        run.tell("step", "retrieve")
         run.note(*problems)
         return replace(question.filters, source_urls=None if urls is None else tuple(urls))
 
@@ -411,7 +354,7 @@ class Manager:
 
         def accepted(part: AnswerPart, citations: tuple[AnswerCitation, ...]) -> None:
             self._check_output(run, (part,))
-            run.part(part, citations)
+            run.tell("part", part_text(part), part=part, citations=citations)
 
         return CitationDesk(
             gathered.evidence, stored, similarity=self._similarity, on_part=accepted
@@ -420,7 +363,7 @@ class Manager:
     async def _text(self, url: str, as_of: datetime | None) -> str | None:
         if as_of is None:
             return await self._pages.markdown(url)
-        assert isinstance(self._pages, PastReader), "only a corpus is asked for earlier texts"
+        assert isinstance(self._pages, Corpus), "only a corpus is asked for earlier texts"
         return await self._pages.markdown_as_of(url, as_of)
 
     def _check_output(
@@ -432,7 +375,7 @@ class Manager:
 
     async def _stored_pages(self, step: RetrieveStep) -> int:
         """Pages that are stored; counted only where none was searched and the reader can count."""
-        if step.documents or not isinstance(self._pages, PageCounter):
+        if step.documents or not isinstance(self._pages, Corpus):
             return step.documents
         return (await self._pages.status(include_urls=False)).documents
 
@@ -446,10 +389,19 @@ class Manager:
     ) -> ManagerResult:
         assert run.gathered is not None
         step, missing = run.gathered.step, run.gathered.missing
-        confidence = _confidence(run.gathered, draft, reflection, desk.tally)
+        confidence = answer_confidence(
+            step.confidence,
+            reflection.score,
+            # A sentence that a model made up before quotations took its place does not count.
+            CitationTally(kept=len(desk.citations)) if draft.method == "extractive" else desk.tally,
+            gave_up=draft.gave_up,
+            is_in_part=bool(missing),
+        )
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         band = with_missing(band, missing)
-        text = answer_text(desk.parts, desk.citations, band)
+        blocks = [part_text(part) for part in whole_tables(desk.parts, desk.citations)]
+        notice = [band.notice] if band.notice else []
+        text = "\n\n".join([*notice, *blocks] if band.comes_first else [*blocks, *notice])
         texts = (text, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
         result = run.end(
@@ -469,5 +421,5 @@ class Manager:
             synthesis=draft.method if desk.parts else "none",
         )
         if band.notice:
-            run.tell(AnswerEvent(kind="notice", detail=band.notice))
+            run.tell("notice", band.notice)
         return result

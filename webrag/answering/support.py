@@ -134,7 +134,7 @@ _MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?
 
 
 def keeps_qualifiers(sentence: str, support: str) -> bool:
-    """Tell whether a sentence is no wider than its support: of all, of these only, on no condition."""
+    """Tell whether a sentence says no more than its support: of all, of few, on no condition."""
     said, known = sentence.casefold(), support.casefold()
     for widening in (_UNIVERSAL, _ONLY):
         if widening.search(said) and not widening.search(known):
