@@ -48,11 +48,11 @@ from webrag.corpus.writer import copy_postings
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Statement, table
+from webrag.postgres.execution import Connection, table
 from webrag.retrieval.chunk_search import SearchRows, SearchText, search_chunks
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.postings import read_postings
-from webrag.retrieval.statements import Queries
+from webrag.retrieval.statements import Queries, Statement
 from webrag.settings import load_settings
 
 T = TypeVar("T")
@@ -224,9 +224,6 @@ class Recorded:
 
     async def fetch(self, *given: Any, **options: Any) -> Any:
         return await Connection.fetch(self, *given, **options)  # type: ignore[arg-type]
-
-    async def fetch_together(self, *statements: Statement) -> Any:
-        return await Connection.fetch_together(self, *statements)  # type: ignore[arg-type]
 
     def _composed(self, text: Any, _: Any) -> Any:
         return text

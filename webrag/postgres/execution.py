@@ -1,7 +1,6 @@
-"""A connection to a collection: its statements, one or several in one round trip, and loads."""
+"""A connection to a collection: its statements and loads."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any, TypeVar
 
@@ -58,15 +57,6 @@ class Connection(AsyncConnection[TupleRow]):
         """Run a statement in the current transaction and give the number of rows it changed."""
         return (await self.execute(self._composed(text, parts), values)).rowcount
 
-    async def fetch_together(self, *statements: "Statement") -> list[Rows]:
-        """Run independent statements in one round trip and give the rows of each."""
-        async with self.pipeline():
-            sent = [
-                await self.execute(each.text, each.values, binary=each.binary)
-                for each in statements
-            ]
-        return [await each.fetchall() if each.description else [] for each in sent]
-
     async def copy_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]
     ) -> None:
@@ -111,16 +101,3 @@ class Connection(AsyncConnection[TupleRow]):
 
     def _composed(self, text: Query, parts: Mapping[str, sql.Composable]) -> Any:
         return compose(self.collection, text, **parts) if isinstance(text, str) else text
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement and its values, to be run alone or together with others."""
-
-    text: bytes | sql.Composed | sql.SQL
-    values: Values = ()
-    binary: bool = False
-
-    async def fetch(self, connection: Connection) -> Rows:
-        """Run the statement alone and give its rows, none where it has none."""
-        return await connection.fetch(self.text, self.values, binary=self.binary)

@@ -23,10 +23,16 @@ from webrag.lexical.bm25 import (
     score_words,
     split_key,
 )
-from webrag.postgres.execution import Connection, Rows, Statement
+from webrag.postgres.execution import Connection, Rows
 from webrag.retrieval.models import RetrievalConfig, RetrievedChunk, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
-from webrag.retrieval.statements import CHUNK_KEY, PARENT_COLUMNS, Queries
+from webrag.retrieval.statements import (
+    CHUNK_KEY,
+    PARENT_COLUMNS,
+    Queries,
+    Statement,
+    fetch_together,
+)
 
 # Looked up per wanted child, four times as many each round: nearly always one round, and never
 # many where a kind of content is rare.
@@ -219,8 +225,8 @@ async def search_chunks(
         return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
 
     children = [split_key(match.key) for hit in hits for match in hit]
-    text_rows, parent_rows = await connection.fetch_together(
-        queries.texts(children), queries.parents([hit[0].parent_id for hit in hits])
+    text_rows, parent_rows = await fetch_together(
+        connection, queries.texts(children), queries.parents([hit[0].parent_id for hit in hits])
     )
     return SearchRows(
         totals,
@@ -266,13 +272,13 @@ async def _both_legs(
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, block_rows, later_rows, _, *nearest = await connection.fetch_together(*batch)
+    totals_rows, block_rows, later_rows, _, *nearest = await fetch_together(connection, *batch)
     totals = totals_of(totals_rows)
     if not queries.scope.restricts_chunks:
         totals = blocks.with_others(totals)
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
-        nearest = await connection.fetch_together(
-            *(queries.nearest_in_graph(vector, limit) for vector in vectors)
+        nearest = await fetch_together(
+            connection, *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
     postings = blocks.with_rows(block_rows, later_rows)

@@ -17,8 +17,8 @@ from webrag.lexical.postings import (
     unpack_layout,
     unpack_slots,
 )
-from webrag.postgres.execution import Connection, Rows, Statement
-from webrag.retrieval.statements import Queries
+from webrag.postgres.execution import Connection, Rows
+from webrag.retrieval.statements import Queries, Statement, fetch_together
 
 _NOTHING = CorpusTotals()
 
@@ -68,8 +68,8 @@ async def read_blocks(connection: Connection, queries: Queries) -> Blocks:
     if queries.scope.restricts_pages and not left_out:
         return Blocks()
     others = [queries.excluded_editions()] if left_out else []
-    rows, left, *editions = await connection.fetch_together(
-        queries.blocks(), queries.excluded_pages(), *others
+    rows, left, *editions = await fetch_together(
+        connection, queries.blocks(), queries.excluded_pages(), *others
     )
     layouts = await _read_layouts(connection, queries, {row[0]: row[1] for row in rows})
     without = [row[2:] for row in left] + [rows[0][1:] for rows in editions]
@@ -101,8 +101,8 @@ async def read_postings(
 ) -> tuple[CorpusTotals, list[PostingBlock]]:
     """Pages of the whole collection, their children and terms, and the postings of some terms."""
     blocks = await read_blocks(connection, queries)
-    sizes, block_rows, later_rows = await connection.fetch_together(
-        queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
+    sizes, block_rows, later_rows = await fetch_together(
+        connection, queries.sizes(blocks.last, blocks.stale), *postings_of(queries, terms, blocks)
     )
     return blocks.with_others(totals_of(sizes)), blocks.with_rows(block_rows, later_rows)
 

@@ -1,6 +1,7 @@
 """The SQL of every search, by meaning and by words; it scores and decides nothing."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from psycopg import sql
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
-from webrag.postgres.execution import Statement, compose
+from webrag.postgres.execution import Connection, Rows, Values, compose
 from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
 CHUNK_KEY = "c.document, c.ordinal"
@@ -26,6 +27,29 @@ _OWNERS = f"join {{documents}} d on d.id = c.document {_PARENT_OF}"
 _PLACES = """unnest(%(documents)s::int[], %(ordinals)s::int[]) with ordinality
             k(document, ordinal, place)
             join {data_children} c on c.document = k.document and c.ordinal = k.ordinal"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and its values, to be run alone or together with others."""
+
+    text: bytes | sql.Composed | sql.SQL
+    values: Values = ()
+    binary: bool = False
+
+    async def fetch(self, connection: Connection) -> Rows:
+        """Run the statement alone and give its rows, none where it has none."""
+        return await connection.fetch(self.text, self.values, binary=self.binary)
+
+
+async def fetch_together(connection: Connection, *statements: Statement) -> list[Rows]:
+    """Run independent statements in one round trip and give the rows of each."""
+    async with connection.pipeline():
+        sent = [
+            await connection.execute(each.text, each.values, binary=each.binary)
+            for each in statements
+        ]
+    return [await each.fetchall() if each.description else [] for each in sent]
 
 
 class Queries:

@@ -20,7 +20,6 @@ from webrag.concurrency import run_blocking
 from webrag.errors import DatabaseUnavailableError, StorageError
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Statement
 
 
 @pytest.fixture
@@ -288,7 +287,7 @@ async def test_connection_left_in_pipeline_mode_is_not_used_again(postgres_dir: 
     with pytest.raises(asyncio.CancelledError):
         await database.run(cancelled_while_leaving)
 
-    assert await database.run(Statement(b"select 1").fetch) == [(1,)]
+    assert await database.run(lambda each: each.fetch("select 1")) == [(1,)]
     await database.close()
 
 

@@ -6,7 +6,8 @@ from psycopg import sql
 
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows, Statement
+from webrag.postgres.execution import Connection, Rows
+from webrag.retrieval.statements import Statement, fetch_together
 
 TABLE = sql.SQL("{}").format(sql.Identifier("pg_temp", "numbers"))
 CREATE = "create temp table numbers (n int4, word text) on commit drop"
@@ -34,7 +35,8 @@ async def test_a_statement_without_rows_gives_none(database: Database) -> None:
 async def test_statements_that_travel_together_each_give_their_rows(database: Database) -> None:
     async with database.connection() as connection:
         await connection.execute(CREATE)
-        found = await connection.fetch_together(
+        found = await fetch_together(
+            connection,
             Statement(sql.SQL("insert into {} values (%s, 'a')").format(TABLE), (7,)),
             Statement(sql.SQL("select n from {}").format(TABLE), binary=True),
             Statement(b"select %(given)s::int + 1", {"given": 1, "unused": 2}),
@@ -48,7 +50,7 @@ async def test_error_of_one_of_several_statements_is_the_callers(database: Datab
     one, two = Statement(sql.SQL("select 1")), Statement(sql.SQL("select 2"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         async with database.connection() as connection:
-            await connection.fetch_together(one, DIVIDE, two)
+            await fetch_together(connection, one, DIVIDE, two)
 
 
 async def test_error_of_a_statement_is_the_callers(database: Database) -> None:
