@@ -5,43 +5,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from webrag.answering.manager import Manager
-    from webrag.answering.models import ManagerResult
-    from webrag.app import IngestReport, WebRAG
-    from webrag.errors import WebRAGError
-    from webrag.ingestion.documents import ReaderSource
-    from webrag.ingestion.firecrawl.source import FirecrawlPageReader
-    from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
-    from webrag.llamaindex.store import CorpusVectorStore
-    from webrag.orchestration.engine import OrchestratorEngine
-    from webrag.orchestration.models import OrchestrationResult
-    from webrag.orchestration.workflow import WebRAGWorkflow
-    from webrag.question import Question
-    from webrag.retrieval.citation_checks import Citation
-    from webrag.settings import Settings, load_settings
-    from webrag.tool_spec import WebRAGToolSpec
-
-__all__ = [
-    "Citation",
-    "CorpusVectorStore",
-    "FirecrawlPageReader",
-    "IngestReport",
-    "Manager",
-    "ManagerResult",
-    "OrchestrationResult",
-    "OrchestratorEngine",
-    "Question",
-    "ReaderSource",
-    "Settings",
-    "WebRAG",
-    "WebRAGError",
-    "WebRAGQueryEngine",
-    "WebRAGRetriever",
-    "WebRAGToolSpec",
-    "WebRAGWorkflow",
-    "__version__",
-    "load_settings",
-]
+    from webrag.answering.manager import Manager as Manager
+    from webrag.answering.models import ManagerResult as ManagerResult
+    from webrag.app import IngestReport as IngestReport
+    from webrag.app import WebRAG as WebRAG
+    from webrag.errors import WebRAGError as WebRAGError
+    from webrag.ingestion.documents import ReaderSource as ReaderSource
+    from webrag.ingestion.firecrawl.source import FirecrawlPageReader as FirecrawlPageReader
+    from webrag.llamaindex.query_engine import WebRAGQueryEngine as WebRAGQueryEngine
+    from webrag.llamaindex.query_engine import WebRAGRetriever as WebRAGRetriever
+    from webrag.llamaindex.store import CorpusVectorStore as CorpusVectorStore
+    from webrag.orchestration.engine import OrchestratorEngine as OrchestratorEngine
+    from webrag.orchestration.models import OrchestrationResult as OrchestrationResult
+    from webrag.orchestration.workflow import WebRAGWorkflow as WebRAGWorkflow
+    from webrag.question import Question as Question
+    from webrag.retrieval.citation_checks import Citation as Citation
+    from webrag.settings import Settings as Settings
+    from webrag.settings import load_settings as load_settings
+    from webrag.tool_spec import WebRAGToolSpec as WebRAGToolSpec
 
 # ONNX Runtime, which fastembed and markitdown load, reports each process to its maker (from 1.29
 # on) unless this is set before; a value of the user's own stays. Here, as every import of ours
@@ -73,6 +54,8 @@ _HOMES = {
     "load_settings": "webrag.settings",
 }
 
+__all__ = sorted([*_HOMES, "__version__"])
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
@@ -83,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*globals(), *__all__})

@@ -13,6 +13,7 @@ from webrag.argument_checks import checked_count
 from webrag.errors import InputError
 from webrag.lexical.analysis import INDEX_STOPWORDS, QUESTION_STOPWORDS
 from webrag.orchestration.question.analyzer import QueryAnalyzer
+from webrag.pattern_file import PatternFile
 from webrag.question import Question
 
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -39,19 +40,16 @@ _ALONE: Final = INDEX_STOPWORDS | {
 _EMPTY_WORDS: Final = QUESTION_STOPWORDS | frozenset(
     {"hello", "ok", "okay", "hmm", "um", "er", "lol"}
 )
-_YEAR: Final = r"((?:19|20)\d\d)"
-_AFTER: Final = re.compile(
-    rf"\b(?:after|since|newer than|later than)\s+(?:the\s+year\s+)?{_YEAR}\b"
-)
-_BEFORE: Final = re.compile(
-    rf"\b(?:before|until|older than|earlier than|prior to)\s+(?:the\s+year\s+)?{_YEAR}\b"
-)
-_ONLY: Final = re.compile(
-    rf"\b(?:only\s+(?:from|in|of)|published\s+(?:only\s+)?in|written\s+in|dated)\s+{_YEAR}\b"
-)
-# Joins two bounds into one wish; "before 2010 or after 2015" and two separate remarks are fine.
-_JOINED: Final = re.compile(r"\b(?:and|but)\b")
-_COMPARED: Final = re.compile(r"\b(?:differ\w*|compar\w*|chang\w*|between|versus|vs|both)\b")
+_FILE: Final = PatternFile(__package__, "questions.ini")
+_AFTER: Final = _FILE.pattern("after_year")
+_BEFORE: Final = _FILE.pattern("before_year")
+_ONLY: Final = _FILE.pattern("only_year")
+_JOINED: Final = _FILE.pattern("joined")
+_COMPARED: Final = _FILE.pattern("compared")
+_GREETING: Final = _FILE.pattern("greeting")
+_REQUEST: Final = _FILE.pattern("request")
+_CLOSING: Final = _FILE.pattern("closing")
+_FIRST_YEAR: Final = 1000
 
 
 def incoherence(query: str, requested_years: Sequence[int] = ()) -> str | None:
@@ -157,28 +155,6 @@ def _contradicts(text: str, requested: Sequence[int]) -> str | None:
     return None
 
 
-_GREETING: Final = re.compile(
-    r"^(?:(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening))\b(?:\s+(?:all|there|everyone"
-    r"|team|folks))?[\s,.!:-]+)+",
-    re.IGNORECASE,
-)
-
-_REQUEST: Final = re.compile(
-    r"^(?:please[\s,]+)?(?:(?:can|could|would|will)\s+(?:you|anyone|someone|somebody)\s+(?:please\s+)?"
-    r"(?:(?:tell|show|explain\s+to|help)\s+(?:me|us)|explain|describe)"
-    r"|(?:i(?:'d|\s+would)\s+like|i\s+want|i\s+need)\s+to\s+(?:know|understand|find\s+out|learn)"
-    r"|(?:do|does)\s+(?:you|anyone|anybody)\s+know|i(?:'m|\s+am)\s+wondering|i\s+wonder)"
-    r"(?:\s+(?:about|if|whether))?[\s,:]+",
-    re.IGNORECASE,
-)
-
-_CLOSING: Final = re.compile(
-    r"(?<![\s,.!])[\s,.!]*+(?:\b(?:please|thanks?(?:\s+(?:you|a\s+lot|in\s+advance|so\s+much))?|thx|cheers)\b"
-    r"[\s,.!]*+){1,20}+$",
-    re.IGNORECASE,
-)
-
-
 class Planner:
     """Makes complete plans, with questions split if there is an analyzer; safe to share."""
 
@@ -222,9 +198,6 @@ def revised(query: str) -> str:
     if not any(char.isalnum() for char in shorter):
         return text
     return shorter + "?" if text.endswith("?") and not shorter.endswith("?") else shorter
-
-
-_FIRST_YEAR: Final = 1000
 
 
 def check_answerable(question: Question) -> None:

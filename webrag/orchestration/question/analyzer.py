@@ -5,21 +5,20 @@ import json
 import logging
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.postprocessor.webrag.wordings import fitted_wordings
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE, sentences
 from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.question.patterns import classify, content_words, decompose, is_denial
-from webrag.question import QueryType, Question
+from webrag.question import Question
 from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
 
 if TYPE_CHECKING:
-    from llama_index.core.llms import LLM, ChatMessage
+    from llama_index.core.llms import LLM
 
 _PROVIDER: Final = "language model"
 
@@ -59,25 +58,14 @@ _REMINDER: Final = (
 
 _REASONING: Final = re.compile(r"<think>.*?(?:</think>|(\Z))", re.DOTALL | re.IGNORECASE)
 
+_ASKED_FOR: Final = frozenset({"sub_queries", "query_type", "complexity", "key_concepts"})
+
 _UNPRINTABLE: Final = re.compile(f"[\\x00-\\x1f\\x7f-\\x9f{DEFAULT_IGNORABLE}]+")
-
-
-class ModelAnswer(BaseModel):
-    """The JSON a model must give; anything else counts as a failure."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    sub_queries: tuple[str, ...] = Field(min_length=1)
-    query_type: QueryType
-    complexity: Literal["simple", "moderate", "complex"]
-    key_concepts: tuple[str, ...] = ()
-    # Worth having, not worth asking again: an answer without them, or with others, is used.
-    wordings: Any = ()
 
 
 async def ask_model(
     llm: "LLM", question: Question, *, timeout_s: float, **more: Any
-) -> ModelAnswer:
+) -> QueryAnalysis:
     """Have a model analyse a question; an unusable answer is asked for once more.
 
     Neither function calling nor a JSON mode is needed: any chat model will do. The question's
@@ -96,45 +84,32 @@ async def ask_model(
     Raises:
         ProviderError: The model failed, was too slow or answered twice with something else.
     """
-    messages = _messages(question, more)
+    told = {"already_known": question.known_context, "wishes": question.constraints, **more}
+    data = {"question": question.text, **{key: value for key, value in told.items() if value}}
+    messages = [("system", _SYSTEM_PROMPT), ("user", json.dumps(data, ensure_ascii=False))]
     try:
         async with asyncio.timeout(timeout_s):
             text = await _chat(llm, messages)
             try:
-                return _parse(text)
+                return _parse(text, question)
             except ProviderError as error:
-                text = await _chat(llm, [*messages, *_again(text, error)])
-            return _parse(text)
+                # Some servers refuse an empty message.
+                messages.append(("assistant", text[:_MAX_SUB_QUERY_CHARS] or "-"))
+                messages.append(("user", _REMINDER.format(problem=error)))
+            return _parse(await _chat(llm, messages), question)
     except TimeoutError as error:
         raise ProviderError(f"no answer within {timeout_s:g} s", provider=_PROVIDER) from error
 
 
-def _messages(question: Question, more: Mapping[str, Any]) -> "list[ChatMessage]":
+async def _chat(llm: "LLM", messages: Iterable[tuple[str, str]]) -> str:
     from llama_index.core.llms import ChatMessage, MessageRole
 
-    told = {"already_known": question.known_context, "wishes": question.constraints, **more}
-    data = {"question": question.text, **{key: value for key, value in told.items() if value}}
-    return [
-        ChatMessage(role=MessageRole.SYSTEM, content=_SYSTEM_PROMPT),
-        ChatMessage(role=MessageRole.USER, content=json.dumps(data, ensure_ascii=False)),
-    ]
-
-
-def _again(text: str, problem: ProviderError) -> "Sequence[ChatMessage]":
-    from llama_index.core.llms import ChatMessage, MessageRole
-
-    return (
-        # Some servers refuse an empty message.
-        ChatMessage(role=MessageRole.ASSISTANT, content=text[:_MAX_SUB_QUERY_CHARS] or "-"),
-        ChatMessage(role=MessageRole.USER, content=_REMINDER.format(problem=problem)),
-    )
-
-
-async def _chat(llm: "LLM", messages: "Sequence[ChatMessage]") -> str:
     key: Any = getattr(llm, "api_key", None)
     remember_secrets(key if isinstance(key, str) else None)
     try:
-        response = await llm.achat(messages)
+        response = await llm.achat(
+            [ChatMessage(role=MessageRole(role), content=text) for role, text in messages]
+        )
     except TimeoutError:
         raise
     # The model is whatever LlamaIndex class the user configured; each raises its own SDK's
@@ -146,23 +121,27 @@ async def _chat(llm: "LLM", messages: "Sequence[ChatMessage]") -> str:
     return redacted(response.message.content or "")
 
 
-def _parse(text: str) -> ModelAnswer:
+def _parse(text: str, question: Question) -> QueryAnalysis:
     # Reasoning without an end stays; the pattern takes it all, so as to look for the end only once.
     said = _REASONING.sub(lambda match: "" if match[1] is None else match[0], text)
     start, end = said.find("{"), said.rfind("}") + 1
     if not 0 <= start < end:
         raise ProviderError("the answer holds no JSON object", provider=_PROVIDER)
     try:
-        answer = ModelAnswer.model_validate_json(said[start:end])
-    except ValidationError as error:
+        given = json.loads(said[start:end])
+        known = {"key_concepts": (), **{name: given[name] for name in _ASKED_FOR & given.keys()}}
+        answer = QueryAnalysis(original_query=question.text, method="llm", **known)
+    except (ValueError, RecursionError) as error:
         raise ProviderError("the answer is not the JSON asked for", provider=_PROVIDER) from error
     parts = _distinct(part[:_MAX_SUB_QUERY_CHARS] for part in map(_clean, answer.sub_queries))
     parts = parts[:_MAX_SUB_QUERIES]
     if not parts:
         raise ProviderError("the answer names no sub-query", provider=_PROVIDER)
     concepts = _distinct(map(_clean, answer.key_concepts))[:_MAX_CONCEPTS]
-    offered = answer.wordings if isinstance(answer.wordings, list) else []
-    texts = [_clean(each) for each in offered if isinstance(each, str)]
+    # Worth having, not worth asking again: an answer without wordings, or with others, is used.
+    offered = given.get("wordings")
+    listed = offered if isinstance(offered, list) else ()
+    texts = [_clean(each) for each in listed if isinstance(each, str)]
     wordings = fitted_wordings("", texts, at_most=_MAX_WORDINGS)
     return answer.model_copy(
         update={"sub_queries": parts, "key_concepts": concepts, "wordings": wordings}
@@ -230,17 +209,7 @@ class QueryAnalyzer:
         query, answer, degraded = question.text, None, None
         if use_model:
             answer, degraded = await self._asked(question, timeout_s, kind=question.intent)
-        analysis = _by_rules(query, self._mode)
-        if answer is not None:
-            analysis = QueryAnalysis(
-                original_query=query,
-                sub_queries=answer.sub_queries,
-                query_type=answer.query_type,
-                complexity=answer.complexity,
-                key_concepts=answer.key_concepts or analysis.key_concepts,
-                method="llm",
-                wordings=answer.wordings,
-            )
+        analysis = answer or _by_rules(query, self._mode)
         parts = with_constraints(question.parts or analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
             offered = known_wordings(question.known_context)
@@ -249,9 +218,12 @@ class QueryAnalyzer:
         found = fitted_wordings(
             question.text, offered, beside=question.wordings, at_most=_MAX_WORDINGS
         )
-        update: dict[str, object] = {"sub_queries": parts, "wordings": found}
-        if question.intent is not None:
-            update["query_type"] = question.intent
+        update = {
+            "sub_queries": parts,
+            "wordings": found,
+            "key_concepts": analysis.key_concepts or content_words(query)[:_MAX_CONCEPTS],
+            "query_type": question.intent or analysis.query_type,
+        }
         return analysis.model_copy(update=update), degraded
 
     async def alternatives(
@@ -290,7 +262,7 @@ class QueryAnalyzer:
 
     async def _asked(
         self, question: Question, timeout_s: float, **more: Any
-    ) -> tuple[ModelAnswer | None, str | None]:
+    ) -> tuple[QueryAnalysis | None, str | None]:
         """Ask the model; None where there is none or it fails, then with a sentence."""
         if self._llm is None:
             return None, None
@@ -344,7 +316,7 @@ def _by_rules(query: str, mode: Literal["llm", "rule_based", "none"]) -> QueryAn
         sub_queries=parts,
         query_type=kind or classify(query),
         complexity="complex" if is_complex else "simple" if is_simple else "moderate",
-        key_concepts=content_words(query)[:_MAX_CONCEPTS],
+        key_concepts=(),
         method="none" if mode == "none" else "rule_based",
     )
 
