@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from webrag.answering.manager import Manager as Manager
     from webrag.answering.models import ManagerResult as ManagerResult
-    from webrag.app import IngestReport as IngestReport
     from webrag.app import WebRAG as WebRAG
     from webrag.errors import WebRAGError as WebRAGError
+    from webrag.ingesting import IngestReport as IngestReport
     from webrag.ingestion.documents import ReaderSource as ReaderSource
     from webrag.ingestion.firecrawl.source import FirecrawlPageReader as FirecrawlPageReader
     from webrag.llamaindex.query_engine import WebRAGQueryEngine as WebRAGQueryEngine
@@ -37,7 +37,7 @@ _HOMES = {
     "Citation": "webrag.retrieval.citation_checks",
     "CorpusVectorStore": "webrag.llamaindex.store",
     "FirecrawlPageReader": "webrag.ingestion.firecrawl.source",
-    "IngestReport": "webrag.app",
+    "IngestReport": "webrag.ingesting",
     "Manager": "webrag.answering.manager",
     "ManagerResult": "webrag.answering.models",
     "OrchestrationResult": "webrag.orchestration.models",

@@ -4,25 +4,14 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar, Unpack
 from uuid import UUID
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
@@ -32,9 +21,8 @@ from webrag.argument_checks import (
     checked_seconds,
     shown_value,
 )
-from webrag.concurrency import LoopThread, all_of, in_background
+from webrag.concurrency import LoopThread
 from webrag.corpus.models import (
-    AcquiredPage,
     CollectionSize,
     CorpusStatus,
     LinkCandidate,
@@ -51,18 +39,12 @@ from webrag.corpus.schema import (
     drop_collection,
     ensure_schema,
 )
-from webrag.errors import (
-    ConfigurationError,
-    FetchError,
-    InputError,
-    PageGoneError,
-    WebRAGError,
-)
-from webrag.ingestion.addresses import file_path, file_url, is_file, is_git, page_address
+from webrag.errors import ConfigurationError, InputError
+from webrag.ingesting import Ingester, IngestReport, PageListener
+from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
 from webrag.ingestion.characters import storable
-from webrag.ingestion.fetch_context import listening
 from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.naming import NamedSources, check_named, expand_named, named_urls
+from webrag.ingestion.files.naming import check_named, named_urls
 from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback
 from webrag.postgres.config import check_collection_name
@@ -101,7 +83,7 @@ if TYPE_CHECKING:
     from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.embedding.embedder import EmbeddingChoice
-    from webrag.ingestion.models import FetchedPage, NormalizedDocument, PageSource
+    from webrag.ingestion.models import PageSource
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
@@ -128,49 +110,7 @@ Progress = Callable[[int, int], None]
 """Told what is done, and of how many."""
 
 _SAMPLE = 100  # pages that `check_corpus` verifies, of many
-_INGEST_CONCURRENCY = 24  # per host the fetcher is stricter
 _RETRIEVED = 10  # nodes of a retriever that is not told how many
-_MAX_TOLD = 5  # failures of files that a result names; `ingest` reports all
-
-
-class IngestReport(BaseModel):
-    """Outcome of an ingest call.
-
-    Attributes:
-        failed: URL to the reason it was not obtained.
-        gone: Files of the folders named that are there no more and no longer retrieved.
-        left_out: Number of files below those folders that are not read, by reason.
-        degraded: Sentences about page sources that did not work as configured.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    pages: tuple[AcquiredPage, ...] = ()
-    failed: dict[str, str] = Field(default_factory=dict)
-    gone: tuple[str, ...] = ()
-    left_out: dict[str, int] = Field(default_factory=dict)
-    degraded: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, outcomes: Iterable[tuple[str, AcquiredPage | WebRAGError]], notes: Iterable[str]
-    ) -> Self:
-        """Make the report from the outcome of each URL."""
-        told = list(outcomes)
-        return cls(
-            pages=tuple(each for _, each in told if isinstance(each, AcquiredPage)),
-            failed={url: str(each) for url, each in told if isinstance(each, WebRAGError)},
-            degraded=tuple(notes),
-        )
-
-    def __repr__(self) -> str:
-        return f"<IngestReport {len(self.pages)} pages, {len(self.failed)} failed>"
-
-    def __str__(self) -> str:
-        """List the outcome of each page, as `webrag ingest` prints it."""
-        from webrag.presentation.reports import format_ingest
-
-        return format_ingest(**dict(self))
 
 
 class WebRAG:
@@ -381,8 +321,9 @@ class WebRAG:
         check_question(question.text)
         from webrag.answering.page_summary import asks_for_summary
 
-        question, missing = await self._located(question, on_progress)
-        parts = await self._current_parts()
+        ingester = await self._ingester()
+        question, missing = await ingester.located(question, on_progress)
+        parts = ingester.parts
         engine = await asyncio.to_thread(lambda: parts.engine)
         is_about_a_page = asks_for_summary(question.text) and question.retrieval_mode == "chunk"
         if is_about_a_page:  # what a page says of itself stands on it: no link is followed
@@ -482,9 +423,9 @@ class WebRAG:
         from webrag.answering.planning import check_answerable
 
         check_answerable(question)
-        question, missing = await self._located(question)
-        parts = await self._current_parts()
-        manager = await asyncio.to_thread(lambda: parts.manager)
+        ingester = await self._ingester()
+        question, missing = await ingester.located(question)
+        manager = await asyncio.to_thread(lambda: ingester.parts.manager)
         result = await manager.run(question, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
@@ -574,7 +515,7 @@ class WebRAG:
         *,
         refresh: bool = False,
         version: str | None = None,
-        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+        on_page: PageListener | None = None,
         on_found: Callable[[int], None] | None = None,
     ) -> IngestReport:
         """Fetch and index pages; each is stored completely or not at all.
@@ -593,27 +534,21 @@ class WebRAG:
             InputError: A URL or the version cannot be used; nothing was fetched.
         """
         label = "" if version is None else checked_version(version)
-        named = await self._named(self._addresses(urls), refresh=refresh)
-        if on_found is not None:
-            on_found(len(named.every))
-        report = await self._ingested(
-            named.every, refresh=refresh, on_page=on_page, version=label, folders=named.folders
+        ingester = await self._ingester()
+        return await ingester.ingest(
+            self._addresses(urls),
+            refresh=refresh,
+            version=label,
+            on_page=on_page,
+            on_found=on_found,
         )
-        gone = await self._gone_files(named)
-        update = {
-            "failed": {**report.failed, **named.empty},
-            "gone": gone,
-            "left_out": dict(named.left_out),
-            "degraded": (*named.notes, *report.degraded),
-        }
-        return report.model_copy(update=update)
 
     async def watch(
         self,
         paths: Named | Sequence[Named],
         *,
         version: str | None = None,
-        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
+        on_page: PageListener | None = None,
     ) -> AsyncGenerator[IngestReport, None]:
         """Ingest files and folders, and again whatever of them changes; without end.
 
@@ -645,7 +580,8 @@ class WebRAG:
             async for changed in batches:
                 # Not named again: in the place of a file there may be a link by now.
                 urls = [file_url(path) for path in changed]
-                yield await self._ingested(urls, version=label, on_page=on_page)
+                ingester = await self._ingester()
+                yield await ingester.pages(urls, version=label, on_page=on_page)
 
     async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.
@@ -660,174 +596,10 @@ class WebRAG:
         Raises:
             InputError: One of them is no document, or has no text; nothing was stored.
         """
-        from webrag.ingestion.documents import GivenPage, pages_of_documents
-
-        pages = await in_background(pages_of_documents, documents)
-        parts = await self._current_parts()
-        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
-        notes: list[str] = []
-
-        async def converted(part: "FetchedPage") -> "NormalizedDocument | FetchError":
-            async with slots:
-                try:
-                    return await parts.ingestion.convert(part)
-                except FetchError as error:
-                    return error
-
-        async def one(page: GivenPage) -> AcquiredPage | FetchError:
-            found = await all_of(converted(part) for part in page.parts)
-            failures = [each for each in found if isinstance(each, FetchError)]
-            if len(failures) == len(found):
-                return failures[0]
-            notes.extend(f"A part of {page.url} was left out: {each}" for each in failures)
-            usable = [None if isinstance(each, FetchError) else each for each in found]
-            async with slots:
-                try:
-                    return await parts.indexer.index(page.joined(usable))
-                except FetchError as error:
-                    return error
-
-        results = await all_of(one(page) for page in pages)
-        return IngestReport.of(zip((each.url for each in pages), results, strict=True), notes)
+        return await (await self._ingester()).documents(documents)
 
     def _addresses(self, given: Named | Sequence[Named]) -> tuple[str, ...]:
         return named_urls(given, takes_names=self._files.takes_names)
-
-    async def _located(
-        self, question: Question, on_progress: ProgressCallback | None = None
-    ) -> tuple[Question, tuple[str, ...]]:
-        """Take folders apart, or keep the pages that are held as of the question's moment.
-
-        Gives a sentence for everything that could not be used as well.
-        """
-        if question.as_of is not None:
-            where = "stored" if question.urls else "source_urls"
-            named = question.urls or question.source_urls or ()
-            held, missing = await self._held(named, question.as_of)
-            return question.model_copy(update={where: held} if held else {}), missing
-        sources = await self._named(question.urls)
-        stored, missing = await self._stored_files(sources, on_progress)
-        update = {"urls": sources.urls, "stored": stored}
-        if question.source_urls:
-            corpus = (await self._current_parts()).corpus
-            found = [
-                (is_file(url) and await corpus.urls_below(f"{url}/")) or [url]
-                for url in question.source_urls
-            ]
-            update["source_urls"] = tuple(chain(*found))
-        return question.model_copy(update=update), missing
-
-    async def _named(self, addresses: Sequence[str], *, refresh: bool = False) -> NamedSources:
-        """Take the folders among named addresses apart."""
-        limit = self.settings.fetching.max_decoded_bytes
-        named = await expand_named(addresses, self._files, max_bytes=limit)
-        repositories = [url for url in named.urls if is_git(url) and url.endswith("/")]
-        notes: dict[str, None] = {}
-        for url in repositories:
-            clones = (await self._current_parts()).clones
-            try:
-                with listening(lambda sentence: notes.update({sentence: None})):
-                    found = await clones.files_of(url, refresh=refresh)
-            except FetchError as error:
-                named = named.without(url, str(error))
-            else:
-                named = named.with_folder(url, found)
-        return replace(named, notes=tuple(notes))
-
-    async def _stored_files(
-        self, named: NamedSources, on_progress: ProgressCallback | None = None
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Bring the files of the folders that were named up to date.
-
-        Gives their addresses, and a sentence for everything that could not be used.
-        """
-        if not (named.folders or named.empty):
-            return (), named.notes
-        if on_progress is not None:
-            await on_progress("ingestion", f"reading {len(named.files):,} files")
-        report = await self._ingested(named.files)
-        await self._gone_files(named)
-        failed = {**report.failed, **named.empty}
-        if not report.pages and not named.urls:
-            url, reason = next(iter(failed.items()))
-            raise FetchError(reason, url=url)
-        told = (*named.notes, *report.degraded, *_failures(failed))
-        return tuple(dict.fromkeys(page.url for page in report.pages)), told
-
-    async def _held(
-        self, urls: Sequence[str], moment: datetime
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Give the addresses, of those named if any, that are held as of a moment.
-
-        Also a sentence for everything that is missing.
-        """
-        corpus = (await self._current_parts()).corpus
-        if not urls:
-            holdings = await corpus.holdings(moment)
-            refusal = holdings.refusal(moment)
-            if refusal is not None:
-                raise refusal
-            warning = holdings.warning(moment)
-            return (), () if warning is None else (warning,)
-        found = {url: await corpus.holdings(moment, [url]) for url in urls}
-        refusals = [why for url, each in found.items() if (why := each.refusal(moment, url))]
-        if len(refusals) == len(found):
-            raise refusals[0]
-        warnings = (each.warning(moment) for each in found.values() if each.held)
-        told = (*map(str, refusals), *filter(None, warnings))
-        return tuple(await corpus.urls_as_of(moment, urls)), tuple(dict.fromkeys(told))
-
-    async def _gone_files(self, named: NamedSources) -> tuple[str, ...]:
-        """Mark stored files of the folders that are there no more as gone."""
-        acquirer, corpus = self._open_parts.acquirer, self._open_parts.corpus
-        gone: list[str] = []
-        for folder in named.folders:
-            # What is a folder now, or is named like one, may have been a file.
-            below = await corpus.urls_below(folder.rstrip("/"))
-            stored = {url for url in below if f"{url}/".startswith(folder)}
-            for url in sorted(stored.difference(named.every)):
-                try:
-                    await acquirer.acquire(url, refresh=True)
-                except PageGoneError:
-                    gone.append(url)
-                except FetchError as error:
-                    logger.info("%s stays as it is: %s", url, error)
-        return tuple(sorted(gone))
-
-    async def _ingested(
-        self,
-        wanted: Sequence[str],
-        *,
-        refresh: bool = False,
-        on_page: Callable[[str, AcquiredPage | WebRAGError], None] | None = None,
-        version: str = "",
-        folders: Sequence[str] = (),
-    ) -> IngestReport:
-        parts = await self._current_parts()
-        acquirer, corpus = parts.acquirer, parts.corpus
-        slots = asyncio.Semaphore(_INGEST_CONCURRENCY)
-
-        async def one(url: str) -> AcquiredPage | WebRAGError:
-            async with slots:
-                try:
-                    outcome: AcquiredPage | WebRAGError = await acquirer.acquire(
-                        url,
-                        refresh=refresh,
-                        version=version,
-                        folder=next((each for each in folders if url.startswith(each)), ""),
-                    )
-                except WebRAGError as error:
-                    outcome = error
-            if on_page is not None:
-                on_page(url, outcome)
-            return outcome
-
-        notes: dict[str, None] = {}
-        with listening(lambda sentence: notes.update({sentence: None})):
-            new = len(wanted) - len(await corpus.pages(wanted))
-            async with corpus.index_deferred(new):
-                results = await all_of(one(url) for url in wanted)
-        return IngestReport.of(zip(wanted, results, strict=True), notes)
 
     async def ingest_site(
         self,
@@ -1388,6 +1160,10 @@ class WebRAG:
                 self._parts = await self._assembled(self._stack)
         return self._open_parts
 
+    async def _ingester(self) -> Ingester:
+        limit = self.settings.fetching.max_decoded_bytes
+        return Ingester(await self._current_parts(), self._files, limit)
+
     async def _assembled(self, stack: AsyncExitStack) -> "Components":
         # The imports behind it take more than a second, which would stall the event loop.
         wiring = await asyncio.to_thread(import_module, "webrag.wiring.components")
@@ -1468,13 +1244,6 @@ def _check_construction(settings: object, unknown: Iterable[str]) -> None:
             f"settings is of type {type(settings).__name__}; give what load_settings returns, as "
             "in WebRAG(load_settings(collection=...))."
         )
-
-
-def _failures(failed: Mapping[str, str]) -> tuple[str, ...]:
-    """A sentence for each page that could not be used; of many, the first and their number."""
-    told = [f"{url} could not be used: {why}" for url, why in failed.items()]
-    more = len(told) - _MAX_TOLD
-    return (*told[:_MAX_TOLD], *([f"{more:,} more files could not be used."] if more > 0 else []))
 
 
 def _why_nothing_was_searched(stored: int, filters: SearchFilters, collection: str) -> str:

@@ -165,7 +165,7 @@ def register_displays() -> bool:
     formatters["text/plain"].for_type_by_name(
         "webrag.answering.models", "ManagerResult", _shows_text(_answer)
     )
-    formatters["text/plain"].for_type_by_name("webrag.app", "IngestReport", _shows_text(str))
+    formatters["text/plain"].for_type_by_name("webrag.ingesting", "IngestReport", _shows_text(str))
     return True
 
 
