@@ -55,21 +55,9 @@ class FetchError(WebRAGError):
     Attributes:
         url: The address that was asked for.
         status: HTTP status of the answer, None when there was no answer.
-    """
-
-    def __init__(
-        self, message: str, *, url: str, status: int | None = None, hint: str | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.url = url
-        self.status = status
-
-
-class RefusedAddressError(FetchError):
-    """Catch it to tell an unsafe address from an unreachable one.
-
-    Attributes:
         host: What would have to be allowed, as the command line takes it; None where nothing can.
+        kind: What makes a page unusable, one word; "" for nothing that has a name.
+        alternative_url: Where the page says that another version of it can be read.
     """
 
     def __init__(
@@ -80,9 +68,19 @@ class RefusedAddressError(FetchError):
         status: int | None = None,
         hint: str | None = None,
         host: str | None = None,
+        kind: str = "",
+        alternative_url: str | None = None,
     ) -> None:
-        super().__init__(message, url=url, status=status, hint=hint)
+        super().__init__(message, hint=hint)
+        self.url = url
+        self.status = status
         self.host = host
+        self.kind = kind
+        self.alternative_url = alternative_url
+
+
+class RefusedAddressError(FetchError):
+    """Catch it to tell an unsafe address from an unreachable one."""
 
 
 class RobotsDisallowedError(FetchError):
@@ -100,27 +98,10 @@ class SourceUnavailableError(FetchError):
 class UnusablePageError(FetchError):
     """Catch it to report that the page exists but holds nothing that can be indexed.
 
-    Attributes:
-        kind: What stands in the way, one word: `bot_wall`, `login_wall`, `cookie_wall`,
-            `script_shell`, `soft_404`, `too_little_text`, `empty`, `not_text`, `too_large`,
-            `endless_redirect`, `unsafe_markup`, `encrypted`, `scanned`, `damaged`, `unexpected`,
-            `given_up`, `login_expired`; "" when it is none of these.
-        alternative_url: Where the page says that another version of it can be read.
+    Its `kind` is `bot_wall`, `login_wall`, `cookie_wall`, `script_shell`, `soft_404`,
+    `too_little_text`, `empty`, `not_text`, `too_large`, `endless_redirect`, `unsafe_markup`,
+    `encrypted`, `scanned`, `damaged`, `unexpected`, `given_up` or `login_expired`.
     """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        url: str,
-        status: int | None = None,
-        hint: str | None = None,
-        kind: str = "",
-        alternative_url: str | None = None,
-    ) -> None:
-        super().__init__(message, url=url, status=status, hint=hint)
-        self.kind = kind
-        self.alternative_url = alternative_url
 
 
 class ProviderError(WebRAGError):

@@ -1,6 +1,5 @@
 """Judges an answer against the question, and turns that into its confidence and band."""
 
-import asyncio
 import logging
 import re
 import secrets
@@ -16,8 +15,8 @@ from webrag.answering.evidence import Gathered
 from webrag.answering.injection import holds_secret, is_instruction
 from webrag.answering.language_model import (
     Judgement,
-    as_clause,
     ask,
+    attempt,
     parse_judgement,
     with_temperature,
 )
@@ -33,7 +32,6 @@ from webrag.answering.models import (
 )
 from webrag.answering.prompts import one_line, reflection_messages
 from webrag.answering.support import identifiers, numbers
-from webrag.errors import ProviderError
 from webrag.orchestration.confidence import HIGH, LOW, MEDIUM, in_hundredths
 
 if TYPE_CHECKING:
@@ -42,15 +40,11 @@ if TYPE_CHECKING:
 LOW_COVERAGE: Final = 0.5
 
 _RETRIEVAL_SHARE: Final = 0.6
-
 _REFLECTION_SHARE: Final = 0.4
-
 # An answer half of whose citations had to be removed was written by somebody who makes things up.
 _REMOVED_COST: Final = 0.5
-
 # Nothing that was only nearly found may pass for an answer.
 _GIVEN_UP: Final = 0.45
-
 # Whatever a model thinks of an answer that leaves a part of the question out.
 _IN_PART: Final = MEDIUM - 0.01
 
@@ -82,17 +76,14 @@ _BANDS: Final = (
         ),
     ),
 )
-
 _WHAT_HELPS: Final = (
     "It may help to name the product, version or page you mean, to use the words its documentation"
     " would use, or to give the address of a page to read."
 )
-
 _NOTHING_STORED: Final = (
     "Nothing is stored yet, so there was nothing to search. Give the address of a page to answer"
     " from, or add pages first."
 )
-
 _TOO_LOW: Final = Band(
     "confidence_too_low_clarify",
     # Reads well before the quotation and, where it was printed as it came, after it.
@@ -175,7 +166,6 @@ ORIGINAL_WEIGHT: Final = 0.7
 REVISED_WEIGHT: Final = 0.3
 
 _MAX_NOTE_CHARS: Final = 240
-
 _MAX_NAMED_PAGES: Final = 3
 
 
@@ -196,17 +186,11 @@ class Reflector:
         by_rules = reflect_by_rules(gathered, desk)
         if self._llm is None or not desk.parts:
             return by_rules, None
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                judgement = await self._two_tries(self._llm, plan, desk)
-        except TimeoutError:
-            problem = f"the language model did not finish within {self._timeout_s:g} s"
-        except ProviderError as error:
-            problem = as_clause(error)
-        else:
-            if judgement is not None:
-                return _merged(judgement, by_rules, plan, desk), None
-            problem = "the language model did not reply in the form it was asked for"
+        work = self._two_tries(self._llm, plan, desk)
+        judgement, problem = await attempt(work, self._timeout_s)
+        if judgement is not None:
+            return _merged(judgement, by_rules, plan, desk), None
+        problem = problem or "the language model did not reply in the form it was asked for"
         note = f"The answer was judged by rules: {problem}."
         _log.warning("%s", note)
         return by_rules, note

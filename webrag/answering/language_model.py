@@ -1,10 +1,11 @@
 """Talks to any LlamaIndex LLM and reads the JSON it writes; it judges no content."""
 
+import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,11 +16,7 @@ from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_c
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
-
-def as_clause(error: ProviderError) -> str:
-    """An error's sentence, to go on a sentence with."""
-    said = str(error).rstrip(".")
-    return said[:1].lower() + said[1:]
+T = TypeVar("T")
 
 
 async def stream(llm: "LLM", messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
@@ -53,6 +50,18 @@ async def chat(llm: "LLM", messages: "Sequence[ChatMessage]", **options: Any) ->
         raise
     except Exception as error:  # noqa: BLE001 - as above
         raise _failed(error) from safe_cause(error)
+
+
+async def attempt(work: Awaitable[T], seconds: float) -> tuple[T | None, str | None]:
+    """Wait for work that asks a model; a clause says why there is none in the end."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work, None
+    except TimeoutError:
+        return None, f"the language model did not finish within {seconds:g} s"
+    except ProviderError as error:
+        said = str(error).rstrip(".")
+        return None, said[:1].lower() + said[1:]
 
 
 def with_temperature(llm: "LLM", temperature: float) -> "LLM":

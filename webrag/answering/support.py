@@ -8,12 +8,12 @@ from typing import Final
 
 from webrag.ingestion.characters import sentences
 from webrag.lexical.analysis import analyze, distinct_terms
+from webrag.pattern_file import PatternFile
 
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?;:])\s++|,\s++|(?<!\s)\s++(?:[-\u2013\u2014]\s++|(?=(?:and|but|while|whereas"
     r"|although|though|or)\b))|\n+"
 )
-
 _TELLING_TERMS: Final = 2
 
 Values = Callable[[str], set[str]]
@@ -94,42 +94,22 @@ def _follows(text: str, pending: Sequence[str]) -> bool:
     return not before.endswith((".", "!", "?"))
 
 
-_UNIVERSAL: Final = re.compile(
-    r"\b(?:all|every(?:one|thing|where)?|each|any(?:one|thing|where)?|always|whole|entire(?:ly)?"
-    r"|both|never|none?|nothing|nobody)\b"
-)
-
-_ONLY: Final = re.compile(
-    r"\b(?:only|sole(?:ly)?|exclusive(?:ly)?|alone|just|merely|except|unless|restricted|limited)\b"
-)
-
-_CONDITION_WORD: Final = re.compile(r"\bonly\s+(?:if|when|where|after|once|with|for|by|on|in)\b")
-
-_CONDITIONAL: Final = re.compile(
-    r"\b(?:only|if|when|where|after|once|unless|until|with|for|by|on|in)\b"
-)
-
-_FAMILIES: Final = (
-    {"ns": "ns nanosecond nanoseconds", "us": "us microsecond microseconds",
-     "ms": "ms msec millisecond milliseconds", "s": "s sec secs second seconds",
-     "min": "min mins minute minutes", "h": "h hr hrs hour hours", "d": "d day days",
-     "w": "week weeks", "mo": "month months", "y": "year years"},
-    {"bit": "bit bits", "b": "byte bytes", "kb": "kb kib kilobyte kilobytes",
-     "mb": "mb mib megabyte megabytes", "gb": "gb gib gigabyte gigabytes",
-     "tb": "tb tib terabyte terabytes"},
-    {"usd": "dollar dollars usd", "eur": "euro euros eur", "gbp": "pounds gbp",
-     "%": "percent %"},
-    {"mm": "mm millimetres millimeters", "cm": "cm centimetres centimeters",
-     "m": "metre metres meter meters", "km": "km kilometres kilometers", "mi": "mile miles"},
-)  # fmt: skip
-
+_FILE: Final = PatternFile(__package__, "support.ini")
+_UNIVERSAL: Final = _FILE.pattern("universal")
+_ONLY: Final = _FILE.pattern("only")
+_CONDITION_WORD: Final = _FILE.pattern("condition_word")
+_CONDITIONAL: Final = _FILE.pattern("conditional")
+_CONDITION: Final = _FILE.pattern("condition")
+_NEGATION: Final = _FILE.pattern("negation")
+_WORD_NUMBERS: Final = dict(each.split() for each in _FILE.lines("numbers")[0])
+_OPPOSITES: Final = tuple(each.split() for each in _FILE.lines("opposites")[0])
+# Each name of a unit, with the number of its kind and the first of its names.
 _UNITS: Final = {
-    word: (number, unit)
-    for number, family in enumerate(_FAMILIES)
-    for unit, words in family.items()
-    for word in words.split()
+    name: (kind, unit.split()[0])
+    for kind, units in enumerate(_FILE.lines("units"))
+    for unit in units
+    for name in unit.split()
 }
-
 _MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?([a-z]++\b|%)")
 
 
@@ -163,23 +143,12 @@ def _measures(text: str) -> dict[str, set[tuple[int, str]]]:
 
 # Measured on the pairs of the test: at .5 no contradicted sentence passes on words alone.
 _MIN_COVERAGE: Final = 0.5
-
 # Fewer words in common are enough where the meanings are close.
 _MIN_COVERAGE_WITH_MEANING: Final = 0.34
-
 _MIN_SIMILARITY: Final = 0.6
-
 _NUMBER: Final = re.compile(
     r"(?<![\w.])[-+]?\d[\d,_\u202f\u00a0]*(?:\.\d+)*(?:e[-+]?\d+)?", re.IGNORECASE
 )
-
-# Without "one", which is as often a pronoun.
-_WORD_NUMBERS: Final = {
-    "zero": "0", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
-    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twice": "2",
-    "dozen": "12", "hundred": "100", "thousand": "1000", "million": "1000000",
-}  # fmt: skip
-
 _IDENTIFIER: Final = re.compile(
     r"https?://[^\s)\]>\"']+"
     r"|`[^`\n]+`"
@@ -189,28 +158,6 @@ _IDENTIFIER: Final = re.compile(
     r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w+\b"
     r"|\b[A-Z]{2,}\b"
 )
-
-_NEGATION: Final = re.compile(
-    r"\b(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|hardly|unable|impossible"
-    r"|unsupported|lacks?|lacking|fail(?:s|ed|ing)?|refuse[sd]?|reject(?:s|ed)?|forbid(?:s|den)?"
-    r"|prohibit(?:s|ed)?|disallow(?:s|ed)?|prevent(?:s|ed)?|den(?:y|ies|ied)|ignore[sd]?)\b|n't\b"
-)
-
-_OPPOSITES: Final = (
-    ("increase", "decrease"), ("raise", "lower"), ("enable", "disable"), ("before", "after"),
-    ("minimum", "maximum"), ("always", "never"), ("true", "false"), ("first", "last"),
-    ("more", "fewer"), ("more", "less"), ("faster", "slower"), ("above", "below"),
-    ("add", "remove"), ("start", "stop"), ("open", "close"), ("allow", "forbid"),
-    ("include", "exclude"), ("required", "optional"), ("local", "remote"), ("old", "new"),
-    ("ascending", "descending"), ("synchronous", "asynchronous"), ("public", "private"),
-    ("success", "failure"), ("most", "least"), ("larger", "smaller"), ("greater", "less"),
-    ("longer", "shorter"), ("higher", "lower"), ("accept", "reject"), ("grant", "revoke"),
-    ("input", "output"), ("client", "server"), ("push", "pull"), ("read", "write"),
-    ("left", "right"), ("upper", "lower"), ("even", "odd"), ("encrypt", "decrypt"),
-)  # fmt: skip
-
-_CONDITION: Final = re.compile(r"\b(?:if|when|unless|where)\b[^,.;]{0,500}+(?:,|$)", re.IGNORECASE)
-
 # Each clause of a sentence is compared with each of its support. Real ones have a tenth of these.
 _MAX_CLAUSES: Final = 40
 _MAX_SUPPORT_CLAUSES: Final = 400

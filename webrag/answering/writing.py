@@ -1,6 +1,5 @@
 """Writes answers: by quoting the best sentences, or by a language model whose citations hold."""
 
-import asyncio
 import logging
 import re
 import secrets
@@ -13,12 +12,11 @@ from uuid import UUID
 
 from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import Evidence, Gathered, JudgedPart
-from webrag.answering.language_model import SentenceReader, as_clause, stream
+from webrag.answering.language_model import SentenceReader, attempt, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, PartKind, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.support import terms_of
 from webrag.concurrency import in_background
-from webrag.errors import ProviderError
 from webrag.orchestration.confidence import LOW
 from webrag.orchestration.models import AnswerUnit
 from webrag.retrieval.markup import Block, read_blocks
@@ -278,23 +276,18 @@ class LanguageModelSynthesizer:
         """Hand in the model's sentences, or the fallback's."""
         if not gathered.evidence:
             return Draft("none")
-        try:
-            async with asyncio.timeout(self._config.synthesis_timeout_s):
-                problem, gave_up = await self._two_tries(plan, gathered, desk)
-        except TimeoutError:
-            limit = self._config.synthesis_timeout_s
-            problem, gave_up = f"the language model did not finish within {limit:g} s", False
-        except ProviderError as error:
-            problem, gave_up = as_clause(error), False
+        work = self._two_tries(plan, gathered, desk)
+        written, late = await attempt(work, self._config.synthesis_timeout_s)
+        problem, gave_up = written or (late, False)
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
             return Draft("llm", gave_up=gave_up, degraded=cut)
-        written = await self._fallback.write(plan, gathered, desk)
+        draft = await self._fallback.write(plan, gathered, desk)
         if gave_up:
-            return replace(written, gave_up=True)
+            return replace(draft, gave_up=True)
         note = f"The answer is made of quotations: {problem or 'the language model wrote none'}."
         _log.warning("%s", note)
-        return replace(written, degraded=note)
+        return replace(draft, degraded=note)
 
     async def _two_tries(
         self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk

@@ -31,7 +31,6 @@ from webrag.orchestration.models import (
     EvaluationSignals,
     ExpansionDecision,
     ExpansionStep,
-    RankedChunk,
 )
 from webrag.orchestration.state import GAIN, PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
@@ -113,37 +112,25 @@ def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
 def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgement]:
     """The best units for each part of a question, or for the whole where it is one."""
     state, encoder = run.state, run.components.encoder
-    encode = encoder.encode if encoder else None
-    changed = state.also_searched
-
-    def of(
-        question: str,
-        ranked: Sequence[RankedChunk],
-        wordings: Mapping[str, Mapping[str, float]],
-        term_idf: Mapping[str, float],
-    ) -> Judgement:
-        return judged(
-            respelled(question, changed),
+    parts = [each for each in state.results if each.sub_query in state.parts]
+    asked = [
+        (each.sub_query, each.ranked, each.retrieval.wordings, each.retrieval.term_idf)
+        for each in parts
+    ]
+    if len(parts) < 2:
+        whole, wordings = state.question.text, wording_weights(state)
+        asked = [(whole, state.merged.chunks, wordings, question_weights(state))]
+    return {
+        question: judged(
+            respelled(question, state.also_searched),
             [item for item in ranked if str(item.chunk.chunk_id) not in left_out],
             wordings=wordings,
             term_idf=term_idf,
-            encode=encode,
+            encode=encoder.encode if encoder else None,
             profile=run.profile,
         )
-
-    parts = [each for each in state.results if each.sub_query in state.parts]
-    if len(parts) > 1:
-        return {
-            each.sub_query: of(
-                each.sub_query,
-                each.ranked,
-                each.retrieval.wordings,
-                each.retrieval.term_idf,
-            )
-            for each in parts
-        }
-    whole, wordings = state.question.text, wording_weights(state)
-    return {whole: of(whole, state.merged.chunks, wordings, question_weights(state))}
+        for question, ranked, wordings, term_idf in asked
+    }
 
 
 def _weakest(judgements: Mapping[str, Judgement]) -> float:
