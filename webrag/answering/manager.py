@@ -199,15 +199,8 @@ def _incoherent(run: Run, plan: ExecutionPlan, form: str = _INCOHERENT) -> Manag
 class Manager:
     """Answers questions; holds no state of a run, so it may be used from several tasks at once.
 
-    Args:
-        planner: Plans, and recognises what cannot be answered.
-        scope: Gets the pages a question names.
-        finder: Retrieves and reranks.
-        synthesizer: Writes.
-        reflector: Judges.
-        pages: Stored text that citations are checked against.
-        similarity: Cosine of two texts; None to compare words alone.
-        guardrails: Checks; more can be added to the default ones.
+    The scope gets the pages a question names, and citations are checked against the stored text of
+    `pages`; without `similarity`, the cosine of two texts, words alone are compared.
     """
 
     def __init__(
@@ -234,11 +227,7 @@ class Manager:
     async def run(
         self, question: Question, *, on_event: EventListener | None = None
     ) -> ManagerResult:
-        """Answer a question.
-
-        Args:
-            question: What is asked and where to look.
-            on_event: Told of states, steps and each checked sentence as soon as it is known.
+        """Answer a question; the listener is told of states, steps and checked sentences at once.
 
         Returns:
             State `success` for coherent questions, however sure the answer is; `fail` with a

@@ -102,12 +102,8 @@ class OrchestratorEngine:
 
         Cancelling the call cancels everything it started. At the soft deadline, or shortly before
         the hard one, the result is assembled from what is there and marked partial; the corpus
-        keeps what was ingested, so that repeating the call goes on from there.
-
-        Args:
-            question: Pages it names that the corpus lacks are fetched; where it names none,
-                nothing is fetched or expanded.
-            on_progress: Awaited for each report, in order; its errors are logged, not raised.
+        keeps what was ingested, so that repeating the call goes on from there. Progress is told in
+        order, and errors of the listener are logged.
 
         Raises:
             InputError: The question is empty or too long.

@@ -43,11 +43,7 @@ async def compare_versions(
 
     A passage counts as added or removed when neither the page in its place nor any page found
     in the other version has it. Versions are as `versioned_name` gives them; at most `top_k`
-    passages are taken of each.
-
-    Raises:
-        InputError: A version is not stored.
-        StorageError: The database failed.
+    passages are taken of each. One that is not stored is an InputError.
     """
     found = await all_of(
         engine.run(Question.of(question, sites=each, top_k=top_k)) for each in (old, new)

@@ -270,19 +270,12 @@ class LinkExpander:
         discovery_s: float = 0.0,
         asks_service: bool = True,
     ) -> Frontier:
-        """The best links of some pages, and the folders above the seeds.
+        """Find the best links of some pages, the most relevant first, and the folders above seeds.
 
-        Args:
-            sources: Stored pages, the most relevant first.
-            queries: The parts of the question, and other wordings of it.
-            seeds: Pages the user named.
-            scope: Targets that may be followed.
-            known: URLs that are searched already or have failed.
-            in_turn: Links are taken that fit each of the queries, as `score_links` does it.
-            discovery_s: Seconds that a mapping service and the site's own maps together may take
-                to name more links of pages they were not asked about before; 0 to use what is
-                stored.
-            asks_service: Whether the mapping service may be asked.
+        Links are for the queries, with `in_turn` as in `score_links`, within the scope and to pages
+        that are not known. A mapping service, if it may be asked, and the site's own maps together
+        may take `discovery_s` seconds to name more links of pages they were not asked about before;
+        0 to use what is stored.
         """
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None

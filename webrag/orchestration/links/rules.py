@@ -203,18 +203,13 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
 
 
 def weakest_followed(confidence: float, page_s: float, pages: int, in_vain: float) -> float:
-    """Least probability of a link that promises more than a page costs.
+    """Give the least probability of a link that promises more than a page costs.
 
     What it promises counts as far as the answer is still missing, and a page costs the more the
-    surer the evidence is that it may push out. Pages that were likely to answer, and brought
-    nothing better than what there was, make that the likelier answer.
-
-    Args:
-        confidence: That the evidence so far answers the question, [0, 1].
-        page_s: Seconds that a page has cost in this run.
-        pages: Read in this run after the named ones.
-        in_vain: Chance by their links' scores that none of the pages answers which were read since
-            the evidence was found.
+    surer the evidence is that it may push out: by the seconds that a page has cost in this run, and
+    the pages read after the named ones. Pages that were likely to answer, and brought nothing
+    better than what there was, make that the likelier answer: `in_vain` is the chance by their
+    links' scores that none of them answers.
     """
     missing = (1 - confidence) * in_vain
     missing /= (confidence + missing) or 1.0

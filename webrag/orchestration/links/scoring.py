@@ -83,21 +83,15 @@ def score_links(
     in_turn: bool = False,
     at_most: int | None = None,
 ) -> list[NextLink]:
-    """Every target once, with the probability that its page answers, most likely first.
+    """Give every target once with the probability that its page answers, most likely first.
 
     The probabilities of all targets add up to less than 1: the answer may be behind none of them.
-    The order of addresses decides among equal targets.
+    The order of addresses decides among equal targets. Links that name one target count by the one
+    that tells most, and a link by the question it fits best: of the parts and other wordings. Site
+    map and text say, [0, 1], what the site's own maps find in targets' names and in their texts.
 
-    Args:
-        links: May name a target several times; it counts by the one that tells most.
-        questions: The parts of a question and other wordings of it; a link counts by the one it
-            fits best.
-        encoder: For similarities; None leaves them 0.
-        site_map: What the site's own map says of targets, [0, 1].
-        site_text: The same of a map that holds the targets' text.
-        in_turn: Every question is served: first what fits each best, then the second of each, and
-            so on. For a question of several parts, one of which may be linked in plainer words.
-        at_most: Targets given back, the best; None for all.
+    With `in_turn` first comes what fits each question best, then the second of each, and so on: one
+    of several parts may be linked in plainer words.
     """
     distinct: dict[tuple[str, str, str], LinkCandidate] = {}
     for link in links:

@@ -56,20 +56,11 @@ _UNPRINTABLE: Final = re.compile(f"[\\x00-\\x1f\\x7f-\\x9f{DEFAULT_IGNORABLE}]+"
 async def ask_model(
     llm: "LLM", question: Question, *, timeout_s: float, **more: Any
 ) -> QueryAnalysis:
-    """Have a model analyse a question; an unusable answer is asked for once more.
+    """Have a model analyse a question; an unusable answer is asked for once more, in the same time.
 
-    Neither function calling nor a JSON mode is needed: any chat model will do. The question's
-    values reach it as JSON strings, which no text can break out of.
-
-    Args:
-        llm: Any LlamaIndex language model.
-        question: What is asked.
-        timeout_s: For everything together.
-        more: `kind`, `already_searched` and `why`, as the prompt names them; empty ones are left
-            out.
-
-    Returns:
-        Distinct, non-empty sub-queries without control characters, and at most 3 usable wordings.
+    Any chat model will do. The question's values reach it as JSON strings, which no text can break
+    out of, with `more` that the prompt names. It gives distinct sub-queries that hold text, and at
+    most 3 usable wordings.
 
     Raises:
         ProviderError: The model failed, was too slow or answered twice with something else.
@@ -185,13 +176,9 @@ class QueryAnalyzer:
         """Analyse a question; also a sentence naming what did not work, or None.
 
         Intent and parts are not guessed where they are given, and a model's wordings are used where
-        it has none. A model is told what is known already; without one the first sentences of that
-        count as wordings. Constraints that name content are appended to the sub-queries.
-
-        Args:
-            question: What is asked.
-            use_model: False when every second counts.
-            timeout_s: What is left for a model, if that is less than its own deadline.
+        it has none. A model, if it may be asked, has `timeout_s` at most and is told what is known
+        already; without one the first sentences of that count as wordings. Constraints that name
+        content are appended to the sub-queries.
         """
         query, answer, degraded = question.text, None, None
         if use_model:
@@ -222,18 +209,10 @@ class QueryAnalyzer:
         reason: str = "",
         timeout_s: float = math.inf,
     ) -> tuple[tuple[str, ...], str | None]:
-        """Other wordings to search with; empty when nothing new can be offered.
+        """Give new wordings, none of them tried, and a sentence naming what did not work, or None.
 
-        Args:
-            question: Its wordings are searched with it in every round, held to what it finds;
-                patterns have nothing to add to them.
-            analysis: What was found out about it.
-            tried: Queries that have been searched already.
-            reason: Why another wording is wanted, for the model.
-            timeout_s: As in `analyze`.
-
-        Returns:
-            New queries, none of them tried, and a sentence naming what did not work, or None.
+        A model is told why others are wanted. The question's own wordings are searched with it in
+        every round, held to what it finds; patterns have nothing to add to them.
         """
         offered = () if self._mode == "none" or question.wordings else _reworded(question.text)
         answer, degraded = await self._asked(

@@ -84,11 +84,8 @@ async def acquire_seeds(
     others as soon as it is there.
 
     Raises:
-        FetchError: No page could be obtained; with one URL its own error.
-        InputError: A URL cannot be used.
-        ProviderError: No page could be embedded.
-        DeadlineError: The time was over before any page was there.
-        StorageError: No page could be stored.
+        WebRAGError: No page could be obtained, embedded or stored: the first page's error; of
+            several that could not be fetched one FetchError for all.
         DatabaseUnavailableError: The database cannot be reached.
     """
     outcomes: dict[str, AcquiredPage | WebRAGError] = {
