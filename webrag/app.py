@@ -496,7 +496,7 @@ class WebRAG:
     ) -> "list[EvidenceBlock]":
         """The passages worth a person's time, best first, each with its finest quotations.
 
-        There are at most so many; None for one to six, the fewer the weaker the evidence is.
+        They are `at_most` so many; None for one to six, the fewer the weaker the evidence is.
         """
         from webrag.presentation.results import best_passages
 
@@ -664,7 +664,7 @@ class WebRAG:
     async def status(
         self, source_url: str | None = None, *, include_urls: bool = True
     ) -> CorpusStatus:
-        """Tell what the corpus holds, or of one page, with the list of pages unless told otherwise.
+        """Tell what the corpus holds, or of one page alone; `include_urls` lists the pages.
 
         Raises:
             InputError: The URL cannot be used.
@@ -898,7 +898,7 @@ class WebRAG:
     async def check_corpus(
         self, *, everything: bool = False, on_progress: Progress | None = None
     ) -> "CorpusCheck":
-        """Examine the database and every stored page, or a sample of them; nothing is changed."""
+        """Examine the database and a sample of the pages, or each of them; nothing is changed."""
         from webrag.corpus.maintenance.checking import check_corpus
 
         async with self._some_database() as database:

@@ -73,45 +73,37 @@ class Evidence:
         return "".join([*kept, text[start - offset : end - offset]])
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPart:
-    """A question, or one of its parts, with the units of the evidence that answer it best."""
-
-    text: str
-    judgement: Judgement
-
-    @property
-    def is_missing(self) -> bool:
-        """True when nothing that was found answers it."""
-        return self.judgement.confidence < LOW
+def is_missing(part: Judgement) -> bool:
+    """Tell whether nothing that was found answers a question, or a part of one."""
+    return part.confidence < LOW
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
     """Everything the retrieve and rerank steps found, the best evidence first.
 
-    Judged is the whole question, then each part where it has several; the outline is the headings
-    of the page, where the question is what that is about.
+    Judged is the whole question, by its text, then each part where it has several; the outline is
+    the headings of the page, where the question is what that is about.
     """
 
     evidence: tuple[Evidence, ...]
     step: RetrieveStep
-    judged: tuple[JudgedPart, ...] = ()
+    judged: tuple[tuple[str, Judgement], ...] = ()
     outline: tuple[tuple[Evidence, int, int], ...] = ()
     degraded: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Parts of a question of several that nothing found answers."""
-        return tuple(part.text for part in self.judged[1:] if part.is_missing)
+        return tuple(text for text, part in self.judged[1:] if is_missing(part))
 
 
-def confidence_of_parts(parts: Sequence[JudgedPart]) -> float:
+def confidence_of_parts(parts: Sequence[tuple[str, Judgement]]) -> float:
     """Give the weakest confidence of the parts; where only some are missing, the rest's."""
     of_parts = parts[1:] or parts
-    found = [part.judgement.confidence for part in of_parts if not part.is_missing]
+    found = [part.confidence for _, part in of_parts if not is_missing(part)]
     if not found:
-        return min((part.judgement.confidence for part in of_parts), default=0.0)
+        return min((part.confidence for _, part in of_parts), default=0.0)
     return min(*found, 1.0 if len(found) == len(of_parts) else _IN_PART)
 
 
@@ -229,7 +221,7 @@ class EvidenceFinder:
         return Gathered(
             evidence=tuple(chunks.values()),
             step=step,
-            judged=(JudgedPart(plan.original_query, Judgement(found.opening, SURE)),),
+            judged=((plan.original_query, Judgement(found.opening, SURE)),),
             outline=tuple(
                 (chunks[each.chunk_id], each.char_start, each.char_end) for each in found.outline
             ),
@@ -292,7 +284,7 @@ def judge_evidence(
     term_idf: Mapping[str, float],
     encode: Encode | None,
     profile: ScoreProfile,
-) -> JudgedPart:
+) -> Judgement:
     """Judge the passages that are evidence for a question, without what may not be quoted of them.
 
     Others among `ranked`, best first, are left out; `wordings` and `term_idf` weigh the index terms
@@ -304,16 +296,8 @@ def judge_evidence(
         for item in ranked
         if (found := known.get(item.chunk.chunk_id)) is not None
     ]
-    return JudgedPart(
-        question,
-        judged(
-            question,
-            quotable,
-            wordings=wordings,
-            term_idf=term_idf,
-            encode=encode,
-            profile=profile,
-        ),
+    return judged(
+        question, quotable, wordings=wordings, term_idf=term_idf, encode=encode, profile=profile
     )
 
 
@@ -322,19 +306,22 @@ def _judged_parts(
     kept: Sequence[Evidence],
     encode: Encode | None,
     profile: ScoreProfile,
-) -> tuple[JudgedPart, ...]:
+) -> tuple[tuple[str, Judgement], ...]:
     # Of a passage that several parts found, as the whole question did.
     ranked = {item.chunk.chunk_id: item for part in reversed(parts) for item in part.ranked}
     ordered = [ranked[each.chunk.chunk_id] for each in kept]
     return tuple(
-        judge_evidence(
+        (
             part.sub_query,
-            part.ranked if place else ordered,
-            kept,
-            wordings=part.retrieval.wordings,
-            term_idf=part.retrieval.term_idf,
-            encode=encode,
-            profile=profile,
+            judge_evidence(
+                part.sub_query,
+                part.ranked if place else ordered,
+                kept,
+                wordings=part.retrieval.wordings,
+                term_idf=part.retrieval.term_idf,
+                encode=encode,
+                profile=profile,
+            ),
         )
         for place, part in enumerate(parts)
     )

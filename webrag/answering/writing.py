@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Evidence, Gathered, JudgedPart
+from webrag.answering.evidence import Evidence, Gathered, is_missing
 from webrag.answering.language_model import SentenceReader, attempt, stream
 from webrag.answering.models import AnswerConfig, ExecutionPlan, PartKind, SynthesisMethod
 from webrag.answering.prompts import synthesis_messages
 from webrag.answering.support import terms_of
 from webrag.concurrency import in_background
 from webrag.orchestration.confidence import LOW
+from webrag.orchestration.judge import Judgement
 from webrag.orchestration.models import AnswerUnit
 from webrag.retrieval.markup import Block, read_blocks
 from webrag.retrieval.units import cut_units
@@ -118,10 +119,11 @@ class _Quoted:
 def _chosen(gathered: Gathered, most: int) -> list[_Quoted]:
     """The best unit of each part of several, then those worth showing beside the best."""
     known = {each.chunk.chunk_id: each for each in gathered.evidence}
-    whole, *parts = [list(_quotable(each, known)) for each in gathered.judged] or [[]]
+    judged = [each for _, each in gathered.judged]
+    whole, *parts = [list(_quotable(each, known)) for each in judged] or [[]]
     near = [each for each in whole if each.unit.score >= whole[0].unit.score - _NEAR]
-    answered = zip(parts, gathered.judged[1:], strict=True)
-    first = [found[0] for found, part in answered if found and not part.is_missing]
+    answered = zip(parts, judged[1:], strict=True)
+    first = [found[0] for found, part in answered if found and not is_missing(part)]
     chosen: list[_Quoted] = []
     left = _WORDS
     for place, each in enumerate([*first, *near]):
@@ -133,8 +135,8 @@ def _chosen(gathered: Gathered, most: int) -> list[_Quoted]:
     return chosen
 
 
-def _quotable(part: JudgedPart, known: Mapping[UUID, Evidence]) -> Iterator[_Quoted]:
-    for unit in part.judgement.units:
+def _quotable(part: Judgement, known: Mapping[UUID, Evidence]) -> Iterator[_Quoted]:
+    for unit in part.units:
         evidence = known.get(unit.chunk_id)
         if evidence is None or not evidence.is_quotable(unit.char_start, unit.char_end):
             continue

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import JobWorker, TurnEnd
     from webrag.orchestration.engine import OrchestratorEngine
-    from webrag.orchestration.links.discovery import LinkDiscovery
+    from webrag.orchestration.links.expander import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.question.analyzer import QueryAnalyzer
     from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -366,7 +366,7 @@ class Components:
         if self.page_source.mapper is None:
             return None
         from webrag.corpus.site_index import MappedLinks
-        from webrag.orchestration.links.discovery import LinkDiscovery
+        from webrag.orchestration.links.expander import LinkDiscovery
 
         limit = self._settings.expansion_config().map_limit
         return LinkDiscovery(self.page_source.mapper, MappedLinks(self.database), limit=limit)

@@ -231,12 +231,8 @@ def build_gathered(
         confidence=confidence,
     )
     ranked = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in evidence]
-    judged = (
-        judge_evidence(
-            text, ranked, evidence, wordings={}, term_idf={}, encode=ENCODER.encode, profile=LOCAL
-        )
-        for text in asked
-    )
+    plain: Any = {"wordings": {}, "term_idf": {}, "encode": ENCODER.encode, "profile": LOCAL}
+    judged = ((text, judge_evidence(text, ranked, evidence, **plain)) for text in asked)
     return Gathered(evidence=evidence, step=step, judged=tuple(judged))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webrag.answering.evidence import JudgedPart, confidence_of_parts
+from webrag.answering.evidence import confidence_of_parts
 from webrag.answering.writing import Excerpt, choose_excerpts
 from webrag.orchestration.judge import Judgement
 from webrag.orchestration.models import AnswerUnit
@@ -148,7 +148,7 @@ def test_fragment_is_no_quotation(fragment: str, quoted: Any) -> None:
     assert told(found) == [("prose", "The port of the broker is 7411.")]
 
 
-def a_judgement(text: str, evidence: Any, *spans: str, confidence: float = 0.9) -> JudgedPart:
+def a_judgement(text: str, evidence: Any, *spans: str, confidence: float = 0.9) -> Any:
     """What a judge says that finds some parts of a passage equally good."""
     units = tuple(
         AnswerUnit(
@@ -159,7 +159,7 @@ def a_judgement(text: str, evidence: Any, *spans: str, confidence: float = 0.9) 
         )
         for span in spans
     )
-    return JudgedPart(text, Judgement(units, confidence))
+    return text, Judgement(units, confidence)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.models import MappedLink
-from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.expander import LinkDiscovery
 
 URLS = [f"https://docs.test/{number}" for number in range(5)]
 DOWN = ProviderError("Firecrawl failed (HTTP 503).", provider="Firecrawl", hint="Wait.")

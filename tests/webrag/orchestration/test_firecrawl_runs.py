@@ -16,7 +16,7 @@ from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FirecrawlConfig
 from webrag.ingestion.service import FallbackSource, IngestionService
 from webrag.orchestration.engine import OrchestratorEngine
-from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.orchestration.links.expander import LinkDiscovery
 from webrag.question import Question
 
 from .conftest import ENCODER, MANUAL, TWO_LINKS_AWAY, InProcess, Lab

@@ -10,10 +10,11 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
 
-from webrag.concurrency import ended, in_background
+from webrag.concurrency import all_of, ended, in_background
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
 from webrag.corpus.models import AcquiredPage, LinkCandidate
 from webrag.corpus.pages import Corpus
+from webrag.corpus.site_index import MappedLinks
 from webrag.errors import (
     DatabaseUnavailableError,
     DeadlineError,
@@ -30,7 +31,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import parent_urls, site_of
 from webrag.ingestion.fetch_context import metering, watching_rate_limits
-from webrag.orchestration.links.discovery import LinkDiscovery
+from webrag.ingestion.models import SiteMapper
 from webrag.orchestration.links.rules import (
     ExpansionOutcome,
     FailureKind,
@@ -234,6 +235,55 @@ def failure_kind(error: WebRAGError) -> FailureKind:
 
 def _leads_elsewhere(task: asyncio.Task[AcquiredPage], candidate: NextLink) -> bool:
     return task.exception() is None and task.result().url != candidate.url
+
+
+# Each costs a credit and some seconds, and the pages of a site are listed alike.
+_MAX_ASKED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDiscovery:
+    """Asks a mapping service for more links of stored pages; safe to share between runs.
+
+    The store keeps its answers, so that no page is asked about twice; the limit is that of
+    addresses wanted for one page.
+    """
+
+    mapper: SiteMapper
+    store: MappedLinks
+    limit: int
+
+    async def discover_links(self, sources: Sequence[str], *, timeout_s: float) -> str | None:
+        """Ask about pages that were not asked about before, at most three, all at once.
+
+        The most relevant come first; what is not there in time is left for later. Gives a sentence
+        when the service failed; the links of the pages themselves remain.
+        """
+        # Paths of this machine are nothing to tell a service.
+        asked = [url for url in sources if url.startswith("http")]
+        waiting = (await self.store.unmapped(asked))[:_MAX_ASKED]
+        try:
+            async with asyncio.timeout(timeout_s):
+                failures = await all_of(self._discover(url) for url in waiting)
+        except TimeoutError:
+            return (
+                f"{self.mapper.name.capitalize()} did not list the site's pages in time;"
+                " links were followed without its list."
+            )
+        return next(filter(None, failures), None)
+
+    async def _discover(self, url: str) -> str | None:
+        try:
+            links = await self.mapper.map(url, limit=self.limit)
+        except FetchError as error:
+            # It is about this page; asking again would end the same way.
+            _log.info("The site of %s could not be listed: %s", url, error)
+            links = []
+        except ProviderError as error:
+            advice = f" {error.hint}" if error.hint else ""
+            return f"{error}{advice} Links were followed without its list of the site's pages."
+        await self.store.store(url, links, datetime.now(UTC))
+        return None
 
 
 # Pages whose links are looked at; the closest to the question come first. A thousand pages'

@@ -44,8 +44,7 @@ from webrag.retrieval.search import Searcher
 if TYPE_CHECKING:
     from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
 
-    from webrag.orchestration.links.discovery import LinkDiscovery
-    from webrag.orchestration.links.expander import LinkExpander
+    from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
     from webrag.orchestration.links.site_maps import SiteMaps
 
 _log = logging.getLogger(__name__)

@@ -1,0 +1,34 @@
+import re
+
+from webrag.pattern_file import PatternFile
+
+SUPPORT = PatternFile("webrag.answering", "support.ini")
+QUESTIONS = PatternFile("webrag.orchestration.question", "patterns.ini")
+
+
+def test_lines_of_a_pattern_are_put_together() -> None:
+    assert "entire(?:ly)?|both|never" in SUPPORT.pattern("universal").pattern
+
+
+def test_a_doubled_dollar_sign_is_the_end_of_a_text() -> None:
+    assert SUPPORT.pattern("condition").pattern.endswith("(?:,|$)")
+
+
+def test_a_pattern_takes_in_a_shared_one_and_ignores_case() -> None:
+    elliptic = QUESTIONS.pattern("elliptic")
+
+    assert elliptic.match("WHICH is")
+    assert not QUESTIONS.pattern("elliptic", 0).match("WHICH is")
+    assert "${" not in elliptic.pattern
+
+
+def test_a_blank_at_the_end_of_a_line_counts() -> None:
+    assert re.fullmatch(QUESTIONS.pattern("article"), "the ")
+
+
+def test_entries_are_given_in_order_without_shared_ones() -> None:
+    before, between = QUESTIONS.lines("comparisons")[0]
+
+    assert (before[-3:], between) == ("[ ]", "[ ]and[ ]")
+    assert QUESTIONS.texts("comparisons")[0] == before + between
+    assert len(QUESTIONS.lines("comparisons")) == 10
