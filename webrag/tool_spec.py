@@ -4,7 +4,7 @@ import functools
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
@@ -25,32 +25,55 @@ from webrag.presentation.reports import (
 from webrag.question import QueryType
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
-from webrag.tool_inputs import pages_or_sites
+from webrag.tool_inputs import (
+    AnswerInput,
+    CitationInput,
+    IngestInput,
+    ReadInput,
+    SearchInput,
+    StatusInput,
+    ToolInput,
+    VerifyInput,
+    pages_or_sites,
+)
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
 
+Tool = TypeVar("Tool", bound=Callable[..., Awaitable[str]])
+
 _READ_TOKENS: Final = 4_000
 _LISTED_PAGES: Final = 50
 _MOST_CRAWLED: Final = 500
+_WORDINGS: Final = (
+    "Up to 5 other wordings, with words the page may use: terms, names of options or functions, one"
+    " sentence you expect to read there. Guesses may be wrong: they add, never displace. Always"
+    " give 3, unless the question uses the page's words."
+)
 
 
-def _refusing_wrong_names(
-    tool: Callable[..., Awaitable[str]],
-) -> Callable[..., Awaitable[str]]:
-    """The tool, with a sentence in place of Python's own error about arguments."""
-    signature = inspect.signature(tool)
+def _takes(*inputs: type[ToolInput], **own: str) -> Callable[[Tool], Tool]:
+    """Describe a tool's arguments as these do, and refuse others in a sentence."""
+    shared = {name: each for kind in inputs for name, each in kind.model_fields.items()}
 
-    @functools.wraps(tool)
-    async def checked(*args: Any, **kwargs: Any) -> str:
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as error:
-            known = [name for name in signature.parameters if name != "self"]
-            raise InputError(f"{tool.__name__}: {error}; it takes {', '.join(known)}.") from error
-        return await tool(*args, **kwargs)
+    def described(tool: Tool) -> Tool:
+        signature = inspect.signature(tool)
+        known = [name for name in signature.parameters if name != "self"]
+        told = [f"    {name}: {own.get(name) or shared[name].description}" for name in known]
 
-    return checked
+        @functools.wraps(tool)
+        async def checked(*args: Any, **kwargs: Any) -> str:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                takes = ", ".join(known)
+                raise InputError(f"{tool.__name__}: {error}; it takes {takes}.") from error
+            return await tool(*args, **kwargs)
+
+        checked.__doc__ = "\n".join([inspect.cleandoc(tool.__doc__ or ""), "", "Args:", *told])
+        return cast(Tool, checked)
+
+    return described
 
 
 def _addresses(urls: str | Sequence[str]) -> list[str]:
@@ -87,7 +110,7 @@ class WebRAGToolSpec(BaseToolSpec):
 
     @override
     def to_tool_list(self, *args: Any, **kwargs: Any) -> list[FunctionTool]:
-        """The tools, with descriptions that are not indented like source code.
+        """All tools, or those that are named.
 
         Raises:
             InputError: `spec_functions` names a tool that there is not.
@@ -97,13 +120,9 @@ class WebRAGToolSpec(BaseToolSpec):
             if name not in self.spec_functions:
                 known = ", ".join(map(str, self.spec_functions))
                 raise InputError(f"There is no tool {name!r}; there are {known}.")
-        tools = super().to_tool_list(*args, **kwargs)
-        for tool in tools:
-            signature, _, text = tool.metadata.description.partition("\n")
-            tool.metadata.description = f"{signature}\n{inspect.cleandoc(text)}"
-        return tools
+        return super().to_tool_list(*args, **kwargs)
 
-    @_refusing_wrong_names
+    @_takes(AnswerInput, wordings=_WORDINGS)
     async def answer(
         self,
         url: str | list[str],
@@ -118,18 +137,6 @@ class WebRAGToolSpec(BaseToolSpec):
 
         Fetches and indexes what is not stored yet. Use it when you know a page to start from;
         use `search` when the page is stored. Cite the quotations exactly as given.
-
-        Args:
-            url: Page to start from, or a list of pages.
-            query: The question, in full.
-            research_mode: `fast` reads the named pages; `deep` also follows their links until
-                the evidence is good enough.
-            wordings: Up to 5 other wordings, with words the page may use: terms, names of options
-                or functions, one sentence you expect to read there. Guesses may be wrong: they
-                add, never displace. Always give 3, unless the question uses the page's words.
-            intent: Kind of question: `factual`, `comparison`, `how_to` or `exploratory`.
-            known_context: What you know already; counts as wordings.
-            constraints: Wishes, such as "must include code examples".
         """
         result = await self._rag.answer(
             _addresses(url),
@@ -143,7 +150,7 @@ class WebRAGToolSpec(BaseToolSpec):
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
-    @_refusing_wrong_names
+    @_takes(SearchInput, wordings="Other words the page may use, as for answer.")
     async def search(
         self,
         query: str,
@@ -154,18 +161,7 @@ class WebRAGToolSpec(BaseToolSpec):
         has: list[ContentKind] | None = None,
         intent: QueryType | None = None,
     ) -> str:
-        """Find cited evidence for a question in the pages stored so far; fetches nothing.
-
-        Args:
-            query: The question, in full.
-            source_urls: Only these pages; all when left out.
-            wordings: Other words the page may use, as for `answer`.
-            sites: Only pages of these hosts; `host@1.5` for one version.
-            years: Only pages published in these years.
-            has: Only passages that hold each of these: `table`, `code`, `math`,
-                `definition_list`, `admonition`, `steps`.
-            intent: Kind of question, as for `answer`.
-        """
+        """Find cited evidence for a question in the pages stored so far; fetches nothing."""
         pages, hosts = pages_or_sites(source_urls, sites)
         result = await self._rag.search(
             query,
@@ -179,48 +175,35 @@ class WebRAGToolSpec(BaseToolSpec):
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
-    @_refusing_wrong_names
+    @_takes(url="Page, or a list of pages.")
     async def ingest(self, url: str | list[str]) -> str:
-        """Fetch and index a web page, or several, so that `search` finds them later.
-
-        Args:
-            url: Page, or a list of pages.
-        """
+        """Fetch and index a web page, or several, so that `search` finds them later."""
         report = await self._rag.ingest(_addresses(url))
         return format_ingest(report.pages, report.failed, degraded=report.degraded)
 
-    @_refusing_wrong_names
+    @_takes(IngestInput, url="Start page; pages below its folder are read.", max_pages="1 to 500.")
     async def ingest_site(
         self, url: str, max_pages: int = 100, include: list[str] | None = None
     ) -> str:
         """Fetch and index the pages below a start page, so that `search` finds them later.
 
         Takes a second or so for each page; calling it again goes on where it stopped.
-
-        Args:
-            url: Start page; pages below its folder are read.
-            max_pages: Pages read at most, 1 to 500.
-            include: Path patterns such as `/docs/*`; only matching pages are read.
         """
         if not 1 <= max_pages <= _MOST_CRAWLED:
             raise InputError(f"max_pages is {max_pages}; allowed are 1 to {_MOST_CRAWLED}.")
         options = CrawlOptions(max_pages=max_pages, include=tuple(include or ()))
         return format_site(await self._rag.ingest_site(as_address(url), options), caller="mcp")
 
-    @_refusing_wrong_names
+    @_takes(StatusInput)
     async def status(self, source_url: str | None = None) -> str:
-        """Tell how many pages of which sites are stored, and what could not be fetched.
-
-        Args:
-            source_url: Only this page, or the pages of this host, with their age.
-        """
+        """Tell how many pages of which sites are stored, and what could not be fetched."""
         hosts, pages = sites_and_addresses([source_url] if source_url else [])
         stored = await self._rag.status(next(iter(pages), None), include_urls=bool(source_url))
         for host in hosts:
             stored = status_of(stored, host)
         return await in_background(format_status, stored, max_pages=_LISTED_PAGES, caller="mcp")
 
-    @_refusing_wrong_names
+    @_takes(ReadInput)
     async def read(
         self,
         url: str,
@@ -229,15 +212,7 @@ class WebRAGToolSpec(BaseToolSpec):
         offset: int | None = None,
         max_tokens: int = _READ_TOKENS,
     ) -> str:
-        """Read a stored page, from the beginning or from a place; fetches nothing.
-
-        Args:
-            url: The page.
-            heading: Begin at the heading with these words.
-            quote: Begin a little before this quotation.
-            offset: Begin at this character, as a part read before says.
-            max_tokens: Length of the text at most.
-        """
+        """Read a stored page, from the beginning or from a place; fetches nothing."""
         excerpt = await self._rag.read(
             as_address(url), heading=heading, quote=quote, offset=offset, max_tokens=max_tokens
         )
@@ -250,14 +225,8 @@ class WebRAGToolSpec(BaseToolSpec):
         )
         return text
 
-    @_refusing_wrong_names
+    @_takes(VerifyInput, CitationInput)
     async def verify(self, url: str, quote: str, live: bool = True) -> str:
-        """Check that a quotation stands on a page, in the stored version and as it is now.
-
-        Args:
-            url: The page it is said to be from.
-            quote: The text, as it was quoted.
-            live: Fetch the page again.
-        """
+        """Check that a quotation stands on a page, in the stored version and as it is now."""
         checks = await self._rag.verify(Citation(url=as_address(url), quote=quote), live=live)
         return format_verification(checks, nonce=secrets.token_hex(8))
