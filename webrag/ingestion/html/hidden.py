@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -70,7 +71,7 @@ _MOST_GUARDS: Final = 4
 # Elements that a style sheet from elsewhere seldom paints.
 _PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u".split())  # noqa: SIM905
 _KEPT: Final = frozenset({"html", "body", "head"})
-_WORD: Final = re.compile(r"[\w-]+")
+_WORD: Final = re.compile(r"[^\s'\"(),;#]+")
 _WHITE: Final[Color] = (1.0, 1.0, 1.0, 1.0)
 
 _Found = list[tuple[LexborNode, str]]
@@ -167,7 +168,8 @@ class _Page:
         ]
         own = declarations(without_strings(style)) if style else ()
         weighed += [((important, 1, 0, 0, 0, 0), name, value) for name, value, important in own]
-        made.update((name, value) for _, name, value in sorted(weighed))
+        weighed.sort(key=itemgetter(0))  # of equals the last counts
+        made.update((name, value) for _, name, value in weighed)
         declared = with_variables(made, self._variables)
         mute = [name for name in _INHERITED if is_mute(name, declared.get(name, ""))]
         return _Style(declared, reason_of(declared), mute)
@@ -181,8 +183,11 @@ class _Page:
     def remove(self) -> None:
         """Remove what is hidden."""
         gone, mute = self._hidden()
-        for _ in range(_MOST_GUARDS if self._has_scripts or not self._is_complete else 0):
-            guards = self._guards(gone, mute) if gone or mute else set()
+        may_come = (gone or mute) and (self._has_scripts or not self._is_complete)
+        most = text_length(self._body) * _GUARDED_SHARE if may_come else 0.0
+        for _ in range(_MOST_GUARDS if may_come else 0):
+            hidden = self._causes(gone, mute)
+            guards = {cause for cause, length in hidden.items() if length > most}
             if not guards:
                 break
             self._lifted |= guards
@@ -209,8 +214,8 @@ class _Page:
                 mute.append((node, "color"))
         return gone, mute
 
-    def _guards(self, gone: _Found, mute: _Found) -> set[int]:
-        """Rules and elements that hide so much of the page that they cannot be meant to last."""
+    def _causes(self, gone: _Found, mute: _Found) -> Counter[int]:
+        """The length of text that each rule and element hides."""
         hidden: Counter[int] = Counter()
         for node, reason in gone:
             hidden.update(dict.fromkeys(self._blamed(node, FAMILIES[reason]), len(node.text())))
@@ -218,11 +223,7 @@ class _Page:
             length = sum(len(text.text_content or "") for text in self._texts(node, name))
             family = _PAINT if name == "color" else (name,)
             hidden.update(dict.fromkeys(self._blamed(node, family), length))
-        return {cause for cause, length in hidden.items() if length > self._guarded}
-
-    @cached_property
-    def _guarded(self) -> float:
-        return text_length(self._body) * _GUARDED_SHARE
+        return hidden
 
     def _blamed(self, node: LexborNode, family: tuple[str, ...]) -> Iterator[int]:
         said = [(id(rule), declarations(rule.block)) for rule in self._meaning.get(node.mem_id, ())]
@@ -282,8 +283,8 @@ class _Page:
     def _named(self) -> set[str]:
         names = (each if each != "href" else "href^='#'" for each in _NAMING)
         controls = select(self._body, ", ".join(f"[{each}]" for each in names))
-        named = {name for each in controls if inline_text(each) for name in _named_by(each)}
-        return named - {""}
+        said = (attribute(each, name) for each in controls if inline_text(each) for name in _NAMING)
+        return {name for value in said for name in _WORD.findall(value[:500])}
 
     def _is_lost(self, node: LexborNode, declared: Declared) -> bool:
         """Whether the element gives its text no colour, or that of what is behind it."""
@@ -363,12 +364,3 @@ def _follows_control(node: LexborNode) -> bool:
     if before is None or not inline_text(before):
         return False
     return before.css_first(_CONTROL) is not None  # which may be the element itself
-
-
-def _named_by(control: LexborNode) -> Iterable[str]:
-    for name in _NAMING:
-        value = attribute(control, name)[:500]
-        if name == "onclick":
-            yield from _WORD.findall(value)
-        elif name != "href" or value.startswith("#"):
-            yield from (word.lstrip("#.") for word in value.split())

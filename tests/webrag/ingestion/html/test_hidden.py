@@ -107,6 +107,8 @@ color:red;background:red
 --x:none;display:var(--x)
 display:var(--missing, none)
 --a:0;opacity:var(--a)
+opacity:1;opacity:0
+display:block;display:none
 """.strip().splitlines()
 
 SHEETS = """
@@ -243,6 +245,8 @@ opacity:inherit
 content:"display:none"
 background:url("data:text/plain,display:none")
 x-display:none
+display:none;display:block
+opacity:0;opacity:.9
 """.strip().splitlines()
 
 INNOCENT_SHEETS = """
