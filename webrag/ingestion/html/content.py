@@ -176,10 +176,7 @@ def _last_segment(address: str) -> str:
 
 
 def _is_menu(box: _Box, address: str, base_url: str) -> bool:
-    """Whether what is all links leads to many pages, and is no title and no list of names.
-
-    What leads to pages below the page itself is the list that the page is made for.
-    """
+    """Tell a menu from a list of the pages below this one, from titles and lists of names."""
     links = select(box.node, "a[href]")
     entries = {attribute(link, "href").partition("#")[0] for link in links} - {""}
     targets = (link_target(entry, base_url) or "" for entry in entries)

@@ -200,7 +200,7 @@ def _first_with(nodes: Iterable[LexborNode], name: str, value: str) -> LexborNod
 
 
 def _target(body: LexborNode, control: LexborNode) -> LexborNode | None:
-    """What a control opens, by its id; never what the control stands in."""
+    """Find the element a control opens, by its id; never one that the control stands in."""
     for name in _NAMED:
         wanted = attribute(control, name).removeprefix("#").strip()
         found = _first_with(select(body, "[id]"), "id", wanted) if wanted else None

@@ -36,7 +36,7 @@ def _plain_latex(source: str) -> str:
 
 
 def _is_within(text: str, sign: str) -> bool:
-    """Whether signs stand around a text; the last one is a character after a backslash."""
+    # After a backslash the last sign is a character.
     return (
         len(text) > 2 * len(sign)
         and text.startswith(sign)
@@ -59,7 +59,7 @@ def _read(node: LexborNode, depth: int) -> str:
 
 
 def _shows(node: LexborNode) -> bool:
-    """Whether a node is an argument; blank text and comments stand between arguments."""
+    # Blank text and comments stand between arguments.
     is_blank = node.is_text_node and (node.text_content or "").isspace()
     return not is_blank and node.tag != "-comment"
 

@@ -246,7 +246,7 @@ class _Page:
                     waiting += [child] if reaches_all or _is_plain(child) else []
 
     def _comes(self, node: LexborNode, declared: Declared, reason: str) -> bool:
-        """Whether a click or a script of the page brings the element in."""
+        """Tell an element that a click or a script of the page brings in."""
         if reason not in _COLLAPSED:
             return False
         if reason == "opacity":
@@ -260,7 +260,7 @@ class _Page:
         return is_named or _follows_control(node) or self._is_shown_later(node, declared)
 
     def _is_shown_later(self, node: LexborNode, declared: Declared) -> bool:
-        """Whether a rule shows it in a state, or with a class that a script is still to set."""
+        """Look for a rule that shows it in a state, or with a class yet to be set."""
         for name in _names_of(node):
             for rule in self._later.get(name, ()):
                 shown = {each: value for each, value, _ in declarations(rule.block)}
@@ -287,7 +287,7 @@ class _Page:
         return {name for value in said for name in _WORD.findall(value[:500])}
 
     def _is_lost(self, node: LexborNode, declared: Declared) -> bool:
-        """Whether the element gives its text no colour, or that of what is behind it."""
+        """Tell text without a colour, or in that of what is behind it."""
         ink = _ink(declared)
         shadows = (declared.get(name, "none") for name in ("text-shadow", "text-stroke"))
         if ink is None or declared.get("background-clip") == "text" or set(shadows) != {"none"}:
@@ -347,7 +347,7 @@ def _legacy(node: LexborNode) -> Iterator[tuple[str, str]]:
 
 
 def _names_of(node: LexborNode) -> set[str]:
-    """What the last part of a selector may name an element by."""
+    """The names that the last part of a selector may call an element by."""
     names = {f".{name}" for name in attribute(node, "class").split()}
     return {node.tag or "", f"#{attribute(node, 'id')}", "*", *names}
 

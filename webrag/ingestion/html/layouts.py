@@ -131,7 +131,7 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
 
 
 def _drop_empty_items(root: LexborNode) -> None:
-    """What is left of a row of buttons once they are removed."""
+    """Drop what removed buttons leave of their row."""
     items = select(root, "ul > li")
     drop(
         item

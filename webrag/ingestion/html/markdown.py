@@ -120,7 +120,7 @@ def _one_line_per_paragraph(html: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What is known of a page beside its content; "" where nothing is.
+    """Facts about a page beside its content; "" where nothing is known.
 
     Attributes:
         language: BCP 47 tag.

@@ -1,4 +1,4 @@
-"""What a page says about itself: title, description, language, dates, canonical address."""
+"""Reads a page's own statements: title, description, language, dates, canonical address."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ _FIRST_NUMBER: Final = re.compile(rf"(?<![\w.]){_WORD}")
 
 @dataclass(frozen=True)
 class _Page:
-    """What a page tells by itself: its text is parted by zeros, `outer` is around its headings."""
+    """A page's sources: its text is parted by zeros, `outer` is around its headings."""
 
     tree: LexborHTMLParser
     url: str
@@ -109,7 +109,7 @@ _SAID_CHANGED = re.compile(
 
 
 def _dates(page: _Page) -> tuple[datetime | None, datetime | None]:
-    """When a page was published and changed, by the first of its sources that says so."""
+    """The days of publication and change, by the first of a page's sources that says so."""
     sources = (
         _marked_days(page, _PUBLISHED_MARKS),
         _beside(page),
@@ -269,7 +269,7 @@ _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORE
 
 @dataclass(frozen=True)
 class PageMetadata:
-    """What a page says about itself; None where it says nothing usable.
+    """A page's statements about itself; None where it says nothing usable.
 
     Attributes:
         base_url: What relative addresses on the page are resolved against.
@@ -390,7 +390,7 @@ def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
 
 
 def _spelling(url: str) -> tuple[str, str, str]:
-    """What is left of an address without scheme, `www.`, index file and final slash."""
+    """An address without scheme, `www.`, index file and final slash."""
     parts = urlsplit(url)
     path = _INDEX_FILE.sub("", parts.path).rstrip("/")
     return site_of(url), path, parts.query
@@ -398,7 +398,7 @@ def _spelling(url: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True)
 class _Names:
-    """What metadata calls a page, and its site: each name folded, the first as written."""
+    """Names of a page and its site in metadata: each folded, the first as written."""
 
     headline: str | None
     site: frozenset[str]
@@ -406,7 +406,7 @@ class _Names:
 
 
 def _title(tree: LexborHTMLParser, metas: Mapping[str, str], names: _Names) -> str | None:
-    """What the sources of the title agree on, without the name of the site."""
+    """The title that its sources agree on, without the name of the site."""
     tag = tree.css_first("head > title") or tree.css_first("title")
     whole = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
     heads = [text for node in tree.css("h1")[:_MOST_HEADINGS] if (text := _heading(node))]
@@ -437,7 +437,6 @@ def _without_site(text: str | None, names: _Names) -> str | None:
 
 
 def _is_like(heading: str, title: str) -> bool:
-    """Whether a longer heading says something of what a title says."""
     said = set(_LONG_WORD.findall(title.casefold()))
     return len(heading) >= _LEAST_CONTAINED and any(
         word in said for word in _LONG_WORD.findall(heading.casefold())
@@ -496,7 +495,7 @@ def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _author(page: _Page, names: _Names) -> str | None:
-    """Who wrote a page, by the first of its sources that names somebody else than the site."""
+    """The author, by the first of a page's sources that names somebody else than the site."""
     found: dict[int, list[list[str]]] = {}
     for source in _authors(page):
         lines = (each for each in map(_byline, source) if 1 < len(each) <= _MOST_AUTHOR_CHARS)
@@ -529,7 +528,7 @@ def _is_of_site(name: str, names: _Names) -> bool:
 
 
 def _authors(page: _Page) -> Iterator[list[str]]:
-    """Who several places of a page call its author, the surest place first."""
+    """The authors that several places of a page name, the surest place first."""
     works = (item for item in page.linked if item.get("@type") not in _PARTS)
     yield from (_people(item["author"], page.linked) for item in works if item.get("author"))
     yield from ([text] for name, text in page.metas.items() if _AUTHOR_METAS.search(name))
@@ -548,7 +547,7 @@ def _marked(page: _Page, selector: str) -> list[str]:
 
 
 def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
-    """Whether an element stands in comments, a form or a box of other pages."""
+    """Tell an element in comments, a form or a box of other pages."""
     around = [mark, *ancestors(mark)]
     is_in_article = any(above.tag == "article" for above in around)
     # Boxes around headings do not tell: layouts call that around page and sidebar by both.

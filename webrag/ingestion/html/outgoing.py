@@ -162,7 +162,7 @@ def _definition(link: LexborNode) -> str:
 
 
 def _first_text(definition: LexborNode) -> str:
-    """What comes first: loose text up to the first block, or the first block itself."""
+    """The loose text up to the first block, or the first block itself."""
     loose = ""
     for child in definition.iter(include_text=True):
         if child.tag not in BLOCK_TAGS:

@@ -100,7 +100,7 @@ def remove_hidden(tree: LexborHTMLParser) -> None:
 
 
 def _is_guarded(node: LexborNode, body: LexborNode, *, can_change: bool) -> bool:
-    """Whether it is most of the page, hidden until a script has run or a dialog is closed."""
+    """Tell most of a page, hidden until a script has run or a dialog is closed."""
     if node.tag not in _BOXES or len(node.text()) < _LEAST_GUARDED_CHARS:
         return False
     if "hidden" in node.attributes and not can_change:

@@ -160,7 +160,7 @@ class Matcher:
         return len(self._tree.css("*"))
 
     def is_later(self, selector: str, *, has_scripts: bool) -> bool:
-        """Whether a selector means what a click, or a class that a script sets, changes."""
+        """Tell a selector of what a click, or a class that a script sets, changes."""
         if _FLEETING.search(selector):
             return False
         if _STATE.search(selector):

@@ -161,7 +161,7 @@ _COMBINING_AFTER_MARK = re.compile(f"(?<!{_MARK.pattern})({_MARK.pattern}++)([\u
 
 @dataclass(frozen=True)
 class Span:
-    """Where a link's text lies in the markdown, end excluded."""
+    """The place of a link's text in the markdown, end excluded."""
 
     start: int
     end: int

@@ -68,7 +68,7 @@ def color_of(value: str) -> Color | None:
 
 
 def is_lost(ink: Color, ground: Color) -> bool:
-    """Whether nobody tells a colour from an opaque one below it."""
+    """Tell a colour that nobody sees on an opaque one."""
     pairs = zip(ink[:3], ground[:3], strict=True)
     return all(ink[3] * abs(mine - theirs) <= _NEAR for mine, theirs in pairs)
 
@@ -138,7 +138,7 @@ def _number(value: str, default: float = 1.0) -> float:
 
 
 def is_mute(name: str, value: str) -> bool:
-    """Whether a value of an inherited property leaves nothing of text to be seen."""
+    """Tell a value of an inherited property that leaves no text to be seen."""
     if name == "visibility":
         return value in ("hidden", "collapse")
     length = _length(value, 0.16 if name == "font-size" else 1.0)
@@ -159,7 +159,7 @@ FAMILIES: Final = {
 
 
 def reason_of(declared: Declared) -> str:
-    """Why an element is unseen with all it holds; "" when it is seen."""
+    """Name the reason why an element is unseen with all it holds; "" when it is seen."""
     if declared.get("display") == "none" or declared.get("content-visibility") == "hidden":
         return "display"
     calls = _CALL.findall(" ".join(declared.get(name, "") for name in ("filter", "transform")))
@@ -233,7 +233,7 @@ def _is_empty(shape: str, arguments: str) -> bool:
 
 
 def _is_tiny(declared: Declared) -> bool:
-    """Whether a box that shows nothing beyond itself has no room for text."""
+    """Tell a box without room for text that shows nothing beyond itself."""
     cuts = " ".join(declared.get(name, "") for name in ("overflow", "overflow-x", "overflow-y"))
     if {"hidden", "clip", "scroll", "auto"}.isdisjoint(cuts.split()):
         return False
