@@ -299,13 +299,14 @@ def boxes_of(root: LexborNode) -> list[_Box]:
     """Every element that begins a block, in the page's order, with the text in it counted."""
     first = _Box(root, None)
     boxes = [first]
-    within: dict[int, tuple[_Box, bool]] = {root.mem_id: (first, False)}
-    for node in root.traverse(include_text=True):
-        above = within.get(node.parent.mem_id) if node.parent is not None else None
-        if above is None:
-            continue
-        box, is_link = above
-        if node.is_text_node:
+    # Asking each node for its parent takes longer.
+    waiting = [(root.iter(include_text=True), first, False)]
+    while waiting:
+        nodes, box, is_link = waiting[-1]
+        node = next(nodes, None)
+        if node is None:
+            waiting.pop()
+        elif node.is_text_node:
             text = node.text_content or ""
             length = len(text.strip())
             box.chars += length
@@ -315,7 +316,7 @@ def boxes_of(root: LexborNode) -> list[_Box]:
             if node.tag not in _INLINE:
                 box = _Box(node, box)
                 boxes.append(box)
-            within[node.mem_id] = box, is_link or node.tag == "a"
+            waiting.append((node.iter(include_text=True), box, is_link or node.tag == "a"))
     for box in reversed(boxes):
         box.all_chars += box.chars
         box.all_links += box.links

@@ -16,7 +16,9 @@ from webrag.ingestion.html.tree import (
     ancestors,
     attribute,
     element,
+    holds,
     inline_text,
+    next_element,
     rename,
     select,
     text_length,
@@ -167,7 +169,7 @@ def _label_tabs(body: LexborNode) -> None:
         panel = _target(body, tab) or _first_with(
             labelling, "aria-labelledby", attribute(tab, "id")
         )
-        if panel is not None and not _holds(panel, tab) and not _holds(tab, panel):
+        if panel is not None and not holds(panel, tab) and not holds(tab, panel):
             labelled[tab.mem_id] = (tab, panel)
     for held, label, opened in _TAB_SETS:
         for box in select(body, held):
@@ -205,12 +207,8 @@ def _target(body: LexborNode, control: LexborNode) -> LexborNode | None:
         wanted = attribute(control, name).removeprefix("#").strip()
         found = _first_with(select(body, "[id]"), "id", wanted) if wanted else None
         if found is not None:
-            return None if _holds(found, control) else found
+            return None if holds(found, control) else found
     return None
-
-
-def _holds(node: LexborNode, inner: LexborNode) -> bool:
-    return any(above.mem_id == node.mem_id for above in ancestors(inner))
 
 
 def _spell_out_button(button: LexborNode) -> None:
@@ -244,13 +242,9 @@ def _discloses(button: LexborNode, label: str) -> bool:
 
 def _following(node: LexborNode) -> LexborNode | None:
     """The next element that stands beside a node, or beside the box around it alone."""
-    for each in (node, node.parent):
-        after = each.next if each is not None else None
-        while after is not None and not after.is_element_node:
-            after = after.next
-        if after is not None:
-            return after if after.tag in BLOCK_TAGS or "-" in (after.tag or "") else None
-    return None
+    after = next_element(node) or (node.parent and next_element(node.parent))
+    is_block = after is not None and (after.tag in BLOCK_TAGS or "-" in (after.tag or ""))
+    return after if is_block else None
 
 
 def _is_in_sentence(node: LexborNode) -> bool:

@@ -10,7 +10,16 @@ from typing import Final
 
 from selectolax.lexbor import LexborNode
 
-from webrag.ingestion.html.tree import attribute, drop, element, inline_text, rename, select
+from webrag.ingestion.html.tree import (
+    ancestors,
+    attribute,
+    drop,
+    element,
+    inline_text,
+    next_element,
+    rename,
+    select,
+)
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
@@ -71,9 +80,7 @@ def _lift_table_headings(root: LexborNode) -> None:
     """A heading that is a row of its table would not begin a section."""
     for row in select(root, "tr.heading"):
         heading = row.css_first(_HEADINGS)
-        table = row.parent
-        while table is not None and table.tag != "table":
-            table = table.parent
+        table = next((above for above in ancestors(row) if above.tag == "table"), None)
         if heading is not None and table is not None:
             table.insert_before(heading, move=True)
             row.decompose()
@@ -123,10 +130,7 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
         line = grid.parser.create_node("tr")
         table.insert_child(line, move=True)
         for cell in row:
-            made = grid.parser.create_node("td" if number else "th")
-            line.insert_child(made, move=True)
-            for child in list(cell.iter(include_text=True)):
-                made.insert_child(child, move=True)
+            line.insert_child(rename(cell, "td" if number else "th"), move=True)
     grid.decompose()
 
 
@@ -144,7 +148,7 @@ def _drop_contents_titles(root: LexborNode) -> None:
     """The title of a table of contents that was removed with the page's navigation."""
     drop(box for box in select(root, "details") if _is_title_only(box))
     for heading in select(root, _HEADINGS):
-        following = _next_element(heading)
+        following = next_element(heading)
         ends = following is None or following.tag in _HEADINGS.split(", ")
         if ends and _TOC_TITLE.fullmatch(inline_text(heading)):
             heading.decompose()
@@ -155,13 +159,6 @@ def _is_title_only(box: LexborNode) -> bool:
     if title is None or not _TOC_TITLE.fullmatch(inline_text(title)):
         return False
     return inline_text(box) == inline_text(title)
-
-
-def _next_element(node: LexborNode) -> LexborNode | None:
-    following = node.next
-    while following is not None and not following.is_element_node:
-        following = following.next
-    return following
 
 
 def _drop_lone_dots(root: LexborNode) -> None:

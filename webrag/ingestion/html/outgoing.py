@@ -20,6 +20,7 @@ from webrag.ingestion.html.tree import (
     Span,
     ancestors,
     attribute,
+    holds,
     inline_text,
     link_marks,
     mark_end,
@@ -156,7 +157,7 @@ def _definition(link: LexborNode) -> str:
     node = next((up for up in ancestors(link) if up.tag in ("dt", "dd")), None)
     while node is not None and node.tag != "dd":
         node = node.next
-    if node is None or any(up.mem_id == node.mem_id for up in ancestors(link)):
+    if node is None or holds(node, link):
         return ""
     return shortened(_cleaned(_first_text(node)))
 

@@ -12,6 +12,7 @@ from webrag.ingestion.html.tree import (
     ancestors,
     attribute,
     drop,
+    holds,
     inline_text,
     rename,
     select,
@@ -153,7 +154,7 @@ def _bring_title(body: LexborNode, root: LexborNode) -> None:
     if len(titles) != 1 or root.css_first("h1") is not None or first is None:
         return
     # An unclosed heading holds all that follows it.
-    if not any(above.mem_id == titles[0].mem_id for above in ancestors(root)):
+    if not holds(titles[0], root):
         first.insert_before(titles[0], move=True)
 
 

@@ -1,5 +1,6 @@
 """Rewrites what the converter would flatten: definition lists, notes, tables, small print."""
 
+import itertools
 import re
 
 from selectolax.lexbor import LexborNode
@@ -19,6 +20,7 @@ from webrag.ingestion.html.tree import (
     inline_text,
     mark_end,
     mark_start,
+    next_element,
     replace_with_contents,
     select,
 )
@@ -91,15 +93,8 @@ def _title_line(text: str) -> LexborNode:
 
 
 def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
-    node: LexborNode | None = title
-    while node is not None and node.mem_id != box.mem_id:
-        following = node.next
-        while following is not None and not following.is_element_node:
-            following = following.next
-        if following is not None:
-            return following
-        node = node.parent
-    return None
+    around = itertools.takewhile(lambda node: node.mem_id != box.mem_id, (title, *ancestors(title)))
+    return next(filter(None, map(next_element, around)), None)
 
 
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})

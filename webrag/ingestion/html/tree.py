@@ -26,6 +26,25 @@ def ancestors(node: LexborNode) -> Iterator[LexborNode]:
         parent = parent.parent
 
 
+def next_element(node: LexborNode) -> LexborNode | None:
+    """Return the element after a node, within the same one."""
+    after = node.next
+    while after is not None and not after.is_element_node:
+        after = after.next
+    return after
+
+
+def holds(node: LexborNode, inner: LexborNode) -> bool:
+    """Tell whether one element stands within another."""
+    return any(above.mem_id == node.mem_id for above in ancestors(inner))
+
+
+def move_children(node: LexborNode, into: LexborNode) -> None:
+    """Append all that a node holds to what another holds."""
+    for child in list(node.iter(include_text=True)):
+        into.insert_child(child, move=True)
+
+
 def drop(nodes: Iterable[LexborNode]) -> None:
     """Remove nodes with all they hold.
 
@@ -58,8 +77,7 @@ def rename(node: LexborNode, tag: str) -> LexborNode:
     """Put an element of another name around what a node holds, in its place, and return it."""
     made = node.parser.create_node(tag)
     node.insert_before(made, move=True)
-    for child in list(node.iter(include_text=True)):
-        made.insert_child(child, move=True)
+    move_children(node, made)
     node.decompose()
     return made
 
@@ -91,8 +109,7 @@ def replace_with_contents(node: LexborNode, holders: Iterable[LexborNode]) -> No
     for holder in holders:
         block = node.parser.create_node("div")
         node.insert_before(block, move=True)
-        for child in list(holder.iter(include_text=True)):
-            block.insert_child(child, move=True)
+        move_children(holder, block)
     node.decompose()
 
 
@@ -178,38 +195,32 @@ def mark_start(node: LexborNode, mark: str) -> None:
     Inside leading blocks, so that it does not become a paragraph of its own; elements that hold
     no prose there (lists, code, tables) are left alone.
     """
-    if node.tag in ("ul", "ol", "pre", "table", "dl", "hr"):
-        return
-    child = node.first_child
-    while child is not None and _is_blank(child):
-        child = child.next
-    if child is None:
-        node.insert_child(mark)
-    elif child.is_text_node:
-        text = child.text_content or ""
-        lead = len(text) - len(_seen(text).lstrip())
-        child.replace_with(f"{text[:lead]}{mark}{text[lead:]}")
-    elif child.tag in BLOCK_TAGS:
-        mark_start(child, mark)
-    else:
-        child.insert_before(mark)
+    if node.tag not in ("ul", "ol", "pre", "table", "dl", "hr"):
+        _mark(node, mark, is_end=False)
 
 
 def mark_end(node: LexborNode, mark: str) -> None:
     """Put a mark after the last visible character of an element, as `mark_start` does before."""
-    child = node.last_child
+    _mark(node, mark, is_end=True)
+
+
+def _mark(node: LexborNode, mark: str, *, is_end: bool) -> None:
+    child = node.last_child if is_end else node.first_child
     while child is not None and _is_blank(child):
-        child = child.prev
+        child = child.prev if is_end else child.next
     if child is None:
         node.insert_child(mark)
     elif child.is_text_node:
         text = child.text_content or ""
-        kept = len(_seen(text).rstrip())
-        child.replace_with(f"{text[:kept]}{mark}{text[kept:]}")
+        seen = _seen(text)
+        at = len(seen.rstrip()) if is_end else len(text) - len(seen.lstrip())
+        child.replace_with(f"{text[:at]}{mark}{text[at:]}")
     elif child.tag in BLOCK_TAGS:
-        mark_end(child, mark)
-    else:
+        (mark_end if is_end else mark_start)(child, mark)
+    elif is_end:
         child.insert_after(mark)
+    else:
+        child.insert_before(mark)
 
 
 def _is_blank(node: LexborNode) -> bool:
