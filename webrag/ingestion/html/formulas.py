@@ -5,23 +5,25 @@ from selectolax.lexbor import LexborNode
 from webrag.ingestion.html.tree import ancestors, attribute, drop, select
 
 _TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
-
 _MAX_NESTING = 60
+# By element and number of its parts; the parts come plain first, then grouped.
+_FORMS = {
+    ("mfrac", 2): "{2}/{3}",
+    ("mroot", 2): "{3}√{2}",
+    **dict.fromkeys([("msup", 2), ("mover", 2)], "{0}^{3}"),
+    **dict.fromkeys([("msub", 2), ("munder", 2)], "{0}_{3}"),
+    **dict.fromkeys([("msubsup", 3), ("munderover", 3)], "{0}_{4}^{5}"),
+}
 
 
-def latex_source(math: LexborNode) -> str:
+def _latex_of(math: LexborNode) -> str:
     """The LaTeX that a `<math>` element was made from, as it says itself; "" when it does not."""
-    for annotation in math.css("annotation"):
-        if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS:
-            latex = _plain_latex(annotation.text())
-            if latex:
-                return latex
-    return _plain_latex(attribute(math, "alttext"))
-
-
-def spelled_out(math: LexborNode) -> str:
-    """A formula in one line of characters: `a/(b + 1)`, `x^2`, `√y`."""
-    return " ".join(_read(math, 0).split())
+    told = (
+        _plain_latex(annotation.text())
+        for annotation in math.css("annotation")
+        if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS
+    )
+    return next(filter(None, told), "") or _plain_latex(attribute(math, "alttext"))
 
 
 def _plain_latex(source: str) -> str:
@@ -65,18 +67,10 @@ def _shows(node: LexborNode) -> bool:
 
 
 def _arranged(tag: str, parts: list[str]) -> str:
-    if tag == "mfrac" and len(parts) == 2:
-        return f"{_group(parts[0])}/{_group(parts[1])}"
-    if tag in ("msup", "mover") and len(parts) == 2:
-        return f"{parts[0]}^{_group(parts[1])}"
-    if tag in ("msub", "munder") and len(parts) == 2:
-        return f"{parts[0]}_{_group(parts[1])}"
-    if tag in ("msubsup", "munderover") and len(parts) == 3:
-        return f"{parts[0]}_{_group(parts[1])}^{_group(parts[2])}"
+    if form := _FORMS.get((tag, len(parts))):
+        return form.format(*parts, *map(_group, parts))
     if tag == "msqrt":
         return f"√{_group(' '.join(parts))}"
-    if tag == "mroot" and len(parts) == 2:
-        return f"{_group(parts[1])}√{_group(parts[0])}"
     if tag == "mtr":
         return ", ".join(parts) + ";"
     return " ".join(part for part in parts if part)
@@ -87,7 +81,6 @@ def _group(text: str) -> str:
 
 
 _PICTURES = "img.math, img.latex, img.tex, img.texImage, img.mwe-math-fallback-image-display"
-
 _DRAWN = (
     ".MathJax_Preview, .MathJax:not(mjx-container), .MathJax_Display,"
     " .MathJax_SVG, .katex-html, mjx-math,"
@@ -114,13 +107,13 @@ def unveil_formulas(body: LexborNode) -> None:
 
 
 def spell_out_formulas(root: LexborNode) -> None:
-    """Replace the MathML that is left by a line of text, as markdown has no form for it."""
+    """Replace the MathML that is left by one line: `a/(b + 1)`, `x^2`, `√y`; markdown has none."""
     for math in select(root, "math"):
-        math.replace_with(spelled_out(math))
+        math.replace_with(" ".join(_read(math, 0).split()))
 
 
 def _unveil(math: LexborNode) -> None:
-    source = latex_source(math)
+    source = _latex_of(math)
     above = list(ancestors(math))[:4]
     is_block = attribute(math, "display") == "block" or any(
         "katex-display" in attribute(node, "class") for node in above

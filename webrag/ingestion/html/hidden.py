@@ -73,6 +73,8 @@ _PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u"
 _KEPT: Final = frozenset({"html", "body", "head"})
 _WORD: Final = re.compile(r"[^\s'\"(),;#]+")
 _WHITE: Final[Color] = (1.0, 1.0, 1.0, 1.0)
+# Selectors of one rule, and a site's pages, share their blocks.
+_is_suspect: Final = lru_cache(maxsize=20_000)(SUSPECT.search)
 
 _Found = list[tuple[LexborNode, str]]
 
@@ -318,11 +320,6 @@ class _Page:
         schemes = [attribute(node, "content") for node in self._tree.css("meta[name=color-scheme]")]
         schemes += [rule.block for rule in self._rules if "color-scheme" in rule.block]
         return None if any("dark" in scheme for scheme in schemes) else _WHITE
-
-
-@lru_cache(maxsize=20_000)  # selectors of one rule, and a site's pages, share their blocks
-def _is_suspect(block: str) -> bool:
-    return bool(SUSPECT.search(block))
 
 
 def _ink(declared: Declared) -> Color | None:

@@ -37,7 +37,6 @@ _OPTIONS = ConversionOptions(
     preprocessing=PreprocessingOptions(enabled=False),
     max_depth=2_000,
 )
-
 _EXTENSIONS = (
     pyromark.Options.ENABLE_TABLES
     | pyromark.Options.ENABLE_STRIKETHROUGH
@@ -49,33 +48,21 @@ _EXTENSIONS = (
     | pyromark.Options.ENABLE_YAML_STYLE_METADATA_BLOCKS
     | pyromark.Options.ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS
 )
-
 _PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?(?:</\2\s*+>|\Z))", re.DOTALL | re.IGNORECASE)
-
 _SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
-
 # A cell's pipe and a line's first hash would change the structure; nothing else needs escaping.
 _NEEDLESS_ESCAPE = re.compile(r"\\(?![|#])")
-
 _JOINED_TERM = re.compile(f"{TERM_END}[ \t]*+\n[ \t>]*+(?:\n([ \t>]*+))?{TERM_START}")
-
 _TERM_MARKS = re.compile(f"{TERM_END}[ \t]*{TERM_START}")
-
 # The converter forgets the blank line between a paragraph and a quotation.
 _GLUED_QUOTE = re.compile(f"([^\\s>][ \t]*)\n([ \t]*(?:>[ \t]*)+){QUOTE}")
-
 _LONE_MARKS = re.compile("^([\ue003\U000f0000-\U0010ffff]+)[ \t]*\n+(?!```)", re.MULTILINE)
-
 # What separates numbered lines of code in the stored text: a quotation stays on one side of it.
 _NUMBERED_LINE = re.compile(f"\n([ \t>]*){LINE_NUMBER}")
-
 _CELL_LINES = re.compile(f"(?<![ \t])[ \t]*+(?:{CELL_LINE}[ \t]*+)++")
-
 # A cell begins and ends with its first and last line.
 _OUTER_CELL_LINES = re.compile(rf"(?<=[^\\]\|){CELL_LINE}|{CELL_LINE}(?=\|)")
-
 _ITEM_NUMBER = re.compile(rf"(?<!\d)\d++([.)]) {ITEM_NUMBER}(-?\d++){ITEM_NUMBER}")
-
 _ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
 
 

@@ -30,11 +30,8 @@ from webrag.ingestion.html.tree import (
 from webrag.ingestion.models import OutgoingLink
 
 _MAX_SENTENCE_CHARS = 300
-
 _LINE_MARKER = re.compile(r"^[\s>]*(?:[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+|#{1,6}\s+|\|\s*)?")
-
 _MARKUP = re.compile(r"\\\||[`*|]+")
-
 _WRAPPERS = ("```", "**", "``", "~~", "`", "*", "_")
 
 
@@ -89,7 +86,6 @@ class Passages:
 
 
 _MAX_ANCHOR_CHARS = 500
-
 _MAX_REL_CHARS = 500
 
 

@@ -26,7 +26,6 @@ _MACHINERY = [
 ]
 # Written out again, what these hold would be read as markup.
 _UNREAD = "xmp, plaintext, listing"
-
 # Menus by what they are; those that only their names tell, `content` finds.
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
@@ -41,19 +40,15 @@ _CHROME = (
     " [class*=language-] > span.lang, .nav-container, #onetrust-consent-sdk,"
     " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root"
 )
-
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(
     r"admonition|footnote|callout|\bnote\b|\btip\b|warning|caution|danger|important|\btopic\b"
     r"|example|notice|starlight-aside",
     re.IGNORECASE,
 )
-
 _MAIN = "main, [role=main], article"
-
 _LEAST_SHARE = 0.4
 _OTHER_SHARE = 0.1
-
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
 _BOXES = frozenset({"article", "div", "main", "section"})
 # A smaller element is never most of a page with content.
@@ -159,13 +154,10 @@ def _bring_title(body: LexborNode, root: LexborNode) -> None:
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-
 _TAG = re.compile(r"<[a-z][^<>]*>", re.IGNORECASE)
-
 _UNPRESENTABLE = re.compile(
     r"\s(?:on\w+|style|data-[\w-]+|srcset|sizes|loading|decoding|integrity|nonce)=\"[^\"]*\""
 )
-
 _LATE_SOURCES = ("data-src", "data-lazy-src", "data-original", "data-srcset", "srcset")
 
 

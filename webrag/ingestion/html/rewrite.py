@@ -31,13 +31,11 @@ _ADMONITIONS = (
     " div.caution, div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION,"
     " div.IMPORTANT"
 )
-
 # DocBook and AsciiDoc set the icon beside the text with a table.
 _ADMONITION_TABLES = (
     ".admonitionblock > table, div.note > table, div.tip > table, div.warning > table,"
     " div.caution > table, div.important > table"
 )
-
 _ADMONITION_TITLES = (
     ".admonition-title, .title, .markdown-alert-title, .callout-title, .alert-heading,"
     " .admonition-heading, .custom-block-title, .starlight-aside__title,"
@@ -98,22 +96,18 @@ def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
 
 
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
-
 _PERMALINKS = (
     "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
     " a.id_link, a.anchorjs-link, a.heading-link, a.toc-anchor, a.headinglink, a.mark,"
     " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link"
 )
-
 # Small controls that documentation generators put into the text.
 _CONTROLS = (
     "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
     " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
 )
-
 # Of an item of a list, which may also count down below zero.
 _NUMBER = re.compile(r"-?\d{1,9}")
-
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
 
 

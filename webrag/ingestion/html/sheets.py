@@ -16,7 +16,6 @@ _MOST_SELECTOR_CHARS: Final = 200
 _MOST_COMBINATORS: Final = 4
 # Elements looked at for all rules of a page together: about a third of a second.
 _MOST_STEPS: Final = 5_000_000
-
 _ASIDE: Final = re.compile(
     r"/\*.*?(?:\*/|\Z)|<!--|-->|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|url\([^)\"']*+\)?",
     re.DOTALL,

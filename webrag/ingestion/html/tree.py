@@ -114,22 +114,17 @@ def replace_with_contents(node: LexborNode, holders: Iterable[LexborNode]) -> No
 
 
 MAX_DEPTH = 512
-
 MAX_ATTRIBUTES = 1_000
-
 _LONG_TAG = re.compile(r"<[a-z][^>]{4000,}")
-
 # What is left open goes on to the end of the page.
 _RAW_TEXT = re.compile(
     r"<!--(?:[^-]++|-(?!->))*+(?:-->)?"
     r"|<(script|style|textarea|title|xmp)\b(?:[^<]++|<(?!/\1\s*+>))*+(?:</\1\s*+>)?"
 )
-
 # Elements without an end tag, or whose end tag authors leave out by the thousand, do not nest.
 _NOT_NESTING = """a|area|base|basefont|bgsound|body|br|col|colgroup|dd|dt|embed|frame|head|hr|html
 |img|input|keygen|li|link|meta|option|optgroup|p|param|path|rb|rp|rt|rtc|source|tbody|td|tfoot|th
 |thead|tr|track|use|wbr""".replace("\n", "")
-
 _NESTING_TAG = re.compile(
     rf"<(/?)(?!(?:{_NOT_NESTING})(?![a-z0-9-]))[a-z][a-z0-9-]*+[^<>]*+(?<!/)>"
 )
@@ -171,7 +166,6 @@ ITEM_NUMBER = "\ue00a"
 _LINK_END_BASE = 0x100000
 _LINK_BASE = 0xF0000
 MAX_LINKS = 20_000
-
 _MARK = re.compile(f"[{HEADING}\U000f0000-\U0010ffff]")
 _COMBINING_AFTER_MARK = re.compile(f"(?<!{_MARK.pattern})({_MARK.pattern}++)([\u0300-\u036f]++)")
 

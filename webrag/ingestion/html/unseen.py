@@ -24,7 +24,6 @@ _FAR_PX: Final = 999.0
 _FAR_INDENT_PX: Final = 100.0
 _FAR_BEYOND_PX: Final = 2_000.0
 _SCREEN_PX: Final = 800.0
-
 # What a block holds that may hide something, so that most blocks need not be read.
 SUSPECT: Final = re.compile(
     r"(?<![-\w])(?:display\s{0,5}:\s{0,5}none|(?:opacity|zoom)\s{0,5}:\s{0,5}(?:[0.]|\d%)"
@@ -36,7 +35,6 @@ SUSPECT: Final = re.compile(
     r"|-\s{0,5}(?:\d{3}|\d{2}r?em)|indent\s{0,5}:\s{0,5}-|\bclip|(?:[2-9]\d\d|\d{4})\s{0,5}(?:%|v|r?em|px)|\\|/\*",
     re.IGNORECASE,
 )
-
 _PIXELS: Final = {"px": 1.0, "pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78} | {
     **{"em": 16.0, "rem": 16.0, "ex": 8.0, "ch": 8.0, "vw": 12.8, "vh": 8.0, "dvh": 8.0}
 }
