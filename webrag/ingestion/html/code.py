@@ -59,7 +59,7 @@ def rewrite_code(root: LexborNode) -> None:
     drop(numbers)
     _make_pres(root)
     # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
-    for outer in _outer_pres(root):
+    for outer in select(root, "pre:has(pre)"):
         outer.unwrap()
     # Rouge sets the table of its numbers and lines into the code.
     for around in reversed(select(root, "code")):
@@ -87,7 +87,8 @@ def _make_pres(root: LexborNode) -> None:
             if is_as_written and "\n" in text.strip() and node.css_first("p, pre, table") is None:
                 _break_as_written(node)
         elif (is_as_written and "\n" in text.strip()) or (
-            node.css_first("br") is not None and _is_alone(node)
+            node.css_first("br") is not None
+            and inline_text(node.parent or node) == inline_text(node)
         ):
             pre = node.parser.create_node("pre")
             node.insert_before(pre, move=True)
@@ -103,11 +104,6 @@ def _break_as_written(node: LexborNode) -> None:
         text.replace_with(lines[-1])
 
 
-def _is_alone(node: LexborNode) -> bool:
-    around = node.parent
-    return around is not None and inline_text(around) == inline_text(node)
-
-
 def _mark_numbered_lines(numbers: Iterable[LexborNode]) -> None:
     """Remember where a number stands between lines: what spans it is not on the page in one piece.
 
@@ -121,15 +117,6 @@ def _mark_numbered_lines(numbers: Iterable[LexborNode]) -> None:
     for inside in found.values():
         for number in inside[1:]:
             number.insert_before(LINE_NUMBER)
-
-
-def _outer_pres(root: LexborNode) -> list[LexborNode]:
-    outers = {}
-    for inner in select(root, "pre pre"):
-        for node in ancestors(inner):
-            if node.tag == "pre":
-                outers[node.mem_id] = node
-    return list(outers.values())
 
 
 def _break_lines(pre: LexborNode) -> None:

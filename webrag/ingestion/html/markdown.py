@@ -111,8 +111,7 @@ class PageFacts:
 
     Attributes:
         language: BCP 47 tag.
-        published_at: A date in any form a page may use.
-        modified_at: The same.
+        published_at: A date in any form a page may use, as `modified_at`.
         links: Targets that the content may not show, such as a menu's.
     """
 

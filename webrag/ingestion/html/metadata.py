@@ -274,11 +274,9 @@ class PageMetadata:
     Attributes:
         base_url: What relative addresses on the page are resolved against.
         url: Canonical URL: the page's own, or the one it names on the same site.
-        author: Who wrote it, several joined by commas.
-        site_name: What its site calls itself.
+        author: Several are joined by commas.
         languages: What the page declares about its language, best first.
         is_nofollow: It asks every reader, or this one, to follow no link.
-        markdown_url: Its Markdown version on the same site.
         version: What its generator says; empty where it says nothing.
     """
 

@@ -126,7 +126,9 @@ def remove_controls(root: LexborNode) -> None:
 
 def rewrite_structure(root: LexborNode) -> None:
     """Rewrite definition lists, notes, code blocks, tables, sub- and superscripts."""
-    _part_labels(root)
+    # The labels of tabs stand side by side with nothing between them.
+    for label in select(root, "label + label, input + label"):
+        label.insert_before(" ")
     _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
@@ -199,12 +201,6 @@ def _unwrap_summaries(root: LexborNode) -> None:
     for summary in reversed(select(root, "summary")):
         if summary.css_first("h1, h2, h3, h4, h5, h6, p, div, section, ul, pre") is not None:
             replace_with_contents(summary, [summary])
-
-
-def _part_labels(root: LexborNode) -> None:
-    """The labels of tabs stand side by side with nothing between them."""
-    for label in select(root, "label + label, input + label"):
-        label.insert_before(" ")
 
 
 def _number_items(root: LexborNode) -> None:
