@@ -83,13 +83,14 @@ class Gathered:
     """Everything the retrieve and rerank steps found, the best evidence first.
 
     Judged is the whole question, by its text, then each part where it has several; the outline is
-    the headings of the page, where the question is what that is about.
+    the headings of the page, and the description its own, where the question is what that is about.
     """
 
     evidence: tuple[Evidence, ...]
     step: RetrieveStep
     judged: tuple[tuple[str, Judgement], ...] = ()
     outline: tuple[tuple[Evidence, int, int], ...] = ()
+    description: str = ""
     degraded: tuple[str, ...] = ()
 
     @property
@@ -225,6 +226,7 @@ class EvidenceFinder:
             outline=tuple(
                 (chunks[each.chunk_id], each.char_start, each.char_end) for each in found.outline
             ),
+            description=found.description,
         ), pages
 
     def _evidence(

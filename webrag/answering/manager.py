@@ -391,7 +391,8 @@ class Manager:
         blocks = [part_text(part) for part in whole_tables(desk.parts, desk.citations)]
         notice = [band.notice] if band.notice else []
         text = "\n\n".join([*notice, *blocks] if band.comes_first else [*blocks, *notice])
-        texts = (text, reflection.applicability_note, reflection.uncertainty_note)
+        description = run.gathered.description if desk.parts else ""
+        texts = (text, description, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)
         result = run.end(
             "success",
@@ -402,6 +403,7 @@ class Manager:
             missing=missing,
             parts=tuple(desk.parts),
             citations=desk.citations,
+            description=description,
             applicability_note=reflection.applicability_note,
             uncertainty_note=reflection.uncertainty_note,
             diagnostics=diagnoses(step, stored=stored),

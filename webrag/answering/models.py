@@ -166,6 +166,8 @@ class ManagerResult(FrozenModel):
         notice: Caveat, limitation or request for clarification that `answer` holds; "" when none.
         missing: Parts of the question that nothing found answers.
         citations: What the parts cite, by number.
+        description: How the page that is summarised describes itself; beside its text, so that no
+            citation can show it.
         confidence: [0, 1]; 0 in state `fail`.
         diagnostics: Observations that decide nothing: `empty_corpus`, nothing is stored;
             `low_coverage`, the passages hold few of the question's words.
@@ -185,6 +187,7 @@ class ManagerResult(FrozenModel):
     missing: tuple[str, ...] = ()
     parts: tuple[AnswerPart, ...] = ()
     citations: tuple[AnswerCitation, ...] = ()
+    description: str = ""
     confidence: float = Field(ge=0, le=1)
     final_reason: FinalReason
     applicability_note: str = ""

@@ -30,6 +30,7 @@ _FIRST_CHUNKS: Final = 3
 _MARKS: Final = re.compile(r"#{1,6}(?=[ \t]{1,3}\Z)")
 _MARKS_CHARS: Final = 9
 _UNDERLINED: Final = 2
+_CUT_MARKS: Final = " .\u2026"
 _BELOW: Final = 5.0  # headings are told in one line and quoted only where everything is
 
 _ASKS: Final = PatternFile(__package__, "questions.ini").pattern("asks_for_summary")
@@ -46,13 +47,15 @@ def asks_for_summary(question: str) -> bool:
 class PageSummary:
     """The places where a page says what it is about: its first sentences, headings of one level.
 
-    The chunks that hold them are in reading order; cut, more headings follow than are told.
+    The chunks that hold them are in reading order; cut, more headings follow than are told. The
+    description stands beside the text, so that it is told of the page and never cited.
     """
 
     chunks: tuple[RetrievedChunk, ...]
     opening: tuple[AnswerUnit, ...]
     outline: tuple[AnswerUnit, ...]
     is_cut: bool = False
+    description: str = ""
 
 
 async def page_summary(
@@ -73,7 +76,18 @@ def _summary_of(page: RetrievalResult) -> PageSummary | None:
     shown = outline[:_MOST_HEADINGS]
     held = {unit.chunk_id for unit in (*opening, *shown)}
     chunks = tuple(each for each in page.chunks if each.chunk_id in held)
-    return PageSummary(chunks, opening, shown, is_cut=page.truncated or len(outline) > len(shown))
+    is_cut = page.truncated or len(outline) > len(shown)
+    return PageSummary(chunks, opening, shown, is_cut, _description(page.chunks, opening))
+
+
+def _description(chunks: Sequence[RetrievedChunk], opening: Sequence[AnswerUnit]) -> str:
+    """The page's description of itself; empty where it gives orders or the opening says it all."""
+    told = " ".join((chunks[0].description or "").split())
+    said = " ".join(
+        _text(e, unit) for unit in opening for e in chunks if e.chunk_id == unit.chunk_id
+    )
+    is_said = told.rstrip(_CUT_MARKS) in " ".join(said.split())
+    return "" if is_said or unquotable_spans(told, 0) else told
 
 
 def summarised(result: OrchestrationResult, summary: PageSummary) -> OrchestrationResult:
@@ -82,7 +96,12 @@ def summarised(result: OrchestrationResult, summary: PageSummary) -> Orchestrati
     texts = {each.chunk_id: each for each in summary.chunks}
     names = [" ".join(_text(texts[unit.chunk_id], unit).split()) for unit in summary.outline]
     has = "begins with" if summary.is_cut else "has"
-    told = [f"The page {has} the sections {'; '.join(names)}."] if names else []
+    told = (
+        [f"The page describes itself, beside its text: {summary.description}"]
+        if summary.description
+        else []
+    )
+    told += [f"The page {has} the sections {'; '.join(names)}."] if names else []
     return result.model_copy(
         update={
             "chunks": tuple(RankedChunk(chunk=e, reranked_score=1.0) for e in summary.chunks),

@@ -212,7 +212,8 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     hosts, pages = sites_and_pages((*named, *given.pop("urls")))
     given["sites"] = (*hosts, *given["sites"])
     # What is shortened or paged is known at the end only.
-    writer = _Writer(streams=not options.json and reading.max_tokens is None)
+    is_whole = reading.max_tokens is None and reading.top_k is None
+    writer = _Writer(streams=is_whole and not options.json)
     if given["as_of"] is None:
         pages = tuple(map(check_named, pages))
     asked = asked_question(question, given, urls=pages)
@@ -220,8 +221,7 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
 
     async def ask(rag: "WebRAG") -> "tuple[ManagerResult, str]":
         result = await rag.answer_to(asked, on_event=writer.tell)
-        result = result.model_copy(update={"citations": result.citations[: reading.top_k]})
-        return result, _details(result, asked, reading, rag.count_tokens, command_line(ctx))
+        return _fitted(result, asked, reading, rag.count_tokens, command_line(ctx))
 
     with step_progress(quiet=options.quiet) as writer.show_step:
         result, details = run_opened(ctx.obj, ask, quiet=options.quiet)
@@ -238,24 +238,26 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
         ctx.exit(1)
 
 
-def _details(
+def _fitted(
     result: "ManagerResult",
     question: "Question",
     reading: Reading,
     count_tokens: "Callable[[str], int]",
     line: "CommandLine",
-) -> str:
-    from webrag.presentation.answer import format_brief_details, format_details
+) -> "tuple[ManagerResult, str]":
+    """The result with so many citations as are to be printed, and what is said below it."""
+    from webrag.presentation.answer import first_cited, format_brief_details, format_details
 
     brief = partial(format_brief_details, command=line, place=_place(question))
-    details = format_details if reading.full else brief
-
-    def show(citations: "Sequence[AnswerCitation]") -> str:
-        return details(result.model_copy(update={"citations": tuple(citations)}))
-
-    said = count_tokens(result.answer)
-    left = None if reading.max_tokens is None else reading.max_tokens - said
-    return _fitting(result.citations, show, left, count_tokens)
+    show = format_details if reading.full else brief
+    most = reading.top_k or len(result.citations)
+    while True:
+        shown = first_cited(result, most)
+        details = show(shown)
+        is_over = reading.max_tokens and count_tokens(shown.answer + details) > reading.max_tokens
+        if most <= 1 or not is_over:
+            return shown, details
+        most = min(most, len(result.citations)) - 1
 
 
 class _Writer:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from webrag.answering.manager import part_text, whole_tables
 from webrag.answering.models import (
     AnswerCitation,
     AnswerPart,
@@ -44,6 +45,24 @@ def trust(result: ManagerResult) -> str:
     return f"{what}{in_words(result)}."
 
 
+def first_cited(result: ManagerResult, most: int) -> ManagerResult:
+    """The result with what its first citations, so many at most, support."""
+    if len(result.citations) <= most:
+        return result
+    citations = result.citations[:most]
+    known = {each.number for each in citations}
+    supported = [
+        part.model_copy(update={"citations": tuple(n for n in part.citations if n in known)})
+        for part in result.parts
+    ]
+    parts = tuple(part for part in supported if part.citations)
+    said = [part_text(part) for part in whole_tables(parts, citations)]
+    comes_first = result.answer.startswith(result.notice)
+    said = [result.notice, *said] if comes_first else [*said, result.notice]
+    answer = "\n\n".join(filter(None, said))
+    return result.model_copy(update={"citations": citations, "parts": parts, "answer": answer})
+
+
 def format_answer(result: ManagerResult) -> str:
     """The whole text of a result: the answer, then its citations and what is known of it."""
     return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
@@ -62,7 +81,7 @@ def format_brief_details(
 ) -> str:
     """Where each citation leads, and the confidence in words; `format_details` has the rest."""
     is_unanswered = result.final_reason == "confidence_too_low_clarify"
-    lines = _places(result.citations)
+    lines = [*description_lines(result), *_places(result.citations)]
     lines += [""] if lines else []
     lines.append(trust(result))
     if result.uncertainty_note and not is_unanswered:
@@ -75,6 +94,14 @@ def format_brief_details(
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
+
+
+def description_lines(result: ManagerResult) -> list[str]:
+    """A line for the text that a page keeps beside the one that can be cited."""
+    if not result.description:
+        return []
+    told = one_line(result.description, max_chars=_MAX_QUOTE_CHARS)
+    return [f"The page describes itself, beside its text: \u201c{told}\u201d", ""]
 
 
 def _searched(result: ManagerResult) -> list[str]:
@@ -137,7 +164,7 @@ def _quoted(text: str) -> str:
 
 
 def _about(result: ManagerResult) -> str:
-    lines = []
+    lines = description_lines(result)[:1]
     if result.state == "success":
         lines.append(f"Confidence: {result.confidence:.2f} ({in_words(result)})")
     else:
@@ -194,6 +221,7 @@ class AnswerDocument(FrozenModel):
         notice: Caveat, request for clarification or refusal; empty when there is none.
         citations: By number, in the order in which the parts name them.
         missing: Parts of the question that nothing in the answer speaks of.
+        description: How the page that is summarised describes itself, beside its text.
         also_searched: Words of the question that no searched page has, and what was searched for
             in their place.
         synthesis: Who wrote the answer.
@@ -209,6 +237,7 @@ class AnswerDocument(FrozenModel):
     notice: str
     citations: tuple[CitationDocument, ...]
     missing: tuple[str, ...]
+    description: str
     also_searched: dict[str, str]
     applicability_note: str
     uncertainty_note: str

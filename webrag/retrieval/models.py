@@ -109,7 +109,8 @@ class RetrievedChunk(ParentChunk):
     It has its best child's fused score, with other wordings the weighted mean, times the depth
     multiplier; 1.0 and no matches where everything was read. Matches come best first. Anchors are
     places of a PDF or file that a URL can point to; a repository's file was read at the `commit`.
-    With `as_of` the text is the one of that moment.
+    With `as_of` the text is the one of that moment. The description is the page's own, beside its
+    text, where nothing can be cited.
     """
 
     document_id: UUID
@@ -117,6 +118,7 @@ class RetrievedChunk(ParentChunk):
     source_url: str
     site: str
     title: str | None
+    description: str | None = None
     score: float
     raw_similarity: float | None = None
     depth: int

@@ -439,7 +439,7 @@ PARENT_COLUMNS = {
     **{name: _OF_PARENTS[name] for name in ParentChunk.model_fields},
     "source_url": "d.url",
     **DOCUMENTS.selected(
-        *("d", "document_id", "site", "title", "author", "site_name", "depth"),
+        *("d", "document_id", "site", "title", "description", "author", "site_name", "depth"),
         *("published_at", "modified_at", "fetched_at", "version", "library", "with_login"),
     ),
     "anchors": _ANCHORS,

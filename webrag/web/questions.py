@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from webrag.errors import WebRAGError
 from webrag.ingestion.formats.kinds import kind_of_name
 from webrag.lexical.analysis import query_terms
+from webrag.presentation.answer import description_lines
 from webrag.presentation.untrusted import clean_block, one_line
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ async def suggested_questions(rag: "WebRAG", sites: Sequence[str]) -> Sequence[s
 def _in_a_sentence(heading: str) -> str:
     """The heading as the end of a sentence: a capital stays where a name may begin with it."""
     first, *others = heading.split()
-    is_plain = first[:1].isupper() and first[1:].islower() and all(e.islower() for e in others)
+    is_word = first == "A" or (first[:1].isupper() and first[1:].islower())
+    is_plain = is_word and all(e.islower() for e in others)
     return heading[0].lower() + heading[1:] if is_plain else heading
 
 
@@ -149,7 +151,9 @@ def _turn_markdown(turn: Turn) -> str:
     if turn.result is None:
         return f"{title}\n\nNo answer."
     answer = clean_block(turn.result.answer)
-    return "\n\n".join([title, answer, "\n".join(map(_source, turn.result.citations))]).rstrip()
+    described = description_lines(turn.result)[:1]
+    sources = "\n".join(map(_source, turn.result.citations))
+    return "\n\n".join([title, *described, answer, sources]).rstrip()
 
 
 def _source(cited: "AnswerCitation") -> str:

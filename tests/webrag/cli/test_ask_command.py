@@ -166,3 +166,15 @@ def test_wordings_lead_to_what_the_question_does_not_name(manual: Any, corpus_co
 
     assert "citric acid. [1]" not in without.stdout
     assert "every three weeks with citric acid. [1]" in result.stdout
+
+
+def test_shortened_answer_names_no_citation_that_is_not_listed(
+    static_site: Callable[..., Any], corpus_command: Run
+) -> None:
+    site = static_site({"/": LIST})
+    asked = ("ask", "How should the honey be extracted and how long should it rest?", f"{site}/")
+
+    whole = corpus_command(site, *asked, "-q").stdout
+    shown = corpus_command(site, *asked, "-q", "--top-k", "1").stdout
+
+    assert set(re.findall(r"\[(\d+)\]", shown)) == {"1"} < set(re.findall(r"\[(\d+)\]", whole))

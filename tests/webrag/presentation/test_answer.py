@@ -5,7 +5,9 @@ import pytest
 from webrag.answering.models import AnswerCitation, AnswerPart, ManagerResult
 from webrag.presentation.answer import (
     answer_document,
+    first_cited,
     format_answer,
+    format_brief_details,
     format_details,
 )
 
@@ -105,3 +107,27 @@ def test_refusal_has_no_confidence() -> None:
     )
 
     assert "Confidence" not in format_details(refused)
+
+
+def test_how_a_page_describes_itself_is_told_apart_from_what_is_cited() -> None:
+    described = RESULT.model_copy(update={"description": "All\nabout ports."})
+    line = "The page describes itself, beside its text: \u201cAll about ports.\u201d"
+
+    assert format_brief_details(described).splitlines()[0] == line
+    assert line in format_details(described).partition("[ABOUT THIS ANSWER]")[2].splitlines()
+    assert answer_document(described).description == "All\nabout ports."
+
+
+def test_answer_cut_to_its_first_citations_names_no_other() -> None:
+    parts = (
+        AnswerPart(text="The port is 1.", citations=(1, 2)),
+        AnswerPart(text="The port is 2.", citations=(2,)),
+    )
+    said = "The port is 1. [1][2]\n\nThe port is 2. [2]\n\nCheck it."
+    whole = RESULT.model_copy(update={"parts": parts, "answer": said})
+
+    cut = first_cited(whole, 1)
+
+    assert cut.answer == "The port is 1. [1]\n\nCheck it."
+    assert [(part.text, part.citations) for part in cut.parts] == [("The port is 1.", (1,))]
+    assert first_cited(whole, 2) == whole

@@ -122,3 +122,11 @@ def test_thread_as_markdown_holds_every_question_answer_quotation_and_link() -> 
         f"- [1] “{QUOTE}” — [The kernel \\[manual\\]](<https://docs.test/kernel#:~:text=The%20kernel>)"
         "\n\n## Why?\n\nNo answer.\n"
     )
+
+
+def test_thread_as_markdown_tells_how_a_summarised_page_describes_itself() -> None:
+    described = cited("Kernel").model_copy(update={"description": "All about the kernel."})
+
+    text = thread_markdown([Turn("What is this?", described)])
+
+    assert "beside its text: \u201cAll about the kernel.\u201d\n\n" in text
