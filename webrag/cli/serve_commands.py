@@ -158,14 +158,14 @@ def web_command(ctx: click.Context, /, no_open: bool) -> None:
     webrag web --port 9000 --allow-host 192.168.1.10
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.mcp_server.server import serve_page
-    from webrag.settings.variables import has_screen
+    from webrag.settings.variables import has_display
 
     quiet = run_options(ctx).quiet
 
     def listening(address: str) -> None:
         is_started()
         click.echo(address if quiet else f"WebRAG is at {address} (Ctrl-C ends it)")
-        if not no_open and has_screen():
+        if not no_open and has_display(for_addresses=True):
             click.launch(address)
 
     try:

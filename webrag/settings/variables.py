@@ -437,12 +437,6 @@ def user_folder(kind: Literal["data", "config"]) -> Path:
     return Path(xdg) / "webrag" if Path(xdg).is_absolute() else usual_folder(kind)
 
 
-def has_screen() -> bool:
-    """Whether a browser can open a window, or the user has named what opens addresses."""
-    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
-    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, names))
-
-
 def usual_folder(kind: Literal["data", "config"]) -> Path:
     """That folder where no variable of the environment names another one."""
     try:
@@ -503,6 +497,7 @@ def _read(path: Path) -> Mapping[str, str | None]:
 
 _FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE")
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_OPENERS = ("BROWSER", "WSL_DISTRO_NAME")
 _lending = threading.Lock()
 
 
@@ -511,9 +506,10 @@ def forces_terminal() -> bool:
     return any(name in os.environ for name in _FORCED)
 
 
-def has_display() -> bool:
-    """Whether windows can be opened, as far as the environment says."""
-    return sys.platform != "linux" or any(os.environ.get(name) for name in _DISPLAYS)
+def has_display(*, for_addresses: bool = False) -> bool:
+    """Tell whether windows open here, or addresses in a browser that the user may have named."""
+    names = (*_DISPLAYS, *(_OPENERS if for_addresses else ()))
+    return sys.platform != "linux" or any(map(os.environ.get, names))
 
 
 @contextmanager
