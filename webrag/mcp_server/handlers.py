@@ -60,6 +60,7 @@ from webrag.tool_inputs import (
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
+    from webrag.corpus.models import CorpusStatus
     from webrag.question import Question
     from webrag.retrieval.reading import PageExcerpt
 
@@ -139,26 +140,20 @@ class Handlers:
         for host in hosts:
             status = status_of(status, host)
         status = pages_with(status, contains) if contains else status
-        shown = partial(
-            format_status,
+        text, size = await in_background(
+            _listed,
             status,
-            max_pages=STATUS_PAGES,
-            page=page,
-            is_listed=is_listed,
-            caller="mcp",
-        )
-        text = within_budget(
-            await in_background(shown),
+            partial(format_status, is_listed=is_listed, caller="mcp"),
+            page,
             self.token_budget,
             memory.count_tokens,
-            hint="`contains` lists fewer pages",
         )
         listed = max(len(status.pages), len(status.failures) if is_listed else 0)
-        if listed > page * STATUS_PAGES:
+        if listed > page * size:
             text = f"{text}\nNext: page={page + 1}"
         if contains and not (status.pages or status.failures):
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
-        portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
+        portion = slice((page - 1) * size, page * size)
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
         return Reply(text, data=status.model_copy(update=shares))
 
@@ -286,6 +281,25 @@ class Handlers:
         if not self.runtime.is_ready:
             await progress("start", "Starting WebRAG...")
         return await self.runtime.memory()
+
+
+def _listed(
+    status: "CorpusStatus",
+    show: "Callable[..., str]",
+    page: int,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+) -> tuple[str, int]:
+    """A portion of a listing, and how many pages each portion has: as many as surely fit."""
+    pages = sorted(status.pages, key=lambda e: len(f"{e.url}{e.title}{e.reason}"))[-1:]
+    failures = sorted(status.failures, key=lambda e: len(f"{e.url}{e.reason}"))[-1:]
+    longest = status.model_copy(update={"pages": tuple(pages), "failures": tuple(failures)})
+    head = count_tokens(show(status, max_pages=0))
+    each = max(count_tokens(show(longest, max_pages=1)) - head, 1)
+    size = max(min(STATUS_PAGES, (token_budget - head) // each), 1)
+    text = show(status, max_pages=size, page=page)
+    hint = "`contains` lists fewer pages"
+    return within_budget(text, token_budget, count_tokens, hint=hint), size
 
 
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:

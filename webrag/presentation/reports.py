@@ -149,7 +149,9 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
     named = failures[:_LATEST_FAILURES] if caller == "cli" else failures
     lines += [f"  {url}: {reason_beside(url, reason)}" for url, reason in named]
     if len(failures) > len(named):
-        lines.append(f"  `webrag status {urlsplit(report.start_url).netloc}` lists them all.")
+        hosts = dict.fromkeys(urlsplit(url).netloc for url, _ in failures)
+        named_by = " and ".join(f"`webrag status {host}`" for host in hosts)
+        lines.append(f"  {named_by} list{'s' if len(hosts) == 1 else ''} them all.")
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)
     return "\n".join([*lines, "", ending(report, caller=caller)])

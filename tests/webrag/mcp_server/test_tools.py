@@ -930,16 +930,23 @@ async def test_status_lists_only_pages_with_the_words_that_are_wanted(
     assert [f"{URL}{number:03}" in text for number in range(3)] == [False, True, False]
 
 
-async def test_status_keeps_to_the_response_budget(load: Load, memory: Any) -> None:
+async def test_status_skips_no_page_however_small_the_response_budget_is(
+    load: Load, memory: Any
+) -> None:
     pages = map(stored, range(STATUS_PAGES))
-    memory.stored = tuple(each.model_copy(update={"title": "Page " * 9}) for each in pages)
+    memory.stored = tuple(
+        each.model_copy(update={"title": "Page " * (n % 40)}) for n, each in enumerate(pages)
+    )
     settings = Settings(mcp_response_token_budget=1_000)
+    texts = [""]
 
     async with Client(build_server(settings, load=load)) as client:
-        text = text_of(await client.call_tool("status", {}))
+        while "Next: " in texts[-1] or not texts[-1]:
+            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
 
-    assert memory.count_tokens(text) <= 1_000
-    assert text.endswith("... (cut to fit the response budget; `contains` lists fewer pages)")
+    listed = re.findall(rf"{URL}\d{{3}}", "\n".join(texts))
+    assert listed == [each.url for each in memory.stored]
+    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:

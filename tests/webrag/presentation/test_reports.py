@@ -83,3 +83,13 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         " the reasons above: `webrag ingest URL` stores any of them, and the command with a higher"
         " --max-pages takes more of those that were too many."
     )
+
+
+def test_site_report_names_the_command_that_lists_failures_of_each_host() -> None:
+    failures = {
+        f"https://{host}/{n}": "HTTP 500" for n in range(3) for host in ("a.test", "b.test")
+    }
+    report = SiteReport(start_url="https://a.test/", failures=failures)
+
+    listed = "  `webrag status a.test` and `webrag status b.test` list them all.\n"
+    assert listed in format_site(report)
