@@ -46,6 +46,17 @@ async def test_forget_asks_before_anything_is_deleted(settings: Settings, site: 
     assert (report.removed, status.documents) == ((), 2)
 
 
+async def test_page_that_was_never_obtained_is_forgotten_too(settings: Settings, site: Any) -> None:
+    async with WebRAG(settings) as rag:
+        await rag.ingest(f"{site}/a")
+        await rag.ingest(f"{site}/missing")
+        report = await rag.forget([f"{site}/missing", f"{site}/never"])
+        status = await rag.status()
+
+    assert (report.removed, report.unknown) == ((f"{site}/missing",), (f"{site}/never",))
+    assert (status.failures, status.documents) == ((), 1)
+
+
 async def test_age_that_would_mean_every_page_forgets_none(
     settings: Settings, site: Any, subtests: pytest.Subtests
 ) -> None:

@@ -150,11 +150,11 @@ async def note_attempts(connection: Connection, attempts: Mapping[str, Attempt])
     )
 
 
-async def clear_attempts(connection: Connection, urls: Iterable[str]) -> None:
-    """Forget what came of these URLs: they are known as another page now, or not at all."""
+async def clear_attempts(connection: Connection, urls: Iterable[str]) -> bool:
+    """Forget what came of these URLs, now of another page or of none; False if nothing had."""
     wanted = sorted(set(urls))
-    if wanted:
-        await connection.change("delete from {page_outcomes} where url = any(%s)", (wanted,))
+    statement = "delete from {page_outcomes} where url = any(%s)"
+    return bool(wanted) and await connection.change(statement, (wanted,)) > 0
 
 
 EmbeddedPage = tuple[PageRows, Embeddings]

@@ -11,12 +11,13 @@ from starlette.routing import Route
 
 from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
-from webrag.errors import InputError, WebRAGError
+from webrag.errors import FetchError, InputError, WebRAGError
 from webrag.ingestion.addresses import as_address, sites_and_addresses, split_words
 from webrag.ingestion.files.naming import named_address
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.question import MAX_QUESTION_CHARS, Question
+from webrag.web.failures import failure_of_error, may_allow_hosts
 from webrag.web.questions import Turn, in_thread, suggested_questions, thread_markdown
 from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
@@ -235,7 +236,9 @@ class AskHandlers:
 
     async def _shown(self, request: Request, run: WatchedRun) -> Response:
         if run.kind != "answer":
-            return self._site.page(request, "job.html", run=run, report=run.result)
+            site = self._site
+            may = {"may_forget": site.may_forget, "may_allow": may_allow_hosts(site)}
+            return site.page(request, "job.html", run=run, report=run.result, **may)
         asked: Question = run.asked["asked"]
         around = await self._surroundings(request)
         # Looked at last: a run that ended meanwhile must not be shown without its answer.
@@ -249,9 +252,13 @@ class AskHandlers:
     ) -> Response:
         site = self._site
         run: WatchedRun | None = values["run"]
+        failed = run.error if run and isinstance(run.error, FetchError) else None
         return site.page(
             request,
             "ask.html",
+            failure=failed and failure_of_error(failed),
+            may_allow=may_allow_hosts(site),
+            everywhere=Question(text=asked.text),
             status_code=200 if around["problem"] is None else status_of(around["problem"]),
             asked=asked,
             longest_s=site.research_s,
@@ -260,6 +267,7 @@ class AskHandlers:
             has_model=uses_language_model(site.settings()),
             where=where_to_look(asked),
             address_of=address_of,
+            asks_for_summary=asks_for_summary,
             **around,
             **{"thread": None, **values},
         )

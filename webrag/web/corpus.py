@@ -3,8 +3,9 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,12 +16,15 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from webrag.argument_checks import shown_value
+from webrag.corpus.models import FailedPage
 from webrag.corpus.rows import document_id_of
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.ingestion.addresses import is_file
 from webrag.presentation.reports import OUTCOMES, counted, crawl_line, ending
+from webrag.settings.model import changed_settings
 from webrag.web.asking import addresses
+from webrag.web.failures import Failure, failure_of, may_allow_hosts
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
 from webrag.web.site import COLLECTION_COOKIE, Site, may_run, number
@@ -73,7 +77,8 @@ class CorpusHandlers:
             pages=[(document_id_of(page.url), page) for page in found.pages],
             number=portion,
             is_last=start + _PAGES_SHOWN >= found.total,
-            failures=[each for each in failures if words in f"{each.url} {each.reason}"],
+            failures=[failure_of(e) for e in failures if words in f"{e.url} {e.reason}"],
+            may_allow=may_allow_hosts(site),
             shows=shows,
             jobs=site.runs.latest(*_JOBS, owner=site.owner_of(request))[:_JOBS_SHOWN],
             may_forget=site.may_forget,
@@ -92,6 +97,19 @@ class CorpusHandlers:
         limit = number(form.get("max_pages") or USUAL_PAGES, "The number of pages", MOST_PAGES)
         asked = {"urls": urls[:1], "max_pages": limit, "refresh": refresh}
         return self._begin(request, "site", asked, _site_work)
+
+    async def allow(self, request: Request) -> Response:
+        """Let a host be contacted although its address is private, and fetch a page of it."""
+        site = self._site
+        form = await site.checked_form(request)
+        if site.renew is None or not may_allow_hosts(site):
+            raise AccessDeniedError("This server lets nobody allow hosts here.")
+        settings, host = site.settings(), str(form.get("host", ""))
+        hosts = ",".join(dict.fromkeys([*settings.allow_hosts, host]))
+        with changed_settings(settings, {"allow_hosts": hosts}) as changed:
+            await site.renew(changed)
+        asked = {"urls": tuple(addresses([form.get("url", "")])), "refresh": True}
+        return self._begin(request, "pages", asked, _pages_work)
 
     async def forget(self, request: Request) -> Response:
         """Delete a page or a site, once it was asked twice."""
@@ -171,7 +189,7 @@ class CorpusHandlers:
             counts = report.model_dump(exclude={"failed"})
             return _NOTHING | {
                 "counts": {name: count for name, count in counts.items() if count},
-                "failures": {f"line {line}": why for line, why in report.failed.items()},
+                "lines": report.failed,
             }
 
         asked = {"urls": (upload.filename,)}
@@ -208,7 +226,8 @@ def _copy(upload: UploadFile, path: Path) -> None:
 
 
 _NOTHING: Final = {
-    "failures": {},
+    "failures": (),
+    "lines": {},
     "skipped": {},
     "ending": "",
     "notes": (),
@@ -230,13 +249,24 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
+    failures = await _failures(rag, report.failed)
     return _NOTHING | {
         "counts": {"stored": len(report.pages), "failed": len(report.failed)},
-        "failures": report.failed,
+        "failures": failures,
         "notes": report.degraded,
-        "may_go_on": bool(report.failed),
+        "may_go_on": any(each.remedy == "again" for each in failures),
         "is_empty": not report.pages,
     }
+
+
+async def _failures(rag: Any, failed: Mapping[str, str]) -> list[Failure]:
+    status: CorpusStatus = await rag.status(include_urls=False)
+    known = {page.url: page for page in status.failures}
+    now = datetime.now(UTC)
+    return [
+        failure_of(known.get(url) or FailedPage(url=url, reason=reason, checked_at=now))
+        for url, reason in failed.items()
+    ]
 
 
 async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
@@ -250,11 +280,11 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
 
     start_url = run.asked["urls"][0]
     report: SiteReport = await rag.ingest_site(start_url, options, on_progress=told)
-    return {
+    return _NOTHING | {
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
         | ({"visited before it was continued": report.before} if report.before else {})
         | {f"not fetched: {reason}": count for reason, count in report.failed.items()},
-        "failures": report.failures,
+        "failures": await _failures(rag, report.failures),
         "skipped": report.skipped,
         "ending": ending(report, caller="page"),
         "notes": report.degraded,
@@ -273,6 +303,7 @@ def corpus_routes(site: Site) -> list[Route]:
     return [
         Route("/corpus", handlers.show, methods=["GET"]),
         Route("/corpus/add", handlers.add, methods=["POST"]),
+        Route("/corpus/allow", handlers.allow, methods=["POST"]),
         Route("/corpus/forget", handlers.forget, methods=["POST"]),
         Route("/corpus/collection", handlers.switch, methods=["POST"]),
         Route("/corpus/export", handlers.export, methods=["GET"]),

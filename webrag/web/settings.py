@@ -24,12 +24,14 @@ from webrag.wiring.language_models import (
 
 _LABELS: Final = {
     "models": "Models that search",
+    "allow_hosts": "Hosts of yours, with private addresses, that may be read",
     "recrawl_after": "Seconds until a stored page is checked again",
     "agent_rerank_recency_boost": "What a new page gains over one three years old",
     "orchestration_timeout": "Seconds for a question",
     "max_expansion_depth": "Rounds of link following",
     "max_pages_per_run": "Pages fetched for a question",
 }
+_INSIDE: Final = "allow_hosts"
 _OTHER: Final = "other"
 
 
@@ -63,6 +65,8 @@ def shown_fields(settings: Settings, typed: Mapping[str, str]) -> list[Field]:
 def _text(name: str, value: Any) -> str:
     if value is None:
         return "never" if name == "recrawl_after" else ""
+    if isinstance(value, list | tuple):
+        return ", ".join(value)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -164,7 +168,8 @@ class SettingsHandlers:
             model=model,
             has_key=_kept_key(settings, server) is not None,
             fixed=fixed,
-            fields=shown_fields(settings, typed),
+            # Which hosts are inside is nothing that others need to know.
+            fields=[e for e in shown_fields(settings, typed) if may_change or e.name != _INSIDE],
             file=settings.file if may_change else None,
         )
 

@@ -246,6 +246,7 @@ async def test_settings_are_only_read_where_the_page_is_served_to_others(
         )
 
     assert "Only to be read" in shown.text
+    assert "allow_hosts" not in shown.text
     assert "<button class" not in shown.text.partition("<main")[2]
     assert (answer.status_code, "lets nobody change its settings" in answer.text) == (403, True)
 
@@ -296,6 +297,32 @@ async def test_setting_of_the_environment_is_shown_and_cannot_be_changed(
 
     assert "Set by MAX_PAGES_PER_RUN in the environment" in shown.text
     assert not settings_file.exists()
+
+
+async def test_host_of_ones_own_is_allowed_and_its_page_tried(
+    load: Load, settings_file: Path
+) -> None:
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "host": "wiki.corp:8080"}
+        begun = await http.post("/corpus/allow", data={**form, "url": "http://wiki.corp:8080/"})
+        shown = await http.get("/settings")
+
+    assert (begun.status_code, begun.headers["location"][:6]) == (303, "/runs/")
+    assert settings_file.read_text() == "WEBRAG_ALLOW_HOSTS='wiki.corp:8080'\n"
+    assert 'name="allow_hosts" value="wiki.corp:8080"' in shown.text
+
+
+@pytest.mark.parametrize("allowed", [{"mcp_public_url": "http://localhost:8765"}, {}])
+async def test_nobody_allows_hosts_of_a_server_for_others_or_started_with_some(
+    load: Load, settings_file: Path, allowed: dict[str, Any]
+) -> None:
+    fixed = {} if allowed else {"allow_hosts": ("wiki.corp",)}
+    async with page_of(load, is_local=True, **allowed, **fixed) as http:
+        form = {"csrf": await csrf_of(http), "host": "10.0.0.1", "url": "http://10.0.0.1/"}
+        answer = await http.post("/corpus/allow", data=form)
+
+    assert (answer.status_code, settings_file.exists()) == (403, False)
+    assert "lets nobody allow hosts" in answer.text
 
 
 async def test_settings_wait_for_the_calls_under_way(load: Load) -> None:

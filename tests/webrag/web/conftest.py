@@ -37,11 +37,13 @@ class WebSite:
     Attributes:
         pages: HTML by path.
         delays: Seconds until a path is answered.
+        statuses: What a path is answered with, where that is not 200 or 404.
     """
 
     base: str = ""
     pages: dict[str, str] = field(default_factory=dict)
     delays: dict[str, float] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
 
     def add(self, path: str, title: str, body: str, *, year: int | None = None) -> str:
         """Put a page on the site; gives its address."""
@@ -64,7 +66,8 @@ def web_site() -> Iterator[WebSite]:
         def do_GET(self) -> None:
             time.sleep(site.delays.get(self.path, 0))
             found = site.pages.get(self.path)
-            self.send(200 if found else 404, (found or "<h1>Not found</h1>").encode(), _HTML)
+            status = site.statuses.get(self.path, 200 if found else 404)
+            self.send(status, (found or "<h1>Not found</h1>").encode(), _HTML)
 
         do_HEAD = do_GET
 

@@ -73,11 +73,11 @@ async def answered(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Sources")).to_be_visible()
 
 
-async def add(page: Page, address: str) -> None:
+async def add(page: Page, address: str, *, says: str = "Done.") -> None:
     await page.goto("/corpus")
     await page.get_by_label("Add a page or a site").fill(address)
     await page.get_by_role("button", name="Add", exact=True).click()
-    await expect(page.get_by_text("Done.")).to_be_visible()
+    await expect(page.get_by_text(says)).to_be_visible()
 
 
 async def saved(page: Page, link: Locator) -> str:
@@ -389,7 +389,7 @@ async def test_page_is_found_and_forgotten_when_asked_twice(
 
     await expect(page.get_by_role("heading", name="1 page forgotten")).to_be_visible()
     await page.goto("/corpus?find=samovar")
-    await expect(page.get_by_role("region", name="Pages").get_by_text("0 pages")).to_be_visible()
+    await expect(page.get_by_text("No page has these words in its title")).to_be_visible()
 
 
 async def test_folder_of_files_is_added_by_its_path_and_forgotten_alone(
@@ -419,7 +419,8 @@ async def test_what_could_not_be_had_is_said_with_what_to_do(
     await page.get_by_label("Add a page or a site").fill(f"{web_site.base}/nowhere")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("Nothing was obtained.")).to_be_visible()
-    await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    await expect(page.get_by_role("button", name=f"Forget {web_site.base}/nowhere")).to_be_visible()
+    await expect(page.get_by_text(re.compile("Try .*again"))).to_have_count(0)
     await seen("nothing-obtained")
     await page.goto("/")
 
@@ -483,30 +484,55 @@ async def test_page_that_cannot_be_had_is_told_in_a_sentence(
     await ask(page, "How much does the missing lamp cost?", url=f"{web_site.base}/absent")
 
     await expect(page.get_by_role("alert")).to_contain_text("404")
-    await expect(page.get_by_role("link", name="Try again")).to_be_visible()
+    await expect(page.get_by_role("link", name="Try again")).to_have_count(0)
     await seen("failure")
+    await page.get_by_role("link", name="Ask what is stored").click()
+    await expect(page.locator("article.answer")).to_be_visible()
 
 
-async def test_pages_never_obtained_are_a_list_that_can_be_searched_and_tried_again(
+async def test_pages_never_obtained_are_a_list_with_the_button_that_helps_each(
     page: Page, seen: Seen, web_site: WebSite
 ) -> None:
-    address = f"{web_site.base}/vanished"
+    statuses = {"/vanished": 410, "/staff": 401, "/busy": 503}
+    web_site.statuses |= statuses
+    addresses = [f"{web_site.base}{path}" for path in statuses]
+    await add(page, " ".join([*addresses, "http://10.255.255.1/"]), says="Nothing was obtained.")
     await page.goto("/corpus")
-    await page.get_by_label("Add a page or a site").fill(address)
-    await page.get_by_role("button", name="Add", exact=True).click()
-    await expect(page.get_by_role("heading", name="Could not be fetched")).to_be_visible()
-    await page.goto("/corpus")
-
     await page.get_by_role("link", name=re.compile("not fetched$")).click()
-
     failed = page.get_by_role("region", name="Could not be fetched")
-    await failed.get_by_role("searchbox").fill("vanished")
+    await seen("failed")
+
+    helped = dict(zip(addresses, ["Forget", "Try again", "Try again"], strict=True))
+    for address, name in helped.items():
+        entry = failed.locator("dd", has=page.get_by_label(f"Forget {address}"))
+        await expect(entry.get_by_role("button").first).to_have_text(re.compile(f"^{name}"))
+    await expect(failed.get_by_text("webrag login 127.0.0.1")).to_be_visible()
+    await expect(failed.get_by_text("Allow 10.255.255.1: it is mine")).to_have_count(0)
+    await expect(failed.get_by_text("webrag web --allow-host 10.255.255.1")).to_be_visible()
+
+    web_site.statuses.clear()
+    web_site.add("/busy", "Found", "<h1>Found</h1><p>The page is here after all.</p>")
+    await failed.get_by_role("button", name=f"Try {addresses[2]} again").click()
+    await expect(page.get_by_text("Done.")).to_be_visible()
+
+
+async def test_page_that_never_came_is_forgotten_and_failures_are_searched(
+    page: Page, web_site: WebSite
+) -> None:
+    address = f"{web_site.base}/misspelt"
+    await add(page, address, says="Nothing was obtained.")
+    await page.goto("/corpus?show=failed")
+    failed = page.get_by_role("region", name="Could not be fetched")
+    await failed.get_by_role("searchbox").fill("misspelt")
     await failed.get_by_role("button", name="Find").click()
     await expect(failed.get_by_role("term")).to_have_text([address])
-    await seen("failed")
-    web_site.add("/vanished", "Found", "<h1>Found</h1><p>The page is here after all.</p>")
-    await failed.get_by_role("button", name=f"Try {address} again").click()
-    await expect(page.get_by_text("Done.")).to_be_visible()
+
+    await failed.get_by_role("button", name=f"Forget {address}").click()
+    await page.get_by_role("button", name="Forget 1 page").click()
+
+    await expect(page.get_by_role("heading", name="1 page forgotten")).to_be_visible()
+    await page.goto("/corpus?show=failed&find=misspelt")
+    await expect(failed.get_by_text("No page of these has such words")).to_be_visible()
 
 
 async def test_exported_corpus_is_imported_again(

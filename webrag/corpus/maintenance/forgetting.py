@@ -47,7 +47,10 @@ async def _urls_to_forget(
 async def forget_page(
     database: Database, url: str, *, fetched_before: datetime | None = None
 ) -> bool:
-    """Delete a page with everything made from it; False when it is not stored, or not that old."""
+    """Delete a page with everything made from it, or what became of one that never came.
+
+    False when neither is there, or the page is not that old.
+    """
     statement = (
         "delete from {documents} where url = %(url)s"
         " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
@@ -59,7 +62,7 @@ async def forget_page(
         await connection.execute(_IMAGES_AS_THEY_ARE)
         removed = await connection.fetch(statement, {"url": url, "before": fetched_before})
         if not removed:
-            return False
+            return fetched_before is None and await clear_attempts(connection, [url])
         await clear_attempts(connection, {url, *removed[0]})
         await connection.change("delete from {past_pages} where url = %s", (url,))
         return True
@@ -118,10 +121,13 @@ async def _pages_to_forget(
 ) -> tuple[list[str], tuple[str, ...]]:
     if urls:
         known = await database.run(lambda connection: find_pages(connection, urls))
+        missing = [url for url in urls if url not in known]
+        failed = "select url from {page_outcomes} where url = any(%s)"
         found = dict.fromkeys(page.url for page in known.values())
+        found |= {url: None for (url,) in await database.fetch(failed, (missing,))}
         unknown = []
-        for url in urls:
-            if url not in known:
+        for url in missing:
+            if url not in found:
                 files = await _urls_to_forget(database, below=f"{url}/") if is_file(url) else []
                 found.update(dict.fromkeys(files))
                 unknown += [] if files else [url]
