@@ -64,7 +64,7 @@ def crawl_options(command: _Command) -> _Command:
 
 
 def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options of `crawl_options` that the user gave, as `CrawlOptions` takes them."""
+    """The options of `crawl_options` that were given, as `CrawlOptions` takes them."""
     return {name: values[name] for name in _CRAWL_OPTIONS if values[name] not in (None, ())}
 
 

@@ -147,7 +147,7 @@ def _signed_in(settings: "Settings", host: str, endpoint: str | None) -> "tuple[
 
 
 def _end_of_line() -> "Callable[[], bool]":
-    """Whether the user has pressed Enter since; never, where nobody sits at a terminal."""
+    """Tell if the user has pressed Enter since; never, where nobody sits at a terminal."""
     pressed = threading.Event()
 
     def wait() -> None:

@@ -31,7 +31,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 @dataclass
 class RunOptions:
-    """How a command talks: `verbose` 1 shows what is done and tracebacks, 2 details."""
+    """The verbosity of a command: `verbose` 1 shows steps and tracebacks, 2 details."""
 
     json: bool = False
     verbose: int = 0
@@ -153,7 +153,7 @@ def _question_option(name: str) -> click.Option:
 
 
 class Reading(NamedTuple):
-    """How much of a result is printed: in sections, so many results and tokens, not paged."""
+    """Limits of what is printed: in sections, so many results and tokens, not paged."""
 
     full: bool
     top_k: int | None

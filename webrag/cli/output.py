@@ -65,7 +65,7 @@ _HYPERLINK = "\\1\x1b]8;;\\2\x1b\\\\\\3\x1b]8;;\x1b\\\\"
 
 
 def may_be_terminal(stream: IO[str]) -> bool:
-    """Whether `rich` is to be asked; importing it takes time that pipes do without."""
+    """Tell if `rich` is to be asked; importing it takes time that pipes do without."""
     from webrag.settings.variables import forces_terminal
 
     return stream.isatty() or forces_terminal()
@@ -91,7 +91,7 @@ def _escaped(char: str) -> str:
 
 
 def hints_of(error: WebRAGError) -> list[str]:
-    """What can be done about an error at a command line."""
+    """Name what can be done about an error at a command line."""
     host = error.host if isinstance(error, RefusedAddressError) else None
     allowing = f"For this command alone: --allow-host {host}" if host else None
     return [normalize_characters(hint) for hint in (error.hint, allowing) if hint]

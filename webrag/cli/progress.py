@@ -48,7 +48,7 @@ def step_progress(*, quiet: bool) -> "Iterator[Callable[[str], None]]":
 
 @contextmanager
 def start_progress(text: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """What is awaited, on a terminal only, until the function is called."""
+    """Show what is awaited, on a terminal only, until the function is called."""
     with ExitStack() as stack:
         show = stack.enter_context(_shown(quiet=quiet or _terminal() is None))
         show(text, 0, 0)

@@ -1,4 +1,4 @@
-"""How MCP clients are told to start the server, where they keep that, and a trial of it."""
+"""Tells MCP clients how to start the server, where they keep that, and tries it."""
 
 import json
 import os
@@ -41,12 +41,12 @@ class McpClient:
 
     @property
     def path(self) -> Path:
-        """Where it keeps its settings on this machine."""
+        """Its settings file on this machine."""
         return (Path.home() if self.home else desktop_folder()) / self.file
 
     @property
     def is_toml(self) -> bool:
-        """Whether its file is TOML; else it is JSON."""
+        """Its file is TOML; else it is JSON."""
         return self.file.endswith(".toml")
 
 

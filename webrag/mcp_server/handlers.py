@@ -1,4 +1,4 @@
-"""What each tool does with its arguments: reads them, asks the memory, words the answer."""
+"""The work of each tool: reads its arguments, asks the memory, words the answer."""
 
 import asyncio
 import logging
@@ -335,7 +335,7 @@ def _sites_reply(sites: Sequence[Reply], refused: Mapping[str, str]) -> Reply:
 
 
 def _crawl_options(given: IngestInput, version: str | None) -> CrawlOptions | None:
-    """How far to follow links; None when only the named pages are wanted."""
+    """Limits of following links; None when only the named pages are wanted."""
     chosen = given.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
     if not chosen:
         return None
@@ -365,7 +365,7 @@ def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], d
 
 
 def _usable_citations(entries: Sequence[Any]) -> tuple[list[Citation], dict[int, str]]:
-    """Those that can be looked up, and why the others cannot; refuses when none can."""
+    """Citations that can be looked up, and why others cannot; refuses when none can."""
     usable: list[Citation] = []
     refused: dict[int, str] = {}
     for number, entry in enumerate(entries, 1):

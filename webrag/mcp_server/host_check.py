@@ -1,4 +1,4 @@
-"""Which names and origins a request may carry, and who can reach an address; no tokens."""
+"""Checks the names and origins that a request carries; no tokens."""
 
 import ipaddress
 import re
@@ -37,7 +37,7 @@ class Authority:
 
 
 def parse_authority(text: str) -> Authority | None:
-    """What `host` or `host:port` names; None for everything else, a user name included."""
+    """Read `host` or `host:port`; None for everything else, a user name included."""
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         return None
@@ -65,14 +65,14 @@ class AllowedNames:
     any_port: frozenset[tuple[str, str]]
 
     def accepts_host(self, value: str) -> bool:
-        """Whether a Host header names this server."""
+        """Tell if a Host header names this server."""
         named = parse_authority(value)
         if named is None:
             return False
         return named in self.hosts or Authority(named.host, None) in self.hosts
 
     def accepts_origin(self, value: str) -> bool:
-        """Whether a page of this origin may call this server."""
+        """Tell if a page of this origin may call this server."""
         origin = _parse_origin(value)
         if origin is None:
             return False

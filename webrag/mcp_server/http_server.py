@@ -208,7 +208,7 @@ _BUSY = (
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections a server takes at once, and how long it waits for requests and between.
+    """Limits of connections at once, and of the time for requests and between them.
 
     A request's time is from its first byte, or the connection's start, to the end of its body:
     whoever sends a byte a second gains nothing.
@@ -228,7 +228,7 @@ def connection_limits(open_files: int | None) -> ConnectionLimits:
 
 
 def open_file_limit() -> int | None:
-    """How many files this process may open; None where the system does not tell."""
+    """Number of files this process may open; None where the system does not tell."""
     if sys.platform == "win32":
         return None
     import resource
@@ -397,7 +397,7 @@ def _page_address(host: str, port: int) -> str:
 
 
 def uvicorn_config(app: Starlette, limits: ConnectionLimits) -> uvicorn.Config:
-    """How the application is served."""
+    """Serving options of the application."""
     return uvicorn.Config(
         app,
         http=protocol(limits),

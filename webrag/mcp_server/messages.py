@@ -63,7 +63,7 @@ def _wrong_with_request(message: dict[str, Any]) -> str | None:
 
 
 def _unreadable(text: bytes) -> str | None:
-    """What the SDK would drop although it looks right, such as half of a surrogate pair."""
+    """Find what the SDK would drop although it looks right, such as half a surrogate pair."""
     try:
         jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError:

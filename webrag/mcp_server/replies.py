@@ -1,4 +1,4 @@
-"""What a tool call answers: text that is complete alone, and additions that are not needed.
+"""Answers of tool calls: text that is complete alone, and additions that are not needed.
 
 A failure tells the model what went wrong, and not to answer from memory.
 """
@@ -90,7 +90,7 @@ class SeenPassages:
         self._of: OrderedDict[str, tuple[Seen, ...]] = OrderedDict()
 
     def of_others(self, question: str) -> tuple[Seen, ...]:
-        """What was sent for other questions."""
+        """Passages that were sent for other questions."""
         return tuple(each for asked, sent in self._of.items() if asked != question for each in sent)
 
     def add(self, question: str, sent: Iterable[Seen]) -> None:
@@ -172,7 +172,7 @@ def failure_text(error: BaseException) -> str:
 
 
 def timeout_text(seconds: float) -> str:
-    """What to do about a call that took too long."""
+    """Say what to do about a call that took too long."""
     return (
         f"[ERROR]\nWebRAG timed out after {seconds:g}s.\n\nWhat was stored until then is kept. "
         "Suggestion: repeat the call, retry with expansion_budget=0 to follow no links, or name a "

@@ -50,12 +50,12 @@ class Runtime:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `memory` returns without waiting."""
+        """`memory` returns without waiting."""
         return self._opened is not None and self._opened.done() and not self.has_failed
 
     @property
     def has_failed(self) -> bool:
-        """Whether the memory could not be opened the last time."""
+        """The memory could not be opened the last time."""
         return self._owner is not None and self._owner.done()
 
     def start(self) -> None:

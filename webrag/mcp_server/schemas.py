@@ -1,4 +1,4 @@
-"""What models read of the server and its tools, and what tools answer with beside their text."""
+"""Words that models read of the tools, and what tools answer beside their text."""
 
 from typing import Any, Literal
 
@@ -85,7 +85,7 @@ class ReadOutput(FrozenModel):
 
 
 class IngestOutput(FrozenModel):
-    """What became of named pages.
+    """Outcomes of named pages.
 
     Attributes:
         failed: URL to reason.
@@ -113,14 +113,14 @@ class UnfinishedSite(FrozenModel):
 
 
 class SitesOutput(FrozenModel):
-    """What became of several sites; `refused` has addresses that cannot be used, with reasons."""
+    """Outcomes of several sites; `refused` has addresses that cannot be used, with reasons."""
 
     sites: tuple[SiteReport | UnfinishedSite, ...]
     refused: dict[str, str]
 
 
 class VerifyOutput(FrozenModel):
-    """What was found of each quotation; `refused` has the others by their place, from 1."""
+    """Findings of each quotation; `refused` has the others by their place, from 1."""
 
     checks: tuple[CitationCheck, ...]
     refused: dict[int, str]

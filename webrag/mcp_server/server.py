@@ -62,7 +62,7 @@ class AssembledServer:
 
     @property
     def admission(self) -> "Admission | None":
-        """Who is let in over HTTP; None for everybody."""
+        """Callers let in over HTTP; None for everybody."""
         return None if self.access is None else self.access.admission
 
     async def renew(self, settings: Settings) -> None:

@@ -34,7 +34,7 @@ class _Consent(BaseModel):
 
 
 async def ask_user(context: Context[Any, Any], question: str) -> bool | None:
-    """Whether the user agrees; False when they decline or stay silent, None when nobody can ask."""
+    """Ask the user; False when they decline or stay silent, None when nobody can ask."""
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return None
@@ -206,7 +206,7 @@ class ResearchTools:
 
 
 def _seen_in(context: Context[Any, Any]) -> SeenPassages:
-    """What the client of this call has had; nothing where the protocol knows no sessions."""
+    """Passages the client of this call has had; none where there are no sessions."""
     # The SDK keeps state for this on its connection, and has no public way to it.
     state = context.session._connection.state
     seen: SeenPassages = state.setdefault(SeenPassages.__name__, SeenPassages())

@@ -33,7 +33,7 @@ _MAX_QUOTE_CHARS = 400
 
 
 def in_words(result: ManagerResult) -> str:
-    """How far the answer may be trusted, or why there is none."""
+    """Say how far to trust the answer, or why there is none."""
     return _ENDINGS[result.final_reason]
 
 
@@ -79,7 +79,7 @@ def format_brief_details(
     command: CommandLine = CommandLine(),  # noqa: B008 - it cannot be changed
     place: str = "URL",
 ) -> str:
-    """Where each citation leads, and the confidence in words; `format_details` has the rest."""
+    """Place of each citation, and the confidence in words; `format_details` has the rest."""
     is_unanswered = result.final_reason == "confidence_too_low_clarify"
     lines = [*description_lines(result), *_places(result.citations)]
     lines += [""] if lines else []
@@ -182,7 +182,7 @@ def _about(result: ManagerResult) -> str:
 
 
 class CitationDocument(FrozenModel):
-    """Where a part of an answer stands.
+    """The place of a part of an answer.
 
     Attributes:
         number: What the parts name it by.
@@ -210,7 +210,7 @@ class CitationDocument(FrozenModel):
 
 
 class AnswerDocument(FrozenModel):
-    """What `ask` prints with `--json`; each text stands here once.
+    """The JSON that `ask` prints; each text stands here once.
 
     Attributes:
         state: `fail` where nothing was searched, or a guardrail objected.

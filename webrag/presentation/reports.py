@@ -1,4 +1,4 @@
-"""What the corpus holds, what was done to it, and stored pages, as text."""
+"""Words what the corpus holds, what was done to it, and stored pages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def crawl_line(at: CrawlProgress) -> str:
-    """How far a crawl is, on one line."""
+    """Say on one line how far a crawl is."""
     pace = f", {at.pages_per_second:.1f} pages/s" if at.pages_per_second else ""
     left = f", about {timedelta(seconds=round(at.seconds_left))} left" if at.seconds_left else ""
     return (
@@ -99,7 +99,7 @@ def format_ingest(
 
 
 def reason_beside(url: str, reason: str) -> str:
-    """Why a page could not be fetched, on a line that names the page already."""
+    """Word a failure on a line that names the page already."""
     return one_line(reason.removeprefix(f"The page {url} ").removeprefix(f"{url} "), max_chars=300)
 
 
@@ -112,7 +112,7 @@ def _ingest_line(page: AcquiredPage) -> str:
 
 
 def format_forget(report: "ForgetReport") -> str:
-    """What was deleted, and which of the URLs named are not stored."""
+    """Name what was deleted, and the URLs that are not stored."""
     count = len(report.removed)
     lines = ["[FORGET REPORT]", "1 page deleted." if count == 1 else f"{count:,} pages deleted."]
     lines += [f"- {url}" for url in report.removed]
@@ -122,7 +122,7 @@ def format_forget(report: "ForgetReport") -> str:
 
 
 def format_reindexing(report: "ReindexReport") -> str:
-    """What a reindexing did."""
+    """Report a reindexing."""
     if report.was_current:
         return f"The collection is made with {report.model} already; nothing was done."
     return (
@@ -158,7 +158,7 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
 
 
 def format_unfinished_site(url: str, done: int, queued: int) -> str:
-    """What a crawl did whose time was over before it ended: pages visited, pages that wait."""
+    """Report a crawl whose time was over before it ended: pages visited, pages that wait."""
     return (
         f"[INGEST REPORT]\nSite: {_url(url)}\n{counted(done, 'page')} visited, {queued:,} wait.\n\n"
         "Time ran out. Repeat the call to go on where this one stopped: what is stored is kept."
@@ -174,7 +174,7 @@ _CALLERS = {
 
 
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:
-    """Why a crawl ended, and how to go on where that is possible."""
+    """Say why a crawl ended, and how to go on where that is possible."""
     again, limit, one = _CALLERS[caller]
     said = _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
     if not report.skipped:
@@ -311,7 +311,7 @@ def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
 
 
 def site_name(site: str) -> str:
-    """What people call a site."""
+    """Name a site as people do."""
     return "files of this machine" if site == FILES else one_line(site)
 
 

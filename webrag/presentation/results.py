@@ -41,7 +41,7 @@ _NOTES = 4
 
 
 class CommandLine(NamedTuple):
-    """How commands are printed, so that they run where the reader is.
+    """Prints commands so that they run where the reader is.
 
     The options are those of the running command that the next one needs, too.
     """
@@ -120,7 +120,7 @@ class ResultLink(FrozenModel):
 
 
 class ResultPart(FrozenModel):
-    """How far one part of the question is answered, and its best passage."""
+    """One part of the question: how far it is answered, and its best passage."""
 
     text: str
     confidence: float
@@ -129,7 +129,7 @@ class ResultPart(FrozenModel):
 
 
 class ResultDocument(FrozenModel):
-    """What `answer`, `search` and `demo` print with `--json`.
+    """The JSON that `answer`, `search` and `demo` print.
 
     Attributes:
         as_of: Moment whose texts were searched; None for those that are stored now.
@@ -342,7 +342,7 @@ def _name(block: EvidenceBlock) -> str:
 def page_name(
     title: str | None, heading: str | None, place: str | None, as_of: datetime | None
 ) -> str:
-    """Where a quotation stands, on one line of a terminal: page, section, file and moment."""
+    """Name the place of a quotation on one line: page, section, file and moment."""
     below = one_line(heading or "", max_chars=_NAME_CHARS // 2)
     below = "" if one_line(heading or "") == one_line(title or "") else below
     name = one_line(title or "", max_chars=_NAME_CHARS - len(below)) or "Untitled"

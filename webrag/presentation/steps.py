@@ -1,4 +1,4 @@
-"""What is being done for a question, in the words of whoever waits for it."""
+"""Words the steps of a run for whoever waits for it."""
 
 import re
 from collections.abc import Mapping

@@ -99,7 +99,7 @@ def defuse(text: str) -> str:
 
 
 def holds_forged_line(text: str) -> bool:
-    """Whether some line, as a model would see it, imitates the brief's own structure."""
+    """Find a line that, as a model would see it, imitates the brief's own structure."""
     return any(map(_is_forged, clean_block(text).split("\n")))
 
 
@@ -137,7 +137,7 @@ _NOTICE = (
 
 
 def frame_notice(nonce: str | None) -> str:
-    """What a frame means; empty when nothing is framed."""
+    """Explain the frame to a model; empty when nothing is framed."""
     return _NOTICE.format(nonce=nonce) if nonce else ""
 
 

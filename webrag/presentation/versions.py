@@ -1,4 +1,4 @@
-"""What changed between two versions, as text for a terminal."""
+"""Words the changes between two versions for a terminal."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -71,7 +71,7 @@ def _words(texts: Iterable[Any]) -> tuple[str, ...]:
 
 
 def where_to_look(question: Question) -> str:
-    """What limits a question, in a few words; "" when nothing does."""
+    """Name in a few words the limits of a question; "" when it has none."""
     linked = " and what it links to" if question.is_deep else ""
     pages = [f"{counted(len(question.urls), 'page')}{linked}"] if question.urls else []
     return ", ".join([*pages, *(question.sites or ()), *map(str, question.years or ())])
@@ -93,7 +93,7 @@ def address_of(question: Question, after: str = "") -> str:
 
 
 def follow_ups(asked: Question, result: "ManagerResult") -> list[tuple[str, Question]]:
-    """What may be asked next, each with the words for it."""
+    """Suggest what may be asked next, each with the words for it."""
     if result.state == "fail":
         return []
 
@@ -160,7 +160,7 @@ class AskHandlers:
         return await self._shown(request, self._site.run_of(request))
 
     async def events(self, request: Request) -> Response:
-        """What happens in a run, as it happens."""
+        """Stream the events of a run."""
         run = self._site.run_of(request)
         told = (
             JSONServerSentEvent(dict(values), event=name) async for name, values in run.followed()
@@ -221,7 +221,7 @@ class AskHandlers:
         )
 
     async def _surroundings(self, request: Request, *, suggests: bool = False) -> dict[str, Any]:
-        """What the form offers, and why it cannot; the script has the form already."""
+        """Choices of the form, or why there are none; the script has the form already."""
         nothing: dict[str, Any] = {"sites": [], "years": {}, "suggested": (), "problem": None}
         if FRAGMENT_HEADER in request.headers:
             return nothing
@@ -316,7 +316,7 @@ def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
 
 
 def ask_routes(site: Site) -> list[Route]:
-    """Where questions are asked and watched."""
+    """Route where questions are asked and watched."""
     handlers = AskHandlers(site)
     return [
         Route("/", handlers.home, methods=["GET"]),

@@ -1,4 +1,4 @@
-"""What is stored: looked at, found, refreshed, forgotten, added to, exported and imported."""
+"""Shows stored pages, adds, refreshes and forgets them, exports and imports all."""
 
 import asyncio
 import shutil
@@ -298,7 +298,7 @@ def _line(url: str, what: str) -> str:
 
 
 def corpus_routes(site: Site) -> list[Route]:
-    """Where what is stored is looked after."""
+    """Route where stored pages are looked after."""
     handlers = CorpusHandlers(site)
     return [
         Route("/corpus", handlers.show, methods=["GET"]),

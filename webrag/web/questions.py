@@ -99,7 +99,7 @@ class Turn:
 
 
 def goes_on(question: str) -> bool:
-    """Whether a question cannot be understood without the one before."""
+    """Tell a question that cannot be understood without the one before."""
     if _GOES_ON.match(question) or len(query_terms(question)) < _FEW:
         return True
     points = _POINTS_BACK.search(question)
@@ -126,7 +126,7 @@ def in_thread(question: str, earlier: Sequence[Turn]) -> str:
 
 
 def _subject(turn: Turn) -> list[str]:
-    """What a question is about: its words that name the pages cited, else all that count."""
+    """The subject of a question: its words that name the pages cited, else all that count."""
     wanted = set(query_terms(turn.question))
     words = [word for word in _WORD.findall(turn.question) if wanted & set(query_terms(word))]
     cited = turn.result.citations if turn.result else ()

@@ -140,7 +140,7 @@ class ReadHandlers:
 
 
 def read_routes(site: Site) -> list[Route]:
-    """Where stored pages are read."""
+    """Route where stored pages are read."""
     handlers = ReadHandlers(site)
     return [
         Route("/pages/{document_id:uuid}", handlers.page, methods=["GET"]),

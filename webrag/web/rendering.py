@@ -35,7 +35,7 @@ _THEMES: Final = ("light", "dark")
 
 
 def content_policy(nonce: str) -> str:
-    """What a browser may load and run: what bears the nonce, and nothing of another host."""
+    """Let a browser load and run what bears the nonce, and nothing of another host."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -80,7 +80,7 @@ class Templates:
         return HTMLResponse(html, status_code=status_code, headers=headers)
 
     def csrf_token(self, owner: str) -> str:
-        """What a form of this server holds, and no page of another origin can know."""
+        """Make the mark of this server's forms, which no page of another origin can know."""
         return self._mac(f"form {owner}")
 
     def signed(self, text: str) -> str:
@@ -94,7 +94,7 @@ class Templates:
         return text if is_ours else None
 
     def is_own(self, token: str, owner: str) -> bool:
-        """Whether it is the token of `owner`."""
+        """Compare with the token of `owner`."""
         return hmac.compare_digest(token.encode(), self.csrf_token(owner).encode())
 
     def _mac(self, text: str) -> str:

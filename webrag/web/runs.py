@@ -48,7 +48,7 @@ class WatchedRun:
 
     @property
     def seconds(self) -> float:
-        """How long ago it was started."""
+        """Seconds since it was started."""
         return time.monotonic() - self.started
 
     def tell(self, name: str, **values: Any) -> None:

@@ -77,7 +77,7 @@ class SettingsHandlers:
         self._site = site
 
     async def show(self, request: Request) -> Response:
-        """What is set, and what may be chosen."""
+        """Show the settings and their choices."""
         seconds = request.query_params.get("saved")
         is_saved = seconds is not None and self._site.renew is not None
         said = "Saved, and in use from now on." if is_saved else ""
@@ -186,7 +186,7 @@ def _kept_key(settings: Settings, server: str) -> str | None:
 
 
 def settings_routes(site: Site) -> list[Route]:
-    """Where settings are seen and changed."""
+    """Route where settings are seen and changed."""
     handlers = SettingsHandlers(site)
     return [
         Route("/settings", handlers.show, methods=["GET"]),

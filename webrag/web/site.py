@@ -1,4 +1,4 @@
-"""What the handlers of the page share: who asks, which memory answers, and how errors are shown."""
+"""Shared by the handlers of the page: who asks, which memory answers, how errors are shown."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -38,7 +38,7 @@ _TOKEN_WITHIN_BYTES: Final = 65_536
 
 
 class NotKeptError(InputError):
-    """What was asked for is not there, or not any more."""
+    """Nothing is there, or not any more."""
 
 
 class TooLargeError(InputError):
@@ -172,7 +172,7 @@ def _too_large(most: int) -> TooLargeError:
 
 
 def came_from_here(request: Request) -> bool:
-    """Whether a browser says that a page of this very server, port and all, sent the request."""
+    """Tell whether a page of this very server, port and all, sent the request."""
     headers = request.headers
     # Old browsers send an origin only, as all do to another machine over plain http.
     if "sec-fetch-site" not in headers and "origin" in headers:
@@ -181,7 +181,7 @@ def came_from_here(request: Request) -> bool:
 
 
 def is_part_of_another_site(request: Request) -> bool:
-    """Whether a browser wants it for a page of another site, as its image, script or frame."""
+    """Tell whether a page of another site wants it, as its image, script or frame."""
     headers = request.headers
     if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return False
@@ -192,7 +192,7 @@ def is_part_of_another_site(request: Request) -> bool:
 
 
 def may_run(request: Request) -> bool:
-    """Whether an address was typed, or followed from this server: a link elsewhere starts nothing.
+    """Tell an address that was typed, or followed here: a link elsewhere starts nothing.
 
     Browsers do not tell another machine over plain http where a link stood, but for its `Referer`,
     which this server's pages send to itself only.

@@ -1,4 +1,4 @@
-"""Who calls, what they may do, and which collection is theirs. No I/O here."""
+"""Callers, their rights and their collections. No I/O here."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ class UncheckedTokenError(Exception):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whom a token stands for, in which collection; None is the one that all share.
+    """The holder of a token, and their collection; None is the one that all share.
 
     The name tells callers apart in limits and the log; by the token the SDK keeps sessions apart.
     """
@@ -63,7 +63,7 @@ class TokenCheck(Protocol):
 
 
 def needed_scopes(method: object, name: object) -> frozenset[str]:
-    """What a caller needs for a message of the protocol, requests or not."""
+    """The scopes that a message of the protocol needs, request or not."""
     more = _BEYOND_READING.get(name) if isinstance(name, str) else None
     if method != "tools/call" or more is None:
         return frozenset({READ})
@@ -71,7 +71,7 @@ def needed_scopes(method: object, name: object) -> frozenset[str]:
 
 
 def missing_scopes(caller: Caller, tool: str | None) -> frozenset[str]:
-    """What a caller lacks for a tool; None stands for reading a resource."""
+    """The scopes that a caller lacks for a tool; None stands for reading a resource."""
     return needed_scopes("tools/call", tool) - caller.scopes
 
 
@@ -102,7 +102,7 @@ _MINUTE = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What one caller may use, None for no limit, within any 60 seconds and in each day of UTC.
+    """Limits of one caller, None for no limit, within any 60 seconds and in each day of UTC.
 
     Pages are requests for them, successful or not; bytes are counted as decoded.
     """
@@ -151,11 +151,11 @@ class UsageLedger:
         usage.calls += 1
 
     def meter(self, caller: str) -> PageMeter:
-        """What counts the pages of a caller; always the same one, so that calls can share work."""
+        """The counter of a caller's pages; always the same one, so that calls can share work."""
         return self._meters.setdefault(caller, _Meter(self, caller))
 
     def page_refusal(self, caller: str) -> str | None:
-        """Why no further page may be requested; None counts one."""
+        """Say why no further page may be requested; None counts one."""
         limits, usage = self._limits, self._usage(caller)
         if limits.pages_per_day is not None and usage.pages >= limits.pages_per_day:
             return self._until_tomorrow(f"{limits.pages_per_day:,} pages")

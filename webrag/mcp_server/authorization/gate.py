@@ -40,7 +40,7 @@ UNCHECKED = (
 
 @dataclass(frozen=True)
 class Admission:
-    """What a gate needs to know; the resource is this server's address as clients see it."""
+    """Checks of tokens, and what is said of them; clients see this server as the resource."""
 
     checks: Sequence[TokenCheck]
     resource: str
@@ -48,7 +48,7 @@ class Admission:
     scopes: Sequence[str]
 
     async def caller(self, token: str) -> Caller:
-        """Whom a token stands for, asking one check after the other."""
+        """Find the holder of a token, asking one check after the other."""
         for check in self.checks:
             if (caller := await check.caller(token)) is not None:
                 return caller
@@ -56,7 +56,7 @@ class Admission:
 
 
 def metadata_route(admission: Admission) -> Route | None:
-    """Where clients find out who issues tokens (RFC 9728); None when nobody does."""
+    """Tell clients who issues tokens (RFC 9728); None when nobody does."""
     if admission.issuer is None:
         return None
     metadata = ProtectedResourceMetadata.model_validate(

@@ -1,4 +1,4 @@
-"""Whom an access token of the authorization server stands for; issues none."""
+"""Finds the holder of an access token of the authorization server; issues none."""
 
 import asyncio
 import hashlib
@@ -71,7 +71,7 @@ async def _ask(method: str, url: str, **options: Any) -> dict[str, Any]:
 
 
 def metadata_urls(issuer: str) -> list[str]:
-    """Where the metadata of an issuer may be: RFC 8414 first, then OpenID Connect."""
+    """Places of an issuer's metadata: RFC 8414 first, then OpenID Connect."""
     parts = urlsplit(issuer)
     root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     return list(

@@ -130,7 +130,7 @@ _EVERYBODY = "everybody"
 
 @dataclass(frozen=True)
 class Access:
-    """What the server over HTTP does about its callers."""
+    """The server's dealings with its callers over HTTP."""
 
     admission: Admission | None
     entry: "CallerEntry"

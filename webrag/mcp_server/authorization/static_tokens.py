@@ -35,7 +35,7 @@ class StaticToken:
 
 
 def digest_of(token: str) -> bytes:
-    """What is compared and kept in place of a token."""
+    """Compared and kept in place of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
@@ -61,7 +61,7 @@ class StaticTokens(TokenCheck):
 
     @override
     async def caller(self, token: str) -> Caller | None:
-        """Whom the token was given to; None when it is not in the table."""
+        """The holder of the token; None when it is not in the table."""
         digest = digest_of(token)
         found = None
         for known, caller in self._callers:

@@ -175,7 +175,7 @@ class _Renderer:
             self._numbers[-1] += 1
 
     def reaches(self, name: str, value: Any, start: int, end: int) -> bool:
-        """Whether an event is of the part or of what it lies in; called for each, in order."""
+        """Tell an event of the part, or of what it lies in; called for each, in order."""
         self._count(name, value)
         overlaps = self._part is None or (start < self._part[1] and end > self._part[0])
         if name == "Start" and isinstance(value, dict) and "Table" in value:
