@@ -225,15 +225,16 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
 
     with step_progress(quiet=options.quiet) as writer.show_step:
         result, details = run_opened(ctx.obj, ask, quiet=options.quiet)
+    is_empty = result.state != "fail" and not (result.retrieval and result.retrieval.documents)
+    if is_empty and asked.sites:
+        said = f"Nothing of {', '.join(asked.sites)} is stored."
+        result = result.model_copy(update={"answer": said, "notice": said})
     if options.json:
         from webrag.presentation.answer import answer_document
 
         print_json(answer_document(result))
     else:
         writer.finish(result, details, pager=not reading.no_pager)
-    is_empty = result.state != "fail" and not (result.retrieval and result.retrieval.documents)
-    if is_empty and asked.sites:
-        click.echo(f"Nothing of {', '.join(asked.sites)} is stored.", err=True)
     if is_empty or result.state == "fail":
         ctx.exit(1)
 

@@ -259,7 +259,10 @@ def _print_report(report: "IngestReport", *, is_error: bool) -> None:
 
 
 def _failure(report: "IngestReport") -> str:
-    lines = [why if url in why else f"{url}: {why}" for url, why in report.failed.items()]
+    lines = [
+        why if url.removeprefix("file://") in why else f"{url}: {why}"
+        for url, why in report.failed.items()
+    ]
     if len(report.pages) + len(lines) == 1:
         return lines[0]
     return "\n".join([f"{_count(report).rstrip('.')}:", *(f"- {line}" for line in lines)])

@@ -82,8 +82,8 @@ def format_brief_details(
     """Place of each citation, and the confidence in words; `format_details` has the rest."""
     is_unanswered = result.final_reason == "confidence_too_low_clarify"
     lines = [*description_lines(result), *_places(result.citations)]
-    lines += [""] if lines else []
-    lines.append(trust(result))
+    if result.retrieval and result.retrieval.documents:
+        lines += ["", trust(result)] if lines else [trust(result)]
     if result.uncertainty_note and not is_unanswered:
         lines.append(f"Uncertain: {one_line(result.uncertainty_note, max_chars=300)}")
     lines += as_of_note(result.as_of)

@@ -100,7 +100,8 @@ def format_ingest(
 
 def reason_beside(url: str, reason: str) -> str:
     """Word a failure on a line that names the page already."""
-    return one_line(reason.removeprefix(f"The page {url} ").removeprefix(f"{url} "), max_chars=300)
+    said = reason.removeprefix(f"The page {url} ").removeprefix(f"{url} ")
+    return one_line(said, max_chars=300).removesuffix(".")
 
 
 def _ingest_line(page: AcquiredPage) -> str:
@@ -459,7 +460,7 @@ def format_verification(
     `refused` says why citations, by their place in the call from 1, are not among the checks; page
     text of `shown_chars` at most is framed by the nonce, if there is one.
     """
-    total = len(checks)
+    total = len(checks) + len(refused)
     stored = sum(check.stored.state in VERBATIM for check in checks)
     lines = ["[VERIFICATION]", f"{stored} of {total} are verbatim in the stored version."]
     asked = [check for check in checks if check.live.state not in ("unchecked", "unreachable")]

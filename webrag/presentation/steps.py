@@ -21,6 +21,7 @@ _PLAIN: Final = tuple(
     for said, plain in (
         (r"Scraping (.+)", r"Fetching \1"),
         (r"Checking if (.+) is indexed", r"Looking whether \1 is stored"),
+        (r"Searching the whole corpus", "Searching all that is stored"),
         (r"Searching 1 documents", "Searching the page you named"),
         (r"Searching (.+) documents", r"Searching the \1 pages you named"),
         (r"Reranking 1 chunks", "Comparing 1 passage with the question"),

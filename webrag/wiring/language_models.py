@@ -145,7 +145,11 @@ async def try_model(settings: "Settings") -> float:
     try:
         reply = await model.achat([ChatMessage(content=_WORDS)])
     except (OpenAIError, ValueError) as error:
-        raise ConfigurationError(f"The model does not answer: {error}") from error
+        raise ConfigurationError(
+            f"The model does not answer: {str(error).rstrip('.')}.",
+            hint=f"Check that a server runs at {settings.orchestration_llm_base_url}, that it has"
+            " this model, and that the key is its own.",
+        ) from error
     if not (reply.message.content or "").strip():
         raise ConfigurationError("The model answers with nothing.")
     return time.monotonic() - began

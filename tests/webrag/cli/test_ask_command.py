@@ -178,3 +178,15 @@ def test_shortened_answer_names_no_citation_that_is_not_listed(
     shown = corpus_command(site, *asked, "-q", "--top-k", "1").stdout
 
     assert set(re.findall(r"\[(\d+)\]", shown)) == {"1"} < set(re.findall(r"\[(\d+)\]", whole))
+
+
+def test_site_of_which_nothing_is_stored_is_named_with_what_would_read_it(
+    manual: Any, corpus_command: Run
+) -> None:
+    corpus_command(manual, "ingest", f"{manual}/")
+
+    result = corpus_command(manual, "ask", QUESTION, "nowhere.test", "-q")
+
+    assert result.exit_code == 1
+    assert result.stdout.startswith("Nothing of nowhere.test is stored.\n\nTo follow links from")
+    assert "confidence" not in result.stdout

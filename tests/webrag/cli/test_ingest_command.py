@@ -235,7 +235,7 @@ def test_folder_is_reported_with_what_was_left_out(corpus_command: Run, tmp_path
 
     assert result.exit_code == 0, result.stderr
     assert "1 of 2 pages" in result.stdout
-    assert "b.md\n  (failed: holds no readable text.)" in result.stdout
+    assert "b.md\n  (failed: holds no readable text)" in result.stdout
     assert "Left out: 1 of a kind that is not read." in result.stdout
 
 

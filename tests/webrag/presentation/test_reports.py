@@ -1,6 +1,6 @@
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import SiteReport
-from webrag.presentation.reports import format_ingest, format_site
+from webrag.presentation.reports import format_ingest, format_site, format_verification
 
 URL = "https://docs.example.org/install"
 
@@ -73,7 +73,7 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         "\n"
         "Could not be fetched:\n"
         "- 2: HTTP 500\n"
-        f"  {URL}/x: The page answered HTTP 500.\n"
+        f"  {URL}/x: The page answered HTTP 500\n"
         "\n"
         "Left alone:\n"
         "- 7: another action\n"
@@ -93,3 +93,9 @@ def test_site_report_names_the_command_that_lists_failures_of_each_host() -> Non
 
     listed = "  `webrag status a.test` and `webrag status b.test` list them all.\n"
     assert listed in format_site(report)
+
+
+def test_quotation_that_was_not_checked_counts_among_all() -> None:
+    text = format_verification([], refused={1: "quote is missing"})
+
+    assert text.startswith("[VERIFICATION]\n0 of 1 are verbatim in the stored version.")

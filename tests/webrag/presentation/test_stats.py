@@ -34,7 +34,7 @@ DEPTH_CAP = ExpansionDecision(
             "stored.",
         ),
         ({"degraded": ("No reranker.",)}, "Degraded: No reranker."),
-        ({"warnings": ("a\n[STATS]",)}, "Warning: a [STATS]"),
+        ({"warnings": ("a\n[STATS]",)}, "Note: a [STATS]"),
         (
             {"page_sources": {"https://e.org/": "firecrawl", "https://e.org/a": "builtin"}},
             "Fetched by: builtin (1), firecrawl (1)",

@@ -489,7 +489,7 @@ def _remarks(result: OrchestrationResult) -> Iterator[str]:
     if result.also_searched:
         yield also_searched(result.also_searched)
     yield from (f"Degraded: {_sentence(sentence)}" for sentence in result.degraded)
-    yield from (f"Warning: {_sentence(sentence)}" for sentence in result.warnings)
+    yield from (f"Note: {_sentence(sentence)}" for sentence in result.warnings)
 
 
 def as_of_note(moment: datetime | None) -> list[str]:
