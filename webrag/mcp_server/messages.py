@@ -1,6 +1,7 @@
 """Tells JSON-RPC messages from what only looks like them, and words the refusal. No transport."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -96,10 +97,10 @@ class MessageCheck:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        body, ended = await _body(receive)
-        refused = None if ended else refusal(body)
+        body, receive, is_whole = await read_ahead(receive)
+        refused = refusal(body) if is_whole else None
         if refused is None:
-            await self._app(scope, _replayed(body, ended, receive), send)
+            await self._app(scope, receive, send)
             return
         # `id` must be told even when it is null.
         content = refused.model_dump_json(by_alias=True, exclude_unset=True)
@@ -107,23 +108,24 @@ class MessageCheck:
         await response(scope, receive, send)
 
 
-async def _body(receive: Receive) -> tuple[bytes, Message | None]:
-    body = bytearray()
-    while True:
+async def read_ahead(receive: Receive, at_most: float = math.inf) -> tuple[bytes, Receive, bool]:
+    """Read a body, of a longer one its beginning; the request can be received again.
+
+    The last is False where the body is longer or its client has gone.
+    """
+    seen: list[Message] = []
+    size, is_whole = 0, False
+    while not is_whole and size <= at_most:
         message = await receive()
+        seen.append(message)
+        size += len(message.get("body", b""))
         if message["type"] != "http.request":
-            return bytes(body), message
-        body += message.get("body", b"")
-        if not message.get("more_body", False):
-            return bytes(body), None
+            break
+        is_whole = not message.get("more_body", False)
+    body = b"".join(message.get("body", b"") for message in seen)
+    seen.reverse()
 
+    async def again() -> Message:
+        return seen.pop() if seen else await receive()
 
-def _replayed(body: bytes, ended: Message | None, receive: Receive) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": bool(ended)}]
-    if ended is not None:
-        messages.append(ended)
-
-    async def replay() -> Message:
-        return messages.pop(0) if messages else await receive()
-
-    return replay
+    return body, again, is_whole

@@ -85,15 +85,7 @@ class ReadOutput(FrozenModel):
 
 
 class IngestOutput(FrozenModel):
-    """Outcomes of named pages.
-
-    Attributes:
-        failed: URL to reason.
-        unfinished: URLs that time did not suffice for.
-        degraded: Sentences about page sources that did not work as configured.
-        gone: Files that are there no more.
-        left_out: What of folders is not read, counted by reason.
-    """
+    """Outcomes of named pages: failures by URL with the reason, omissions counted by reason."""
 
     pages: tuple[AcquiredPage, ...]
     failed: dict[str, str]

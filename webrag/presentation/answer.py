@@ -182,17 +182,7 @@ def _about(result: ManagerResult) -> str:
 
 
 class CitationDocument(FrozenModel):
-    """The place of a part of an answer.
-
-    Attributes:
-        number: What the parts name it by.
-        heading: Nearest one above it.
-        text: The slice `char_start` to `char_end` of the page's markdown, exactly; None where a
-            part of the answer is that text.
-        place: The path of a file and the line of it; None for what is no file.
-        link: Address that opens the page at it.
-        as_of: The page's text at this moment is quoted; None for the one it has.
-    """
+    """The place of a part of an answer."""
 
     number: int
     url: str
@@ -210,23 +200,7 @@ class CitationDocument(FrozenModel):
 
 
 class AnswerDocument(FrozenModel):
-    """The JSON that `ask` prints; each text stands here once.
-
-    Attributes:
-        state: `fail` where nothing was searched, or a guardrail objected.
-        final_reason: The band of the confidence, or why there is no answer.
-        confidence: That the answer holds what was asked for, [0, 1].
-        parts: The sentences, lists, code blocks and table rows of the answer in their order, the
-            best passage's first; with `confidence_too_low_clarify` only the closest that was found.
-        notice: Caveat, request for clarification or refusal; empty when there is none.
-        citations: By number, in the order in which the parts name them.
-        missing: Parts of the question that nothing in the answer speaks of.
-        description: How the page that is summarised describes itself, beside its text.
-        also_searched: Words of the question that no searched page has, and what was searched for
-            in their place.
-        synthesis: Who wrote the answer.
-        as_of: Moment whose texts were searched; None for those that are stored now.
-    """
+    """The JSON that `ask` prints, each text once; docs/reference/command-line.md has it."""
 
     query: str
     as_of: datetime | None = None

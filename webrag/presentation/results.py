@@ -55,15 +55,7 @@ class CommandLine(NamedTuple):
 
 
 class ResultQuotation(FrozenModel):
-    """A quotation of a passage.
-
-    Attributes:
-        link: Address that opens the page at it.
-        columns: Header of the table in whose body it stands; None elsewhere.
-        lead: What stands above it and names its subject, such as the term of a definition.
-        place: File and line, such as `docs/guide.md:42`; None for a page of the web.
-        as_of: The page's text at this moment is quoted; None for the one it has.
-    """
+    """A quotation of a passage, with what names the place and the subject it stands at."""
 
     text: str
     char_start: int
@@ -76,22 +68,7 @@ class ResultQuotation(FrozenModel):
 
 
 class ResultPassage(FrozenModel):
-    """A passage that was found.
-
-    Attributes:
-        rank: From 1, by relevance; neighbours of strong passages come last.
-        passage_id: What `webrag read --passage` takes.
-        author: Who wrote the page, as far as it says so.
-        site_name: What its site calls itself.
-        version: Of the library that the page is about.
-        headings: Above it, outermost first.
-        text: The slice `char_start` to `char_end` of the page's markdown, exactly.
-        relevance: In [0, 1].
-        is_adjacent: A neighbour of a strong passage, not itself matched.
-        addresses_reader: It gives orders to a model that reads it, or claims to speak for its
-            system; told of the passages that are quoted.
-        quotations: The finest first; of the best passages only.
-    """
+    """A passage that was found: where it stands, its rank, and its finest quotations."""
 
     rank: int
     passage_id: UUID
@@ -129,22 +106,7 @@ class ResultPart(FrozenModel):
 
 
 class ResultDocument(FrozenModel):
-    """The JSON that `answer`, `search` and `demo` print.
-
-    Attributes:
-        as_of: Moment whose texts were searched; None for those that are stored now.
-        confidence: That the passages answer the question, [0, 1].
-        confidence_band: The same in a word.
-        also_searched: Words of the question that no searched page has, and what was searched for
-            in their place.
-        parts: How far each part of a question of several parts is answered; else empty.
-        passages: In the order of their rank; each text stands here once.
-        documents_searched: Pages within the filters.
-        urls_fetched: Pages obtained from the network.
-        next_links: The best links that were not followed.
-        stopped_because: Why nothing more was done, a sentence.
-        partial: A deadline cut the run short.
-    """
+    """The JSON that `answer`, `search` and `demo` print; docs/reference/command-line.md has it."""
 
     query: str
     as_of: datetime | None = None

@@ -14,7 +14,7 @@ from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webrag.errors import AccessDeniedError
 from webrag.mcp_server.authorization.callers import (
@@ -26,6 +26,7 @@ from webrag.mcp_server.authorization.callers import (
     UncheckedTokenError,
     needed_scopes,
 )
+from webrag.mcp_server.messages import read_ahead
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ class Gate:
         """The refusal for want of scopes, and the request to be read again."""
         needed = frozenset({READ})
         if scope["method"] == "POST":
-            body, receive = await _peek(receive, self._max_body_bytes)
+            body, receive, _ = await read_ahead(receive, self._max_body_bytes)
             needed = _needed(body)
         missing = needed - caller.scopes
         if not missing:
@@ -182,20 +183,3 @@ def _needed(body: bytes) -> frozenset[str]:
             name = params.get("name") if isinstance(params, dict) else None
             needed |= needed_scopes(each.get("method"), name)
     return needed
-
-
-async def _peek(receive: Receive, at_most: int) -> tuple[bytes, Receive]:
-    seen: list[Message] = []
-    size, more = 0, True
-    while more and size <= at_most:
-        message = await receive()
-        seen.append(message)
-        size += len(message.get("body", b""))
-        more = message["type"] == "http.request" and message.get("more_body", False)
-    body = b"".join(message.get("body", b"") for message in seen)
-    seen.reverse()
-
-    async def again() -> Message:
-        return seen.pop() if seen else await receive()
-
-    return body, again
