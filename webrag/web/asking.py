@@ -238,6 +238,7 @@ class AskHandlers:
         if run.kind != "answer":
             site = self._site
             may = {"may_forget": site.may_forget, "may_allow": may_allow_hosts(site)}
+            may["may_again"] = not isinstance(run.error, InputError)
             return site.page(request, "job.html", run=run, report=run.result, **may)
         asked: Question = run.asked["asked"]
         around = await self._surroundings(request)
@@ -258,6 +259,7 @@ class AskHandlers:
             "ask.html",
             failure=failed and failure_of_error(failed),
             may_allow=may_allow_hosts(site),
+            may_again=not (run and isinstance(run.error, InputError)),
             everywhere=Question(text=asked.text),
             status_code=200 if around["problem"] is None else status_of(around["problem"]),
             asked=asked,

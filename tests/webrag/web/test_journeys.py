@@ -422,6 +422,9 @@ async def test_what_could_not_be_had_is_said_with_what_to_do(
     await expect(page.get_by_role("button", name=f"Forget {web_site.base}/nowhere")).to_be_visible()
     await expect(page.get_by_text(re.compile("Try .*again"))).to_have_count(0)
     await seen("nothing-obtained")
+    await add(page, "quick start", says="The URL 'quick' does not start with http")
+    await expect(page.get_by_text("Try again")).to_have_count(0)
+    await page.get_by_role("link", name="Back to the stored pages").click()
     await page.goto("/")
 
     await ask(page, "nothing.example:99 what is a kettle")
