@@ -124,9 +124,7 @@ def understood_in(asked: Question, turns: Sequence[Turn]) -> Question:
     return asked.model_copy(update={"source_urls": (cited[-1].source_url,)})
 
 
-class AskHandlers:
-    """Answers requests about questions."""
-
+class _AskHandlers:
     def __init__(self, site: Site) -> None:
         self._site = site
 
@@ -147,7 +145,6 @@ class AskHandlers:
         return await self._shown(request, run)
 
     async def start(self, request: Request) -> Response:
-        """Begin to answer; tells where."""
         form = await self._site.checked_form(request)
         asked = asked_question(form)
         if not asked.text:
@@ -156,11 +153,9 @@ class AskHandlers:
         return JSONResponse({"run": f"/runs/{run.id}"}, status_code=201)
 
     async def show(self, request: Request) -> Response:
-        """A run as it is now."""
         return await self._shown(request, self._site.run_of(request))
 
     async def events(self, request: Request) -> Response:
-        """Stream the events of a run."""
         run = self._site.run_of(request)
         told = (
             JSONServerSentEvent(dict(values), event=name) async for name, values in run.followed()
@@ -168,7 +163,6 @@ class AskHandlers:
         return EventSourceResponse(told, ping=_PING_S)
 
     async def stop(self, request: Request) -> Response:
-        """Cancel a run."""
         await self._site.checked_form(request)
         run = self._site.run_of(request)
         await self._site.runs.stop(run)
@@ -319,7 +313,7 @@ def _tell(run: WatchedRun, event: "AnswerEvent") -> None:
 
 def ask_routes(site: Site) -> list[Route]:
     """Route where questions are asked and watched."""
-    handlers = AskHandlers(site)
+    handlers = _AskHandlers(site)
     return [
         Route("/", handlers.home, methods=["GET"]),
         Route("/threads/{thread_id}", handlers.thread, methods=["GET"]),

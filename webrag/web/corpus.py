@@ -44,9 +44,7 @@ MOST_IMPORTED_BYTES: Final = 1_073_741_824
 _JOBS = ("pages", "site", "import")
 
 
-class CorpusHandlers:
-    """Answers requests about what is stored."""
-
+class _CorpusHandlers:
     def __init__(self, site: Site) -> None:
         self._site = site
 
@@ -85,7 +83,6 @@ class CorpusHandlers:
         )
 
     async def add(self, request: Request) -> Response:
-        """Begin to fetch pages, or a whole site; the same again goes on where it was."""
         form = await self._site.checked_form(request)
         urls = tuple(addresses([form.get("url", "")]))
         if not urls:
@@ -111,7 +108,6 @@ class CorpusHandlers:
         return self._begin(request, "pages", asked, _pages_work)
 
     async def forget(self, request: Request) -> Response:
-        """Delete a page or a site, once it was asked twice."""
         site = self._site
         if not site.may_forget:
             raise AccessDeniedError("This server does not let anybody delete pages.")
@@ -131,7 +127,6 @@ class CorpusHandlers:
         return site.page(request, "forget.html", url=url, host=host, told=told)
 
     async def switch(self, request: Request) -> Response:
-        """Open another collection of the database."""
         site = self._site
         form = await site.checked_form(request)
         if not site.may_switch:
@@ -150,7 +145,6 @@ class CorpusHandlers:
         return response
 
     async def export(self, request: Request) -> Response:
-        """Give every page as one file."""
         if not may_run(request):
             raise AccessDeniedError(
                 "Another site asked for the export; open the list of stored pages and export there."
@@ -167,7 +161,6 @@ class CorpusHandlers:
         return FileResponse(path, filename=path.name, headers=dict(HEADERS), background=cleanup)
 
     async def take_in(self, request: Request) -> Response:
-        """Store the pages of an exported file."""
         # Before the file is received, which may take long.
         self._site.check(request, "ingest")
         form = await self._site.checked_form(request, max_file_bytes=MOST_IMPORTED_BYTES)
@@ -289,7 +282,7 @@ def _line(url: str, what: str) -> str:
 
 def corpus_routes(site: Site) -> list[Route]:
     """Route where stored pages are looked after."""
-    handlers = CorpusHandlers(site)
+    handlers = _CorpusHandlers(site)
     return [
         Route("/corpus", handlers.show, methods=["GET"]),
         Route("/corpus/add", handlers.add, methods=["POST"]),

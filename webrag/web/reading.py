@@ -58,9 +58,7 @@ def named_mark(values: Mapping[str, str], page: "PageText") -> tuple[list[Mark],
     return [Mark(int(number[:4]), begin, begin + len(quote))], []
 
 
-class ReadHandlers:
-    """Answers requests about stored pages."""
-
+class _ReadHandlers:
     def __init__(self, site: Site) -> None:
         self._site = site
 
@@ -141,7 +139,7 @@ class ReadHandlers:
 
 def read_routes(site: Site) -> list[Route]:
     """Route where stored pages are read."""
-    handlers = ReadHandlers(site)
+    handlers = _ReadHandlers(site)
     return [
         Route("/pages/{document_id:uuid}", handlers.page, methods=["GET"]),
         Route("/runs/{run_id}/pages/{document_id:uuid}", handlers.cited, methods=["GET"]),

@@ -70,14 +70,11 @@ def _text(name: str, value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-class SettingsHandlers:
-    """Answers requests about settings."""
-
+class _SettingsHandlers:
     def __init__(self, site: Site) -> None:
         self._site = site
 
     async def show(self, request: Request) -> Response:
-        """Show the settings and their choices."""
         seconds = request.query_params.get("saved")
         is_saved = seconds is not None and self._site.renew is not None
         said = "Saved, and in use from now on." if is_saved else ""
@@ -103,7 +100,6 @@ class SettingsHandlers:
             return await self._shown(request, error=error, server=server, model=model)
 
     async def change(self, request: Request) -> Response:
-        """Change the other settings."""
         form = await self._form(request)
         shown = shown_fields(self._site.settings(), {})
         typed = {each.name: str(form.get(each.name, each.value)).strip() for each in shown}
@@ -187,7 +183,7 @@ def _kept_key(settings: Settings, server: str) -> str | None:
 
 def settings_routes(site: Site) -> list[Route]:
     """Route where settings are seen and changed."""
-    handlers = SettingsHandlers(site)
+    handlers = _SettingsHandlers(site)
     return [
         Route("/settings", handlers.show, methods=["GET"]),
         Route("/settings", handlers.change, methods=["POST"]),
