@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -184,7 +185,8 @@ class _CorpusHandlers:
                 "lines": report.failed,
             }
 
-        return self._begin(request, "import", {"urls": (upload.filename,)}, work)
+        asked = {"urls": (upload.filename,)}
+        return self._begin(request, "import", asked, work, release=upload.file.close)
 
     def _begin(
         self,
@@ -192,20 +194,28 @@ class _CorpusHandlers:
         kind: str,
         asked: dict[str, Any],
         work: Callable[[WatchedRun, Any], Awaitable[Any]],
+        *,
+        release: Callable[[], None] | None = None,
     ) -> Response:
+        """Start a run; `release` is called when it has ended, also before it began."""
         site = self._site
 
         async def entered(run: WatchedRun) -> Any:
             async with site.enter(request, "ingest") as rag:
                 return await work(run, rag)
 
-        run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+        with ExitStack() as unstarted:
+            if release is not None:
+                unstarted.callback(release)
+            run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
+            held = unstarted.pop_all()
+        run.on_end(held.close)
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
 
 def _copy(upload: UploadFile, path: Path) -> None:
-    with upload.file as sent, path.open("wb") as file:
-        shutil.copyfileobj(sent, file)
+    with path.open("wb") as file:
+        shutil.copyfileobj(upload.file, file)
 
 
 _NOTHING: Final = {
