@@ -128,7 +128,6 @@ async def _print_evidence(
     reading: Reading,
     narrow: "Callable[[OrchestrationResult], OrchestrationResult]" = lambda result: result,
 ) -> "OrchestrationResult":
-    """Find evidence and print it, narrowed down before."""
     from webrag.app import WebRAG
 
     options = run_options(ctx)
@@ -272,7 +271,6 @@ class _Writer:
         self._citations: list[AnswerCitation] = []
 
     def tell(self, event: "AnswerEvent") -> None:
-        """Print what happened."""
         from webrag.presentation.steps import STEPS
         from webrag.presentation.untrusted import clean_block
 

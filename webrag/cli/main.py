@@ -151,7 +151,6 @@ class _Commands(click.Group):
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by what people do with them."""
         width = max(map(len, _HOMES))
         for title, names in _GROUPS.items():
             found = {name: self.get_command(ctx, name) for name in names}

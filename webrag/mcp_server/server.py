@@ -181,7 +181,6 @@ class _MessageLines:
         threading.Thread(target=self._read, name="webrag-stdin", daemon=True).start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Each message as a line."""
         while (line := await self._queue.get()) is not None:
             if not line.strip():
                 continue
@@ -286,7 +285,7 @@ async def _serve_stdio(assembled: AssembledServer) -> None:
 
     def end(number: signal.Signals, how: str) -> None:
         if ending:  # told twice: at once
-            os._exit(_exit_code(number))
+            os._exit(128 + number)  # as shells report the end by a signal
         ending.append(asyncio.create_task(_end_process(assembled, number, how)))
 
     for number, how in _ENDINGS:
@@ -303,9 +302,4 @@ async def _end_process(assembled: AssembledServer, number: signal.Signals, how: 
     logger.info("WebRAG MCP server was %s", how)
     logging.shutdown()
     # An exit in good order waits for threads, one of which may be in the middle of a computation.
-    os._exit(_exit_code(number))
-
-
-def _exit_code(number: signal.Signals) -> int:
-    """As shells report the end by a signal."""
-    return 128 + number
+    os._exit(128 + number)

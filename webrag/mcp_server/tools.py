@@ -71,7 +71,6 @@ class _PlainTool(Tool):
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
-        """Run the tool; every failure becomes an error result."""
         return await self.fn(arguments, context)
 
 

@@ -207,7 +207,6 @@ class _AskHandlers:
         return self._page(request, Question(text=""), around, run=None, result=None, thread=thread)
 
     async def markdown(self, request: Request) -> Response:
-        """The thread up to a run, as Markdown with its citations."""
         run = self._site.run_of(request)
         turns = self._turns(request, run.id)
         return PlainTextResponse(

@@ -63,11 +63,9 @@ class _ReadHandlers:
         self._site = site
 
     async def page(self, request: Request) -> Response:
-        """A stored page, with the quotation marked that the address names."""
         return await self._read(request, lambda page: named_mark(request.query_params, page))
 
     async def cited(self, request: Request) -> Response:
-        """A stored page with what an answer cites of it."""
         run, citations = self._cited_by(request)
         return await self._read(request, lambda page: marks_of(citations, page), run, citations)
 

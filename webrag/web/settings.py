@@ -82,7 +82,6 @@ class _SettingsHandlers:
         return await self._shown(request, said=said)
 
     async def choose_model(self, request: Request) -> Response:
-        """Try a language model, and use it from then on."""
         form = await self._form(request)
         server = str(form.get("server") or "")
         server = str(form.get("address") or "").strip() if server == _OTHER else server

@@ -187,8 +187,6 @@ class UsageLedger:
 
 
 class _Meter:
-    """Counts for one caller."""
-
     def __init__(self, ledger: UsageLedger, caller: str) -> None:
         self._ledger = ledger
         self._caller = caller

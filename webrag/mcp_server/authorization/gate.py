@@ -106,7 +106,8 @@ class Gate:
         except AccessDeniedError as error:
             refusal = _refusal(403, "access_denied", str(error))
         except UncheckedTokenError:
-            refusal = _unchecked()
+            refusal = _refusal(503, "temporarily_unavailable", UNCHECKED)
+            refusal.headers["Retry-After"] = str(_RETRY_AFTER_S)
         else:
             refusal, receive = await self._forbidden(caller, scope, receive)
         if refusal is None:
@@ -162,12 +163,6 @@ def _refusal(status: int, error: str, description: str, challenge: str = "") -> 
     headers = {"WWW-Authenticate": challenge} if challenge else {}
     body = {"error": error, "error_description": description}
     return JSONResponse(body, status_code=status, headers=headers)
-
-
-def _unchecked() -> Response:
-    response = _refusal(503, "temporarily_unavailable", UNCHECKED)
-    response.headers["Retry-After"] = str(_RETRY_AFTER_S)
-    return response
 
 
 def _needed(body: bytes) -> frozenset[str]:

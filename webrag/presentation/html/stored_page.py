@@ -141,7 +141,6 @@ class _Renderer:
         self._numbers: list[int | None] = []
 
     def take(self, name: str, value: Any, start: int, end: int) -> None:
-        """Write one event of the parser."""
         if name in ("Start", "End"):
             kind, detail = next(iter(value.items())) if isinstance(value, dict) else (value, None)
             if name == "Start":
@@ -184,7 +183,6 @@ class _Renderer:
         return overlaps or (in_head and self._shows_table)
 
     def show_images(self, until: int) -> None:
-        """Say what images stand before an offset."""
         while self._images and self._images[-1].position <= until:
             image = self._images.pop()
             words = dict.fromkeys(one_line(each) for each in (image.alt, image.caption))
