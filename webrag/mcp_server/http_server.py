@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import h11
 import uvicorn
 from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
@@ -259,7 +258,8 @@ class _TimedProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         super().data_received(data)
-        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+        # As long as a request has not come whole: its head before there is a cycle, then its body.
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
             self._await_request()
         else:
             self._stop_waiting()
