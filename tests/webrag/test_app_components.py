@@ -100,12 +100,19 @@ async def test_rerankers_alone_score_as_a_search_does(rag: WebRAG, question: str
     result = await rag.search(question)
     scores = {str(item.chunk.chunk_id): item.reranked_score for item in result.chunks}
     parts = {item.chunk.matches[0].node_id: item.reranked_score for item in result.chunks}
-    hybrid = rag.vector_index().as_retriever(vector_store_query_mode="hybrid")
+    index = rag.vector_index()
+    of_chunks = [
+        index.as_retriever(vector_store_query_mode=mode, similarity_top_k=20)
+        for mode in ("default", "hybrid", "mmr")
+    ]
     own = rag.reranker()
     assert own is not None
 
     for reranker in (LocalRerank(), own):
-        for retriever, searched in ((rag.retriever(), scores), (hybrid, parts)):
+        for retriever, searched in (
+            (rag.retriever(), scores),
+            *((each, parts) for each in of_chunks),
+        ):
             nodes = await retriever.aretrieve(question)
             ranked = reranker.postprocess_nodes(nodes, query_str=question)
             assert {each.node_id: each.score for each in ranked} == pytest.approx(

@@ -84,12 +84,14 @@ _EXACT_ROWS = 20_000
 
 _MAX_EF_SEARCH = 1000  # pgvector's limit
 
+_COLUMNS = f"{STORED_NODE}, {CHUNK_KEY}"
+
 _DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces it
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search.
+    """Options of one search.
 
     Attributes:
         ef_search: Size of the graph search's candidate list.
@@ -125,27 +127,57 @@ async def _default(
     connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
-    rows = await _nearest(connection, queries, query, options, limit, STORED_NODE)
     # The graph gives rows in nearly the right order.
-    ranked = sorted(((_similarity(row[-1]), row) for row in rows), key=lambda pair: -pair[0])
-    return _result([row for _, row in ranked], [similarity for similarity, _ in ranked])
+    rows = await _nearest(connection, queries, query, options, limit)
+    return await _by_meaning(connection, queries, query, rows, list(map(_row_similarity, rows)))
 
 
 async def _varied(
     connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
 ) -> VectorStoreQueryResult:
     limit = query.similarity_top_k
-    columns = f"{STORED_NODE}, c.embedding::halfvec"
-    prefetch = max(options.prefetch, limit)
-    rows = await _nearest(connection, queries, query, options, prefetch, columns)
+    columns = f"{_COLUMNS}, c.embedding::halfvec"
+    most = max(options.prefetch, limit)
+    rows = await _nearest(connection, queries, query, options, most, columns)
     if not rows:
         return _result([], [])
-    rows = sorted(rows, key=lambda row: -_similarity(row[-1]))
     vectors = np.array([row[-2].to_numpy() for row in rows], dtype=np.float64)
     chosen = select_varied(
         np.asarray(query.query_embedding, float), vectors, limit, threshold=options.variety
     )
-    return _result([rows[place] for place, _ in chosen], [score for _, score in chosen])
+    chosen_rows = [rows[place] for place, _ in chosen]
+    scores = [score for _, score in chosen]
+    return await _by_meaning(connection, queries, query, chosen_rows, scores)
+
+
+async def _nearest(
+    connection: Connection,
+    queries: Queries,
+    query: VectorStoreQuery,
+    options: SearchOptions,
+    limit: int,
+    columns: str = _COLUMNS,
+) -> Rows:
+    """Nearest chunks, best first."""
+    await connection.begin_snapshot(_graph_settings(options, limit))
+    vector = query.query_embedding or []
+    rows = await find_nearest(connection, queries, vector, limit, most=_EXACT_ROWS, columns=columns)
+    return sorted(rows, key=_row_similarity, reverse=True)
+
+
+async def _by_meaning(
+    connection: Connection,
+    queries: Queries,
+    query: VectorStoreQuery,
+    rows: Rows,
+    scores: Sequence[float],
+) -> VectorStoreQueryResult:
+    result = _result(rows, scores)
+    if query.query_str and rows:
+        words = await _words(connection, queries, query)
+        pages = [row[STORED_NODE_WIDTH] for row in rows]
+        _tell_matches(result, query, words, list(map(_row_similarity, rows)), pages)
+    return result
 
 
 async def _sparse(
@@ -177,19 +209,29 @@ async def _hybrid(
         return _result([], [])
     distances = queries.distances([split_key(key) for key in keys], vector, STORED_NODE)
     rows = await distances.fetch(connection)
-    similarities = [_similarity(row[-1]) for row in rows]
-    lexical = words.children.at(np.array(keys, np.int64))
-    fused = _fused(query, lexical, similarities)
-    of_pages = words.pages.at(np.array([split_key(key)[0] for key in keys], np.int64))
+    similarities = list(map(_row_similarity, rows))
+    fused = _fused(query, words.children.at(np.array(keys, np.int64)), similarities)
     # Without a bound of its own the result is what either leg found, as with PGVectorStore.
-    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k]
+    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k].tolist()
     result = _result([rows[place] for place in best], fused[best].tolist())
-    asked = query.query_str or ""
-    for place, node in zip(best, result.nodes or (), strict=True):
-        whole = (0, len(node.get_content(MetadataMode.NONE)))
-        part = matched_part(whole, {asked: (similarities[place], float(of_pages[place]))})
-        tell(node, {"webrag_retrieved": {"term_idf": {asked: words.idf}, "matches": [part]}})
+    pages = [split_key(keys[place])[0] for place in best]
+    _tell_matches(result, query, words, [similarities[place] for place in best], pages)
     return result
+
+
+def _tell_matches(
+    result: VectorStoreQueryResult,
+    query: VectorStoreQuery,
+    words: WordScores,
+    similarities: Sequence[float],
+    pages: Sequence[int],
+) -> None:
+    """Tell nodes what `LocalRerank` needs to score them as `WebRAG.search` does."""
+    asked, of_pages = query.query_str or "", words.pages.at(np.array(pages, np.int64)).tolist()
+    for node, *told in zip(result.nodes or (), similarities, of_pages, strict=True):
+        whole = (0, len(node.get_content(MetadataMode.NONE)))
+        part = matched_part(whole, {asked: (told[0], told[1])})
+        tell(node, {"webrag_retrieved": {"term_idf": {asked: words.idf}, "matches": [part]}})
 
 
 def _fused(
@@ -205,25 +247,6 @@ def _fused(
     )
 
 
-async def _nearest(
-    connection: Connection,
-    queries: Queries,
-    query: VectorStoreQuery,
-    options: SearchOptions,
-    limit: int,
-    columns: str,
-) -> Rows:
-    return await find_nearest(
-        connection,
-        queries,
-        query.query_embedding or [],
-        limit,
-        most=_EXACT_ROWS,
-        columns=columns,
-        settings=_graph_settings(options, limit),
-    )
-
-
 def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
     candidates = min(max(options.ef_search, limit), _MAX_EF_SEARCH)
     return {"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"}
@@ -232,17 +255,20 @@ def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
 async def _lexical(
     connection: Connection, queries: Queries, query: VectorStoreQuery, limit: int
 ) -> tuple[WordScores, list[int]]:
-    """BM25 of all chunks that hold a word of the question, and the best that pass the filters.
-
-    Metadata are of chunks: how rare a word is, is counted over the whole collection.
-    """
-    terms = query_terms(storable(query.query_str or ""))
-    totals, postings = await read_postings(connection, queries, terms)
-    words = score_words(terms, postings, totals)
+    """BM25 of all chunks that hold a word of the question, and the best that pass the filters."""
+    words = await _words(connection, queries, query)
     return words, await best_by_words(connection, queries, words.children, limit)
 
 
-def _similarity(distance: float | None) -> float:
+async def _words(connection: Connection, queries: Queries, query: VectorStoreQuery) -> WordScores:
+    # Metadata are of chunks: how rare a word is, is counted over the whole collection.
+    terms = query_terms(storable(query.query_str or ""))
+    totals, postings = await read_postings(connection, queries, terms)
+    return score_words(terms, postings, totals)
+
+
+def _row_similarity(row: tuple[Any, ...]) -> float:
+    distance: float | None = row[-1]
     # A zero vector is at distance NaN from everything, a missing one at none.
     return 0.0 if distance is None or math.isnan(distance) else 1.0 - distance
 
