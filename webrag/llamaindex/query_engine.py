@@ -47,7 +47,7 @@ _dispatcher = get_dispatcher(__name__)
 
 
 class _Evidence(NamedTuple):
-    """What answers a query, `text` being the quotations, or that there are none."""
+    """The response to a query; `text` is the quotations, or that there are none."""
 
     text: str
     nodes: list[NodeWithScore]
@@ -280,7 +280,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
 
 
 def _is_likely(item: RankedChunk, floor: float) -> bool:
-    """Whether a passage may answer by one wording of the question, whatever the others say.
+    """Tell if a passage may answer by one wording of the question, whatever the others say.
 
     A guessed answer finds what a question in other words, or in another language, does not.
     """

@@ -62,7 +62,7 @@ from webrag.retrieval.conditions import all_of
 
 
 class PageEnd(NamedTuple):
-    """Where the stored page ends that nodes are added to; all empty for one that is not stored."""
+    """The end of the stored page that nodes are added to; all empty for one that is not stored."""
 
     markdown: str = ""
     next_ordinal: int = 0
@@ -115,7 +115,7 @@ class PlacedNodes:
 
     @property
     def token_count(self) -> int:
-        """How long the page is."""
+        """The length of the page."""
         return max((parent.token_end for parent in self.parents), default=0)
 
 
@@ -233,7 +233,7 @@ def _number(metadata: Mapping[str, Any], key: str) -> int | None:
 def _located(
     markdown: str, text: str, hint: int, start: int = 0, end: int | None = None
 ) -> tuple[str, int]:
-    """Where a text stands: as its node says, else within a range, else behind all the rest."""
+    """Place a text as its node says, else within a range, else behind all the rest."""
     if start <= hint and markdown.startswith(text, hint, end):
         return markdown, hint
     found = markdown.find(text, start, end)
@@ -504,7 +504,7 @@ def _moved(rows: Sequence[PostingRow], by: int) -> Iterator[PostingRow]:
 def remaining(
     rows: Sequence[PostingRow], ordinals: Collection[int]
 ) -> tuple[dict[str, list[PostingRow]], int]:
-    """What is left of the terms that chunks of a page have, when these are taken out.
+    """Give the terms that chunks of a page have, without these.
 
     Gives the new rows of each term that the chunks have, none where no other chunk has it; and how
     many terms the chunks have, repetitions counted.

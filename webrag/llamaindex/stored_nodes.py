@@ -108,7 +108,7 @@ def matched_part(
     told: Mapping[str, tuple[float, float]],
     headings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What a search knows of a part of a node, as `LocalRerank` reads it.
+    """Give all that a search knows of a part of a node, as `LocalRerank` reads it.
 
     Args:
         span: Where the part stands in the node's text.

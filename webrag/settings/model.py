@@ -58,7 +58,7 @@ _MAX_SHOWN = 80
 
 
 def allowed_text(info: FieldInfo) -> str:
-    """What a value must be, as it reads after "must be"."""
+    """Say what a value must be, as it reads after "must be"."""
     kind: Any = Annotated[(info.annotation, *info.metadata, "")]
     if given := extra_of(info).get("allowed") or _said(kind):
         return str(given)
@@ -148,7 +148,7 @@ class Combination(NamedTuple):
 
     @property
     def downloads(self) -> tuple[LocalModel, ...]:
-        """What is downloaded, once."""
+        """The models that are downloaded, once."""
         return tuple(each for each in (self.embedding, self.reranker) if each is not None)
 
     @property
@@ -290,7 +290,7 @@ class Settings(Values):
 
     @property
     def mcp_needs_token(self) -> bool:
-        """Whether requests over HTTP must carry a token."""
+        """True if requests over HTTP must carry a token."""
         tokens = (self.mcp_auth_token, self.mcp_tokens_file, self.mcp_oauth_issuer)
         return any(each is not None for each in tokens)
 
@@ -323,7 +323,7 @@ class Settings(Values):
         return self._file or user_folder("config") / ".env"
 
     def origin(self, field: str) -> str:
-        """Where a value came from: `default`, a variable and its place, or `argument`."""
+        """Tell a value's source: `default`, a variable and its place, or `argument`."""
         return self.origins.get(field, "default")
 
     def shown(self, field: str) -> Any:
@@ -350,16 +350,16 @@ class Settings(Values):
         return self.model_copy(update={"allow_hosts": allowed, "origins": origins})
 
     def database_config(self) -> DatabaseConfig:
-        """What the database layer needs."""
+        """The configuration of the database."""
         url = self.database_url.get_secret_value() if self.database_url else None
         return self._filled(DatabaseConfig(data_dir=self.data_dir), url=url)
 
     def fetch_config(self) -> FetchConfig:
-        """What the built-in fetcher and the extraction need."""
+        """The configuration of the built-in fetcher and the extraction."""
         return self._filled(self.fetching)
 
     def firecrawl_config(self) -> FirecrawlConfig | None:
-        """What the Firecrawl client needs; None when pages are not fetched through Firecrawl."""
+        """That of the Firecrawl client; None when pages are not fetched through Firecrawl."""
         if self.firecrawl_api_key is None and self.firecrawl_api_url == FIRECRAWL_CLOUD_URL:
             return None
         return self._filled(
@@ -372,11 +372,11 @@ class Settings(Values):
         )
 
     def retrieval_config(self) -> RetrievalConfig:
-        """What retrieval needs."""
+        """The configuration of retrieval."""
         return self._filled(self.retrieval)
 
     def expansion_config(self) -> ExpansionConfig:
-        """What link following needs."""
+        """The configuration of link following."""
         return self._filled(self.orchestration.expansion)
 
     def thresholds(self, profile: ScoreProfile) -> ScoreProfile:
@@ -384,7 +384,7 @@ class Settings(Values):
         return profile.model_copy(update=self.score_thresholds)
 
     def orchestration_config(self, *, soft_deadline_s: float | None = None) -> OrchestrationConfig:
-        """What the loop needs; a `soft_deadline_s` is when a partial result is assembled."""
+        """The loop's configuration; at `soft_deadline_s` a partial result is assembled."""
         if soft_deadline_s is None:
             soft_deadline_s = self.orchestration.soft_deadline_s
         return self._filled(
@@ -392,11 +392,11 @@ class Settings(Values):
         )
 
     def answer_config(self) -> AnswerConfig:
-        """What the answer manager needs."""
+        """The configuration of the answer manager."""
         return self._filled(self.answering)
 
     def brief_config(self, *, caller: Literal["mcp", "cli"] = "mcp") -> BriefConfig:
-        """How a brief is laid out, and whose vocabulary its suggestions use."""
+        """The layout of a brief; its suggestions use the words of `caller`."""
         return BriefConfig(
             token_budget=self.mcp_response_token_budget,
             full_context_threshold=min(
@@ -476,7 +476,7 @@ def changed_settings(settings: Settings, values: Mapping[str, str | None]) -> It
 
 
 def is_fixed(settings: Settings, field: str) -> bool:
-    """Whether a setting comes from what wins over the settings file."""
+    """Tell if a setting comes from what wins over the settings file."""
     origin = settings.origin(field)
     return origin == "argument" or origin.endswith("in the environment")
 

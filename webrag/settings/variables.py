@@ -149,7 +149,7 @@ def mask_url(text: str) -> str:
 
 
 def hidden_parts(text: str) -> tuple[str, ...]:
-    """What `mask_url` hides of a URL because it is a password or a key, decoded."""
+    """Give the passwords and keys that `mask_url` hides of a URL, decoded."""
     found = _WITH_USER.fullmatch(text)
     given = [found[3]] if found and found[3] else []
     given += [value for name, value in _QUERY_PART.findall(text) if name.lower() not in _HARMLESS]
@@ -202,7 +202,7 @@ def _secure_url(value: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address, with or without brackets, means this machine alone."""
+    """Tell if a name or address, with or without brackets, means this machine alone."""
     if host == "localhost":
         return True
     try:
@@ -339,12 +339,12 @@ class Found(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where the value came from, for people."""
+        """The source of the value, for people."""
         return f"{self.name} in {self.file}" if self.file else f"{self.name} in the environment"
 
 
 def extra_of(info: FieldInfo) -> dict[str, Any]:
-    """What `setting` recorded about a field."""
+    """Give all that `setting` recorded about a field."""
     return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
 
 
@@ -411,7 +411,7 @@ def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str | Non
 
 
 def _is_foreign(info: FieldInfo, found: Found) -> bool:
-    """Whether other software has set a variable to what does not fit, with a warning."""
+    """Warn if other software has set a variable to a value that does not fit."""
     if found.name.startswith(_PREFIX) or not extra_of(info).get("shared"):
         return False
     kind: Any = Annotated[(info.annotation, *info.metadata, found.name)]
@@ -463,7 +463,7 @@ def desktop_folder() -> Path:
 
 
 def is_secret(info: FieldInfo) -> bool:
-    """Whether the value must never be shown."""
+    """Tell if the value must never be shown."""
     return "SecretStr" in str(info.annotation)
 
 
@@ -502,7 +502,7 @@ _lending = threading.Lock()
 
 
 def forces_terminal() -> bool:
-    """Whether `rich` would take a pipe for a terminal."""
+    """Tell if `rich` would take a pipe for a terminal."""
     return any(name in os.environ for name in _FORCED)
 
 

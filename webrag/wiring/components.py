@@ -203,7 +203,7 @@ class Components:
 
     @part
     def page_source(self) -> PageSourceChoice:
-        """Where pages come from."""
+        """The source of pages."""
         return choose_page_source(self._settings, self._fetcher, self._own.page_source)
 
     @part
@@ -304,7 +304,7 @@ class Components:
 
     @part
     def reranker(self) -> "BaseNodePostprocessor | None":
-        """What reranks; None when retrieval's order is kept."""
+        """The reranker; None when retrieval's order is kept."""
         return as_postprocessor(self._ranks)
 
     @part

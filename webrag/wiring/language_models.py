@@ -18,7 +18,7 @@ _TIMEOUT_S = 30.0
 
 
 def uses_language_model(settings: "Settings") -> bool:
-    """Whether the settings name a language model: by a key, or a server of one's own."""
+    """Tell if the settings name a language model: by a key, or a server of one's own."""
     usual = type(settings).model_fields["orchestration_llm_base_url"].default
     has_key = settings.orchestration_llm_api_key is not None
     return has_key or settings.orchestration_llm_base_url != usual

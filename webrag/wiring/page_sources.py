@@ -89,7 +89,7 @@ def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":
 
 @dataclass(frozen=True)
 class PageSourceChoice:
-    """Where pages come from.
+    """The source of pages.
 
     Attributes:
         mapper: Names more pages of a site; None where nothing does. Closed with the source.

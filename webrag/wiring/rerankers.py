@@ -128,7 +128,7 @@ def _name_ignored(settings: "Settings", provider: str) -> None:
 def choose_fallback(
     chosen: object, bundled: "TokenEncoder"
 ) -> "tuple[LocalScorer | None, ScoreProfile]":
-    """Who ranks where the chosen reranker fails, with thresholds; None for raw similarity."""
+    """Choose who ranks where the reranker fails, with thresholds; None for raw similarity."""
     from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
 
     if isinstance(chosen, CrossEncoderScorer):
@@ -146,7 +146,7 @@ def local_scorer(bundled: "TokenEncoder") -> "LocalScorer":
 
 
 def map_scorer(chosen: object, bundled: "TokenEncoder") -> "LocalScorer":
-    """Who reads the texts in sites' own maps: on this machine, whatever ranks the evidence.
+    """Choose who reads the texts in sites' own maps: on this machine, whatever ranks evidence.
 
     Sixty passages in every round would be paid for at a service, before any page is fetched.
     """
@@ -158,7 +158,7 @@ def map_scorer(chosen: object, bundled: "TokenEncoder") -> "LocalScorer":
 def as_postprocessor(
     chosen: "BaseNodePostprocessor | CrossEncoderScorer | LocalScorer | None",
 ) -> "BaseNodePostprocessor | None":
-    """What was chosen, as LlamaIndex takes it."""
+    """Give the chosen reranker as LlamaIndex takes it."""
     from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer, LocalScorer
 
     if isinstance(chosen, CrossEncoderScorer):

@@ -83,7 +83,7 @@ def parse_outline(text: str) -> Outline:
 
 
 def _front_matter_end(text: str) -> int:
-    """Where the fields that a file begins with, between two lines `---` or `+++`, end; or 0."""
+    """The end of the fields that a file begins with, between two lines `---` or `+++`; or 0."""
     fence = text[:3]
     if fence not in _FRONT_MATTER_FENCES:
         return 0

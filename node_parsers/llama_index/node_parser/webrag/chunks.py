@@ -36,7 +36,7 @@ class DocumentTooLargeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """How a text is cut: tokens of a parent and of a child at most."""
+    """Tokens of a parent and of a child at most."""
 
     parent_tokens: int = 1000
     child_tokens: int = 256

@@ -1,4 +1,4 @@
-"""What the nodes of a document are made of, from its chunks; imports nothing of LlamaIndex."""
+"""Makes the fields of a document's nodes from its chunks; imports nothing of LlamaIndex."""
 
 import json
 import re

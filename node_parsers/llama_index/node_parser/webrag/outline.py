@@ -1,4 +1,4 @@
-"""What a page is made of: lines and the cost of cutting before them, units, headings, content.
+"""The parts of a page: lines and the cost of cutting before them, units, headings, content.
 
 With the names of the metadata keys that parsed nodes carry. Knows nothing of the parser that finds
 the blocks, nor of chunk sizes.
@@ -45,7 +45,7 @@ _LABEL: Final = re.compile(
 
 
 class BreakCost:
-    """What cutting before a unit costs, beside the loss of an uneven size (which is 0 to 1).
+    """The cost of cutting before a unit, beside the loss of an uneven size (which is 0 to 1).
 
     Ordered by how much a reader loses; the values were chosen by looking at the chunks of real
     documentation pages. Below about 0.2 size decides, above 1 a cut is a last resort.
@@ -113,7 +113,7 @@ class LineTable:
         return self.at(max(start, end - 1))
 
     def is_blank(self, line: int) -> bool:
-        """Whether a line has nothing but white space."""
+        """True if a line has nothing but white space."""
         content = self.content(line)
         return not content or content.isspace()
 
@@ -219,7 +219,7 @@ class TextRun:
 
 @dataclass(slots=True)
 class Outline:
-    """What a page is made of, in page order."""
+    """The parts of a page, in page order."""
 
     units: list[Piece] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)

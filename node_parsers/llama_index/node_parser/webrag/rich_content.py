@@ -1,4 +1,4 @@
-"""What is special about a stretch of a page: kinds of content, images, the HTML it came from.
+"""Tells of a stretch of a page its kinds of content, its images and the HTML it came from.
 
 Combines the markdown's own structure with the HTML, compared by visible text in page order; where
 the two do not clearly agree, the HTML says nothing. Cuts nothing.
@@ -191,7 +191,7 @@ class Intervals:
                 self._ends.append(end)
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether any number of `start` to `end - 1` lies in one of the ranges."""
+        """Tell if any number of `start` to `end - 1` lies in one of the ranges."""
         at = bisect_right(self._ends, start)
         return at < len(self._starts) and self._starts[at] < end
 
@@ -386,7 +386,7 @@ def _render(element: _Element, first: int, after: int, parts: list[str], depth: 
 
 
 def _some_lines(element: _Element, first: int, after: int) -> str:
-    """Those lines of code that lie in a range of runs; each line with words is a run."""
+    """The lines of code that lie in a range of runs; each line with words is a run."""
     run = element.first
     lines: list[str] = []
     for line in (element.node.text_content or "").splitlines(keepends=True):
@@ -431,7 +431,7 @@ def _formula_text(math: LexborNode) -> Iterator[str]:
 
 
 def text_key(text: str) -> str:
-    """What a text is compared by: its letters and digits, in one case."""
+    """Give the letters and digits of a text, in one case, for comparing it."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return "".join(_WORD.findall(text.casefold()))

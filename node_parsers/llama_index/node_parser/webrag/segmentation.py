@@ -75,7 +75,7 @@ class Segmenter:
         return groups
 
     def fits(self, pieces: Sequence[Piece], limit: int) -> bool:
-        """Whether the text of touching pieces has at most `limit` tokens."""
+        """Tell if the text of touching pieces has at most `limit` tokens."""
         return sum(piece.tokens for piece in pieces) <= limit and not self._excess(pieces, limit)
 
     def _excess(self, group: Sequence[Piece], limit: int) -> int:
