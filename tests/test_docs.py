@@ -1,5 +1,6 @@
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,23 @@ def test_confidence_pages_state_the_bounds_of_the_bands() -> None:
     sentence = re.findall(r"(high|medium|low) from (\d\.\d)", page("scoring.md"))
 
     assert stated == sentence == [(band(each), f"{each}") for each in (HIGH, MEDIUM, LOW)]
+
+
+@pytest.mark.parametrize(
+    "face", ["webrag", "llama_index.node_parser.webrag", "llama_index.postprocessor.webrag"]
+)
+def test_every_public_name_of_a_part_is_documented(face: str) -> None:
+    module = import_module(face)
+    pages = page("llamaindex.md") + page("reference/python.md")
+    public = [name for name in module.__all__ if not name.startswith("__")]
+
+    # Of a metadata key its value, which is what a node has.
+    unnamed = [name for name in public if not {name, str(getattr(module, name))} & told(pages)]
+
+    assert public
+    assert unnamed == []
+
+
+def told(text: str) -> set[str]:
+    """The words of a text that may be names."""
+    return set(re.findall(r"\w+", text))
