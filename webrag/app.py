@@ -123,7 +123,8 @@ class WebRAG:
             result = await rag.answer("https://example.com/docs/", "How do I ...?")
             print(rag.brief(result))
 
-    In a script without an event loop `with` does the same, and `run` waits for one call:
+    In a script without an event loop `with` does the same: `run` waits for one call, and what
+    `query_engine` and `retriever` give is called as any other part of LlamaIndex.
 
         with WebRAG() as rag:
             rag.run(rag.ingest("https://example.com/docs/"))
@@ -142,7 +143,8 @@ class WebRAG:
         llm: Any LlamaIndex LLM, which splits questions and writes the answers of `ask`.
         node_parser: Any LlamaIndex node parser whose nodes are slices of the page's text and say
             where they begin; it cuts pages in this process.
-        guardrails: Checks that `ask` makes beside its own.
+        guardrails: Checks that `ask` makes beside its own; each has a `stage` (`input`, `retrieval`
+            or `output`) and a `check` that raises `GuardrailsViolationError` to stop the answer.
         reads_named_files: Naming a file or folder allows it to be read, with all below it; a
             server whose callers are programs says no, and only `WEBRAG_ALLOW_DIRS` are read.
         is_own_user: The caller is the user whose logins are stored on this machine; for others

@@ -40,6 +40,7 @@ class IngestReport(BaseModel):
     """Outcome of an ingest call.
 
     Attributes:
+        pages: In the order they were asked for.
         failed: URL to the reason it was not obtained.
         gone: Files of the folders named that are there no more and no longer retrieved.
         left_out: Number of files below those folders that are not read, by reason.
@@ -209,7 +210,7 @@ class Ingester:
             except FetchError as error:
                 named = named.without(url, str(error))
             else:
-                named = named.with_folder(url, found.urls, found.left_out, found.why_none)
+                named = named.with_folder(url, found)
         return replace(named, notes=tuple(notes))
 
     async def _stored_files(
