@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -15,7 +16,6 @@ from pydantic import BaseModel, Field
 from typing_extensions import override
 
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.ingestion.addresses import as_address, page_address, site_of
 from webrag.mcp_server.handlers import SEARCHES_AT_ONCE, Handlers
 from webrag.mcp_server.replies import Reply, SeenPassages, error_text, failure_text, timeout_text
 from webrag.mcp_server.runtime import Entry, ProgressReporter, RunningCalls
@@ -213,11 +213,14 @@ def _seen_in(context: Context[Any, Any]) -> SeenPassages:
 
 
 _URL_ARGUMENTS = ("url", "source_url", "source_urls")
+
 _SHOWN_URLS = 3
+
+_PATH_CHARS = 80
 
 
 def described(arguments: Mapping[str, Any], known: Container[str]) -> str:
-    """Name known arguments, with sizes of texts and hosts of URLs; count the others."""
+    """Name known arguments, with sizes of texts and the public part of URLs; count the others."""
     parts = [_one(name, value) for name, value in arguments.items() if name in known]
     unknown = len(arguments) - len(parts)
     return ", ".join([*parts, *([f"{unknown} unknown"] if unknown else [])]) or "no arguments"
@@ -227,13 +230,24 @@ def _one(name: str, value: object) -> str:
     if name in _URL_ARGUMENTS:
         urls = value if isinstance(value, list) else [value]
         more = f" and {len(urls) - _SHOWN_URLS} more" if len(urls) > _SHOWN_URLS else ""
-        return f"{name}={' '.join(map(_host, urls[:_SHOWN_URLS]))}{more}"
-    return f"{name} ({len(value)} characters)" if isinstance(value, str) else name
+        return f"{name}={' '.join(map(_masked, urls[:_SHOWN_URLS]))}{more}"
+    if isinstance(value, str):
+        return f"{name} ({len(value)} characters)"
+    return name
 
 
-def _host(value: object) -> str:
-    """The host alone: user name, password, path, query and fragment may hold secrets."""
+def _masked(value: object) -> str:
+    """Scheme, host and path: user name, password, query and fragment may hold secrets."""
+    if not isinstance(value, str):
+        return "(no text)"
     try:
-        return site_of(page_address(as_address(str(value), takes_paths=False)))
-    except InputError:
+        parts = urlsplit(value.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
         return "(no URL)"
+    if parts.scheme.lower() not in ("http", "https") or not host or not host.isprintable():
+        return "(no http URL)"
+    is_plain = parts.path.isprintable() and not any(each in parts.path for each in "@\\ ")
+    path = parts.path if is_plain and len(parts.path) <= _PATH_CHARS else "/..."
+    query = "?..." if parts.query else ""
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{path}{query}"

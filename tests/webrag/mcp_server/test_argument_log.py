@@ -12,16 +12,16 @@ KNOWN = ("url", "query", "source_urls", "top_k")
     [
         ({}, "no arguments"),
         ({"query": "four", "top_k": 3}, "query (4 characters), top_k"),
-        ({"url": "http://me:pw@h.example:81/a/b?k=v#f"}, "url=h.example:81"),
-        ({"url": "docs.example/a?key=k"}, "url=docs.example"),
-        ({"url": ["http://a.example", "ftp://me:pw@b"]}, "url=a.example (no URL)"),
+        ({"url": "http://me:pw@h.example:81/a/b?k=v#f"}, "url=http://h.example:81/a/b?..."),
+        ({"url": ["http://a.example", "ftp://me:pw@b"]}, "url=http://a.example (no http URL)"),
         (
             {"source_urls": ["http://a.example/"] * 5},
-            "source_urls=a.example a.example a.example and 2 more",
+            f"source_urls={'http://a.example/ ' * 3}and 2 more",
         ),
-        ({"url": "http://a.example/http://me:pw@b/"}, "url=a.example"),
+        ({"url": "http://a.example/http://me:pw@b/"}, "url=http://a.example/..."),
         ({"url": "http://[pw"}, "url=(no URL)"),
-        ({"url": 7, "pw": 1}, "url=(no URL), 1 unknown"),
+        ({"url": "me:pw@h.example"}, "url=(no http URL)"),
+        ({"url": 7, "pw": 1}, "url=(no text), 1 unknown"),
     ],
 )
 def test_line_names_arguments_and_hosts_only(arguments: dict[str, object], line: str) -> None:
