@@ -136,15 +136,20 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     plain = (block.box for block in blocks if block.box.node.tag not in _HEADINGS)
     doomed = {id(box) for box in plain if id(box) in low}
     _decide_together(blocks, doomed)
-    # A heading goes with what it is a heading of; one that only links is a teaser.
+    # A heading goes with what it is a heading of; one that only links, above no text, is a teaser.
     follows_doomed = True
+    below: _Box | None = None
     for box in (block.box for block in reversed(blocks)):
         if box.node.tag not in _HEADINGS:
-            follows_doomed = id(box) in doomed
-        elif id(box) in low:
-            is_teaser = _linked(box.links, box.chars) == _ALL_LINKED
+            follows_doomed, below = id(box) in doomed, box
+            continue
+        if id(box) in low:
+            around = _outward(below.outer) if below else ()
+            is_above = any(outer is box.outer for outer in around)
+            is_teaser = _linked(box.links, box.chars) == _ALL_LINKED and not is_above
             if follows_doomed or is_teaser or low[id(box)] < _HEADING_THRESHOLD:
                 doomed.add(id(box))
+        below = None
     return doomed
 
 

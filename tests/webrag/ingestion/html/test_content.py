@@ -87,6 +87,23 @@ def test_headings_that_only_link_are_teasers(convert: Convert) -> None:
     assert "## Why" in text
 
 
+@pytest.mark.parametrize("box", ["news-teaser", "related"])
+@pytest.mark.parametrize("level", ["h2", "h4"])
+def test_headline_in_a_list_of_news_stays_with_the_text_below_it(
+    convert: Convert, box: str, level: str
+) -> None:
+    items = "".join(
+        f"<div class={box}><{level}><a href='/{n}'>Headline number {n}</a></{level}>"
+        f"<p>{' '.join(SENTENCES[:3])} {n}</p></div>"
+        for n in range(8)
+    )
+    body = f"<h1>News of the town</h1><p>{ARTICLE[:300]}</p>{items}<p>{SENTENCES[1]}</p>"
+    text = convert(f"<title>News</title><body>{body}").markdown
+    kept = [(f"Headline number {n}" in text, f"{SENTENCES[2]} {n}" in text) for n in range(8)]
+    assert all(headline == below for headline, below in kept)
+    assert any(below for _, below in kept)
+
+
 def test_heading_above_a_list_that_goes_or_above_nothing_goes_too(convert: Convert) -> None:
     more = f"<div class='related-posts'><h3>Related articles</h3><ul>{TEASERS}</ul></div>"
     form = "<div class='comment-respond'><h3>Leave a reply</h3><form><input></form></div>"
