@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from llama_index.core.schema import Document
 from llama_index.node_parser.webrag import ParentChildNodeParser
-from llama_index.postprocessor.webrag.rerank_features import FeatureExtractor, Passage, Question
+from llama_index.postprocessor.webrag.rerank_features import FeatureExtractor, Passage
+from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 from webrag.corpus.rows import child_row, fields_of
@@ -76,7 +77,7 @@ class MemoryCorpus:
         self.children: list[Child] = []
         self.parents: dict[str, str] = {}
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        self._extractor = FeatureExtractor(analyze, EMBEDDING, 200_000)
+        self._extractor = FeatureExtractor(EMBEDDING, analyze, query_terms, cache_size=200_000)
         texts, places, lengths = [], [], []
         for number, page in enumerate(pages):
             for place, (child, indexed) in enumerate(children_of(number, page, self.parents)):
@@ -126,14 +127,10 @@ class MemoryCorpus:
         """One row of rerank features per candidate."""
         children = [self.children[row] for row in found.rows]
         passages = [Passage(each.text, each.title, each.headings) for each in children]
-        asked = Question(
-            question,
-            tuple(found.terms),
-            found.idf,
-            found.similarity.tolist(),
-            found.page_lexical.tolist(),
+        asked = AskedWording(
+            question, found.idf, found.similarity.tolist(), found.page_lexical.tolist()
         )
-        return self._extractor.extract([asked], passages)[0]
+        return self._extractor.features([asked], passages)[0]
 
     def _bm25(
         self, terms: Sequence[str]

@@ -14,23 +14,34 @@ from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
+ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz")
+
 
 class LetterEncoder:
-    """Embeds words by their letters: words that share letters are close."""
+    """Embeds words by their letters, a token each: words that share letters are close."""
+
+    _table = np.eye(26, dtype=np.float32)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        pooled = [self.token_vectors(text)[1].sum(axis=0) for text in texts]
-        vectors = np.array(pooled, dtype=np.float32).reshape(len(texts), 26)
+        vectors = np.array(
+            [[text.lower().count(letter) for letter in sorted(ALPHABET)] for text in texts],
+            dtype=np.float32,
+        ).reshape(len(texts), 26)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1)
 
+    def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._table[tokens]
+
+    def encode_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
+        letters = [{ord(c) - ord("a") for c in text.lower() if c in ALPHABET} for text in texts]
+        return self.encode(texts), [np.array(sorted(each), np.int64) for each in letters]
+
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
-        words = list(dict.fromkeys(re.findall(r"[a-z]+", text.lower())))
-        vectors = np.zeros((len(words), 26), np.float32)
-        for row, word in enumerate(words):
-            for letter in word:
-                vectors[row, ord(letter) - ord("a")] += 1
-        return words, vectors
+        letters = sorted({c for c in text.lower() if c in ALPHABET})
+        return letters, self._table[[ord(c) - ord("a") for c in letters]]
 
 
 class CountingEncoder(LetterEncoder):
@@ -56,7 +67,6 @@ def texts(nodes: Sequence[NodeWithScore]) -> list[str]:
     return [each.node.get_content() for each in nodes]
 
 
-ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz")
 PORT = "The server listens on port 5432. Set port in the configuration file to change it."
 COLOUR = "Colours of the interface follow the theme."
 LICENCE = "The licence permits redistribution."
@@ -224,7 +234,7 @@ def test_the_bundled_default_needs_no_metadata_at_all() -> None:
     assert 0 < ranked[0].score < 1
 
 
-def test_any_object_with_the_two_methods_is_an_encoder() -> None:
+def test_any_object_with_the_four_methods_is_an_encoder() -> None:
     assert isinstance(LetterEncoder(), TokenEncoder)
 
 
@@ -240,29 +250,10 @@ def test_candidates_are_encoded_once_however_often_they_are_ranked() -> None:
     assert set(encoder.encoded) == {QUESTION, *QUESTION.split()}
 
 
-class TableEncoder(LetterEncoder):
-    """Embeds by the same letters, with one token for each letter, all texts at once."""
-
-    _table = np.eye(26, dtype=np.float32)
-
-    def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self._table[tokens]
-
-    def encode_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
-        letters = [{ord(c) - ord("a") for c in text.lower() if c in ALPHABET} for text in texts]
-        return self.encode(texts), [np.array(sorted(each), np.int64) for each in letters]
-
-    def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
-        letters = sorted({c for c in text.lower() if c in ALPHABET})
-        return letters, self._table[[ord(c) - ord("a") for c in letters]]
-
-
 def test_rare_words_of_the_question_weigh_more_token_by_token() -> None:
     nodes = [node("zzz", term_idf={"zzz": 9.0, "abc": 0.1}), node("abc")]
 
-    first, second = LocalRerank(encoder=TableEncoder()).postprocess_nodes(
+    first, second = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(
         nodes, query_str="zzz abc"
     )
 
@@ -275,7 +266,7 @@ def test_rare_words_of_the_question_weigh_more_in_short_texts(feature: str) -> N
     idf = {"zzz": 9.0, "abc": 0.1}
     nodes = [node("zzz", title="zzz", term_idf=idf), node("abc", title="abc")]
 
-    ranked = LocalRerank(encoder=TableEncoder()).postprocess_nodes(nodes, query_str="zzz abc abc")
+    ranked = LocalRerank(encoder=LetterEncoder()).postprocess_nodes(nodes, query_str="zzz abc abc")
 
     by_text = {each.node.get_content(): each.node.metadata["rerank_features"] for each in ranked}
     assert by_text["zzz"][feature] > 0.8 > 0.6 > by_text["abc"][feature]

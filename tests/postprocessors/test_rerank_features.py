@@ -12,9 +12,9 @@ from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
     Passage,
-    Question,
     sentence_windows,
 )
+from llama_index.postprocessor.webrag.wordings import AskedWording
 
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.lexical.analysis import analyze, query_terms
@@ -44,27 +44,30 @@ SIMILARITY = [None, 0.4, None, None, None, None]
 PAGE_LEXICAL = [None, 1.0, None, None, None, None]
 
 
-def asked(text: str, *, is_weighed: bool = True, only: slice = slice(None)) -> Question:
+def asked(text: str, *, is_weighed: bool = True, only: slice = slice(None)) -> AskedWording:
     """A question with what is known of some passages under it."""
-    idf = IDF if is_weighed else None
-    terms = tuple(query_terms(text))
-    return Question(text, terms, idf, SIMILARITY[only], PAGE_LEXICAL[only])
+    idf = IDF if is_weighed else {}
+    return AskedWording(text, idf, SIMILARITY[only], PAGE_LEXICAL[only])
 
 
-def features(question: Question, passages: list[Passage]) -> np.ndarray:
-    return FeatureExtractor(analyze, ENCODER, 10).extract([question], passages)[0]
+def extractor() -> FeatureExtractor:
+    return FeatureExtractor(ENCODER, analyze, query_terms, cache_size=10)
 
 
-def defined(question: Question, place: int) -> list[float]:
+def features(question: AskedWording, passages: list[Passage]) -> np.ndarray:
+    return extractor().features([question], passages)[0]
+
+
+def defined(question: AskedWording, place: int) -> list[float]:
     """Every feature by its definition."""
     passage = PASSAGES[place]
-    idf = question.idf or {}
-    weights = {term: idf[term] for term in question.terms if term in idf}
+    asked_terms = query_terms(question.text)
+    weights = {term: question.idf[term] for term in asked_terms if term in question.idf}
     windows = sentence_windows(passage.text)
     vector = ENCODER.encode([question.text])[0]
     drawn = drawn_to_rare_words(vector, *weighted_tokens(question.text, weights))
     terms = analyze(passage.header) + [term for part in windows for term in analyze(part)]
-    pairs = list(pairwise(question.terms))
+    pairs = list(pairwise(asked_terms))
     similarity = question.similarity[place]
     page = question.page_lexical[place]
     if similarity is None:
@@ -137,10 +140,10 @@ def test_features_do_not_depend_on_the_passages_beside(text: str) -> None:
 
 
 def test_remembered_passages_give_the_same_features() -> None:
-    extractor = FeatureExtractor(analyze, ENCODER, 10)
-    extractor.extract([Question("another question", ("anoth", "question"), IDF)], PASSAGES[:3])
+    remembering = extractor()
+    remembering.features([AskedWording("another question", IDF)], PASSAGES[:3])
 
-    (table,) = extractor.extract([asked(QUESTIONS[0])], PASSAGES)
+    (table,) = remembering.features([asked(QUESTIONS[0])], PASSAGES)
 
     np.testing.assert_allclose(table, features(asked(QUESTIONS[0]), PASSAGES), atol=1e-6)
     assert table.shape == (len(PASSAGES), len(FEATURES))
@@ -169,20 +172,19 @@ def test_several_questions_have_the_features_that_each_has_alone(
     texts: list[str], is_weighed: bool
 ) -> None:
     questions = [asked(text, is_weighed=is_weighed) for text in texts]
-    extractor = FeatureExtractor(analyze, ENCODER, 10)
+    shared = extractor()
 
-    together = extractor.extract(questions, PASSAGES)
+    together = shared.features(questions, PASSAGES)
 
-    alone = [extractor.extract([each], PASSAGES)[0] for each in questions]
+    alone = [shared.features([each], PASSAGES)[0] for each in questions]
     np.testing.assert_allclose(together, alone, atol=1e-6)
 
 
 def test_what_is_known_under_one_question_is_computed_under_another() -> None:
-    extractor = FeatureExtractor(analyze, ENCODER, 10)
     told = asked(QUESTIONS[0], only=slice(2))
-    untold = Question(QUESTIONS[1], tuple(query_terms(QUESTIONS[1])), IDF)
+    untold = AskedWording(QUESTIONS[1], IDF)
 
-    one, other = extractor.extract([told, untold], PASSAGES[:2])
+    one, other = extractor().features([told, untold], PASSAGES[:2])
 
     np.testing.assert_allclose(one, features(told, PASSAGES[:2]), atol=1e-6)
     np.testing.assert_allclose(other, features(untold, PASSAGES[:2]), atol=1e-6)
@@ -196,15 +198,15 @@ def test_passages_are_gone_through_once_however_many_questions_there_are() -> No
             Counted.passes += 1
             return super().__iter__()
 
-    extractor = FeatureExtractor(analyze, ENCODER, 10)
-    extractor.extract([Question("port", ("port",), IDF)], PASSAGES)
-    extractor._cache.update(
+    counting = extractor()
+    counting.features([AskedWording("port", IDF)], PASSAGES)
+    counting._cache.update(
         (key, profile._replace(terms=Counted(profile.terms)))
-        for key, profile in extractor._cache.items()
+        for key, profile in counting._cache.items()
     )
-    questions = [Question(text, tuple(query_terms(text)), IDF) for text in QUESTIONS]
+    questions = [AskedWording(text, IDF) for text in QUESTIONS]
 
     Counted.passes = 0
-    extractor.extract(questions, PASSAGES)
+    counting.features(questions, PASSAGES)
 
     assert Counted.passes == len(PASSAGES)

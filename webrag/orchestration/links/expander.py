@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
+from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 
 from webrag.concurrency import all_of, ended, in_background
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError
@@ -302,7 +302,7 @@ class LinkExpander:
     """Finds and scores the links of known pages; safe to share between runs."""
 
     corpus: Corpus
-    encoder: BatchTokenEncoder | None
+    encoder: TokenEncoder | None
     config: ExpansionConfig
     discovery: LinkDiscovery | None = None
     site_maps: SiteMaps | None = None

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from llama_index.postprocessor.webrag.token_vectors import (
-    BatchTokenEncoder,
+    TokenEncoder,
     best_cosines,
     normalised,
 )
@@ -61,7 +61,7 @@ class LinkQuestion:
     whole: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @classmethod
-    def of(cls, query: str, encoder: BatchTokenEncoder | None) -> "LinkQuestion":
+    def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
         """Prepare a question; without an encoder the similarity signal is 0."""
         terms = frozenset(query_terms(query))
         if encoder is None:
@@ -77,7 +77,7 @@ def score_links(
     links: Iterable[LinkCandidate],
     questions: Sequence[LinkQuestion],
     *,
-    encoder: BatchTokenEncoder | None,
+    encoder: TokenEncoder | None,
     site_map: Mapping[str, float] = MappingProxyType({}),
     site_text: Mapping[str, float] = MappingProxyType({}),
     in_turn: bool = False,
@@ -135,7 +135,7 @@ def link_signals(
     links: Sequence[LinkCandidate],
     questions: Sequence[LinkQuestion],
     *,
-    encoder: BatchTokenEncoder | None,
+    encoder: TokenEncoder | None,
     site_map: Mapping[str, float],
     site_text: Mapping[str, float],
 ) -> dict[str, Floats]:
@@ -173,7 +173,7 @@ def link_signals(
 def similarities(
     questions: Sequence[LinkQuestion],
     texts: Sequence[str],
-    encoder: BatchTokenEncoder | None,
+    encoder: TokenEncoder | None,
 ) -> Floats:
     """Compare each question with each text, [0, 1], a row a question; a mean of two measures.
 

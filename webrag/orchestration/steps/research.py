@@ -42,7 +42,7 @@ from webrag.retrieval.models import RetrievalResult, passages
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
-    from llama_index.postprocessor.webrag.token_vectors import BatchTokenEncoder
+    from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 
     from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
     from webrag.orchestration.links.site_maps import SiteMaps
@@ -162,7 +162,7 @@ class RunComponents:
     searcher: Searcher
     reranker: ChunkReranker
     analyzer: QueryAnalyzer
-    encoder: "BatchTokenEncoder | None"
+    encoder: "TokenEncoder | None"
     config: OrchestrationConfig
     discovery: "Callable[[], LinkDiscovery | None]" = lambda: None
     site_maps: "Callable[[], SiteMaps | None]" = lambda: None
@@ -382,7 +382,7 @@ class ResearchRun:
 
 
 def wordings_by_part(
-    parts: Sequence[str], wordings: Sequence[str], encoder: "BatchTokenEncoder | None"
+    parts: Sequence[str], wordings: Sequence[str], encoder: "TokenEncoder | None"
 ) -> dict[str, tuple[str, ...]]:
     """Deal the wordings of a whole question to its parts; each part gets at least its nearest.
 

@@ -31,14 +31,14 @@ from typing_extensions import override
 
 
 def _of_the_package(name: str) -> Any:
-    """What the engine ranks with: an entry point, as these classes know nothing of the engine."""
+    """Load a part of the engine by its entry point, as these classes know nothing of the engine."""
     (found,) = entry_points(group="webrag.local_rerank", name=name)
     loaded = found.load()
     return loaded() if name == "encoder" else loaded
 
 
 class _Told(NamedTuple):
-    """What is known of a passage under one wording of the question; None means unknown."""
+    """A retriever's numbers of a passage under one wording of the question; None means unknown."""
 
     term_idf: Mapping[str, float] | None = None
     similarity: float | None = None

@@ -16,46 +16,13 @@ from llama_index.postprocessor.webrag.rerank_features import (
     FEATURES,
     FeatureExtractor,
     Passage,
-    Question,
 )
-from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import AskedWording, wordings_score
 from numpy.typing import NDArray
 
-_Analyze = Callable[[str], Sequence[str]]
 
-
-class LocalScorer:
+class LocalScorer(FeatureExtractor):
     """Scores passages as `LocalRerank` does; thread-safe; without an encoder by words alone."""
-
-    def __init__(
-        self,
-        encoder: TokenEncoder | None,
-        analyze: _Analyze,
-        analyze_question: _Analyze,
-        *,
-        cache_size: int = 4096,
-    ) -> None:
-        self.encoder = encoder
-        self.analyze = analyze
-        self.analyze_question = analyze_question
-        self._extractor = FeatureExtractor(analyze, encoder, cache_size)
-
-    def features(
-        self, wordings: Sequence[AskedWording], passages: Sequence[Passage]
-    ) -> list[NDArray[np.float64]]:
-        """Give the features of every passage under each wording of a question."""
-        questions = [
-            Question(
-                each.text,
-                tuple(dict.fromkeys(self.analyze_question(each.text))),
-                each.idf or None,
-                each.similarity,
-                each.page_lexical,
-            )
-            for each in wordings
-        ]
-        return self._extractor.extract(questions, passages)
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]

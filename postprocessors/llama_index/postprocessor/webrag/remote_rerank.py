@@ -1,4 +1,4 @@
-"""What all rerankers that ask a service share, and that of Jina, which has no package."""
+"""The base of all rerankers that ask a service, and that of Jina, which has no package."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What the local reranker sees of a question and a passage: eight numbers; it ranks nothing."""
+"""Describes a passage under a question by eight numbers, for the local reranker."""
 
 import re
 import threading
@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 from llama_index.postprocessor.webrag.token_vectors import (
-    BatchTokenEncoder,
     TokenEncoder,
-    TokenVocabulary,
     best_cosines,
     distinct_tokens,
     dot_products,
     emphasised,
     weighted_tokens,
 )
+from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
 
 FEATURES = (
@@ -63,23 +62,6 @@ class Passage:
         return f"{self.header}\n{self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, its distinct index terms, and what is known of the passages under it.
-
-    Terms leave out the words questions are put in. Those that `idf` lacks do not count; without it
-    they are weighed by the candidates. A passage's similarity is its cosine with the question by
-    the retriever's own embedding, the lexical score of its whole page is relative to the best
-    page's, [0, 1]; None means unknown, an empty list that nothing is known.
-    """
-
-    text: str
-    terms: tuple[str, ...]
-    idf: Mapping[str, float] | None = None
-    similarity: Sequence[float | None] = ()
-    page_lexical: Sequence[float | None] = ()
-
-
 class TermHits(NamedTuple):
     """Terms of a question that a passage and its windows hold, and pairs that follow each other."""
 
@@ -105,48 +87,59 @@ class FeatureExtractor:
     passage takes about 10 KB. Without an encoder the features of meaning are unknown.
     """
 
-    def __init__(self, analyze: Analyze, encoder: TokenEncoder | None, cache_size: int) -> None:
-        self._analyze = analyze
-        self._encoder = encoder
+    def __init__(
+        self,
+        encoder: TokenEncoder | None,
+        analyze: Analyze,
+        analyze_question: Analyze,
+        *,
+        cache_size: int = 4096,
+    ) -> None:
+        self.encoder = encoder
+        self.analyze = analyze
+        self.analyze_question = analyze_question
         self._cache_size = cache_size
         self._cache: OrderedDict[tuple[str, str], _Profile] = OrderedDict()
         self._lock = threading.Lock()
         self._building = threading.Lock()
-        self._vocabulary = TokenVocabulary()
 
-    def extract(
-        self, questions: Sequence[Question], passages: Sequence[Passage]
+    def features(
+        self, questions: Sequence[AskedWording], passages: Sequence[Passage]
     ) -> list[NDArray[np.float64]]:
-        """Give the features of passages under each question.
+        """Give the features of passages under each wording of a question.
 
         Each array has the shape (len(passages), 8), columns as in `FEATURES`; all values lie in
         [-1, 1], most in [0, 1], and NaN marks what is unknown. The passages are gone through once
-        for all: another question costs a fraction of the first.
+        for all: another question costs a fraction of the first. Terms without a weight do not
+        count; where a question knows no weights, they are weighed by the candidates.
         """
         profiles = self._profiles(passages)
-        wanted = frozenset(term for question in questions for term in question.terms)
+        terms = [tuple(dict.fromkeys(self.analyze_question(each.text))) for each in questions]
+        wanted = frozenset(term for own in terms for term in own)
         hits = [find_hits(each.terms, each.window_starts, wanted) for each in profiles]
-        weights = [_weights(question, hits) for question in questions]
-        tables = [
-            _words_table(question, own, hits)
-            for question, own in zip(questions, weights, strict=True)
+        weights = [
+            _weights(own, question.idf, hits)
+            for question, own in zip(questions, terms, strict=True)
         ]
-        if self._encoder is not None and len(passages):
-            self._add_meaning(self._encoder, tables, questions, weights, passages, profiles)
+        tables = [
+            _words_table(*known, hits) for known in zip(questions, terms, weights, strict=True)
+        ]
+        if self.encoder is not None and len(passages):
+            self._add_meaning(self.encoder, tables, questions, weights, passages, profiles)
         return tables
 
     def _add_meaning(
         self,
         encoder: TokenEncoder,
         tables: Sequence[NDArray[np.float64]],
-        questions: Sequence[Question],
+        questions: Sequence[AskedWording],
         weights: Sequence[Mapping[str, float]],
         passages: Sequence[Passage],
         profiles: Sequence[_Profile],
     ) -> None:
         plain = encoder.encode([question.text for question in questions])
         tokens = [
-            weighted_tokens(question.text, own, self._analyze, encoder.token_vectors)
+            weighted_tokens(question.text, own, self.analyze, encoder.token_vectors)
             for question, own in zip(questions, weights, strict=True)
         ]
         vectors = np.stack(
@@ -157,7 +150,7 @@ class FeatureExtractor:
         cosines = np.maximum.reduceat(dot_products(windows, vectors), starts)
         titles = np.stack([profile.title_vector for profile in profiles])
         named = dot_products(titles, vectors)
-        similar = self._token_similarity(tokens, profiles)
+        similar = _token_similarity(encoder, tokens, profiles)
         for place, table in enumerate(tables):
             table[:, FEATURES.index("window_similarity")] = cosines[:, place]
             table[:, FEATURES.index("title_similarity")] = named[:, place]
@@ -181,28 +174,6 @@ class FeatureExtractor:
         found = dot_products(contexts, plain)
         for column, own, cosines in zip(columns, missing, found.T, strict=True):
             column[own] = cosines[own[places]]
-
-    def _token_similarity(
-        self,
-        wanted: Sequence[tuple[Matrix, NDArray[np.float64]]],
-        profiles: Sequence[_Profile],
-    ) -> list[NDArray[np.float64]]:
-        """Per question the mean of its tokens' best cosines in each passage, weighted by word."""
-        filled = [vectors for vectors, weights in wanted if weights.sum()]
-        if not filled:
-            return [np.zeros(len(profiles)) for _ in wanted]
-        tokens = [profile.tokens for profile in profiles]
-        best = best_cosines(np.concatenate(filled), tokens, self._token_vectors)
-        means, start = [], 0
-        for vectors, weights in wanted:
-            total = weights.sum()
-            if not total:
-                means.append(np.zeros(len(profiles)))
-                continue
-            own = best[start : start + len(vectors)]
-            means.append(np.asarray(weights / total @ own, dtype=np.float64))
-            start += len(vectors)
-        return means
 
     def _profiles(self, passages: Sequence[Passage]) -> list[_Profile]:
         keys = [(passage.title, passage.context) for passage in passages]
@@ -268,31 +239,40 @@ class FeatureExtractor:
         self, header: str, windows: Sequence[str]
     ) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Terms of the header and of each window in turn, and where the windows begin."""
-        terms = list(self._analyze(header))
+        terms = list(self.analyze(header))
         starts = []
         for window in windows:
             starts.append(len(terms))
-            terms += self._analyze(window)
+            terms += self.analyze(window)
         return tuple(terms), tuple(starts)
 
     def _read(self, texts: Sequence[str]) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
-        encoder = self._encoder
-        if isinstance(encoder, BatchTokenEncoder):
-            return encoder.encode_with_tokens(texts)
-        if encoder is None:
-            return self._vectors(texts), [np.zeros(0, np.int64)] * len(texts)
-        number = self._vocabulary.number
-        return self._vectors(texts), [number(*encoder.token_vectors(text)) for text in texts]
+        if self.encoder is None:
+            return np.zeros((len(texts), 0), np.float32), [np.zeros(0, np.int64)] * len(texts)
+        return self.encoder.encode_with_tokens(texts)
 
-    def _token_vectors(self, numbers: NDArray[np.int64]) -> Matrix:
-        if isinstance(self._encoder, BatchTokenEncoder):
-            return self._encoder.vectors_of(numbers)
-        return self._vocabulary.vectors(numbers)
 
-    def _vectors(self, texts: Sequence[str]) -> Matrix:
-        if self._encoder is None or not texts:
-            return np.zeros((len(texts), 0), np.float32)
-        return self._encoder.encode(texts)
+def _token_similarity(
+    encoder: TokenEncoder,
+    wanted: Sequence[tuple[Matrix, NDArray[np.float64]]],
+    profiles: Sequence[_Profile],
+) -> list[NDArray[np.float64]]:
+    """Per question the mean of its tokens' best cosines in each passage, weighted by word."""
+    filled = [vectors for vectors, weights in wanted if weights.sum()]
+    if not filled:
+        return [np.zeros(len(profiles)) for _ in wanted]
+    tokens = [profile.tokens for profile in profiles]
+    best = best_cosines(np.concatenate(filled), tokens, encoder.vectors_of)
+    means, start = [], 0
+    for vectors, weights in wanted:
+        total = weights.sum()
+        if not total:
+            means.append(np.zeros(len(profiles)))
+            continue
+        own = best[start : start + len(vectors)]
+        means.append(np.asarray(weights / total @ own, dtype=np.float64))
+        start += len(vectors)
+    return means
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, int]:
@@ -300,11 +280,13 @@ def _numbered(texts: Iterable[str]) -> dict[str, int]:
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
-def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
-    if question.idf is not None:
-        return {term: question.idf[term] for term in question.terms if term in question.idf}
+def _weights(
+    terms: Sequence[str], idf: Mapping[str, float], hits: Sequence[TermHits]
+) -> dict[str, float]:
+    if idf:
+        return {term: idf[term] for term in terms if term in idf}
     total = len(hits)
-    counts = {term: sum(term in hit.terms for hit in hits) for term in question.terms}
+    counts = {term: sum(term in hit.terms for hit in hits) for term in terms}
     return {
         term: float(np.log1p((total - count + 0.5) / (count + 0.5)))
         for term, count in counts.items()
@@ -312,7 +294,10 @@ def _weights(question: Question, hits: Sequence[TermHits]) -> dict[str, float]:
 
 
 def _words_table(
-    question: Question, weights: Mapping[str, float], hits: Sequence[TermHits]
+    question: AskedWording,
+    terms: Sequence[str],
+    weights: Mapping[str, float],
+    hits: Sequence[TermHits],
 ) -> NDArray[np.float64]:
     """Features of words and what was known; those of meaning are NaN."""
     # Most windows hold the same few terms, or none.
@@ -323,7 +308,7 @@ def _words_table(
         "window_coverage": [
             max((shares[window] for window in hit.windows), default=0.0) for hit in hits
         ],
-        "bigrams": [bigram_share(hit.bigrams, question.terms) for hit in hits],
+        "bigrams": [bigram_share(hit.bigrams, terms) for hit in hits],
     }
     known = {"page_lexical": question.page_lexical, "similarity": question.similarity}
     for name, told in known.items():

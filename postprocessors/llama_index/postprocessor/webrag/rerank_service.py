@@ -1,4 +1,4 @@
-"""How a reranking service is called, and the ways in which it fails; it knows no provider."""
+"""Calls a reranking service and names the ways in which it fails; it knows no provider."""
 
 import asyncio
 import base64

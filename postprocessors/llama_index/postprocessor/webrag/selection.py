@@ -1,4 +1,4 @@
-"""What the filters decide, as plain functions of texts and numbers; it knows no nodes.
+"""Decides for the filters, in plain functions of texts and numbers; it knows no nodes.
 
 The packages of LlamaIndex take a second to load, and whoever has no nodes needs none of them.
 """
@@ -31,7 +31,7 @@ def jaccard(left: Shingles, right: Shingles) -> float:
 
 
 def is_repetition(left: Shingles, right: Shingles, ceiling: float) -> bool:
-    """Whether the likeness of two sets is above `ceiling`."""
+    """Tell whether the likeness of two sets is above `ceiling`."""
     smaller, larger = sorted((len(left), len(right)))
     # Jaccard cannot exceed the ratio of the sizes, which spares most intersections.
     return smaller > ceiling * larger and jaccard(left, right) > ceiling
@@ -98,7 +98,7 @@ def neighbours_in_order(ways: Iterable[Iterable[T]], matched: Collection[T]) -> 
 
 
 def depth_weight(depth: float, *, rate: float, floor: float) -> float:
-    """What a score is multiplied by, `depth` links away from where the search began."""
+    """Give the factor of a score, `depth` links away from where the search began."""
     return max(1.0 - depth * rate, floor)
 
 

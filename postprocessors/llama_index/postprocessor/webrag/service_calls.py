@@ -1,4 +1,4 @@
-"""How services are called: retries, proxies, size of answers, threads. It makes no call itself."""
+"""Rules for calling services: retries, proxies, size of answers, threads. It makes no call."""
 
 import asyncio
 import contextvars
@@ -89,7 +89,7 @@ class AnswerTooLargeError(httpx.HTTPError):
 
 
 def size_failure(error: BaseException | None) -> AnswerTooLargeError | None:
-    """What an SDK's error hides, when the answer was too large for us."""
+    """Find in an SDK's error that the answer was too large for us."""
     while error is not None and not isinstance(error, AnswerTooLargeError):
         error = error.__cause__ or error.__context__
     return error
@@ -230,7 +230,7 @@ class CircuitBreaker(Generic[_Reason]):
 
     @property
     def reason(self) -> _Reason | None:
-        """What was given with the last failure."""
+        """The reason given with the last failure."""
         return self._reason
 
     def seconds_left(self) -> float:

@@ -1,6 +1,5 @@
-"""Vectors of tokens: who gives them, how they are remembered and compared; it ranks nothing."""
+"""Gives and compares vectors of tokens; it ranks nothing."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Protocol, runtime_checkable
@@ -25,11 +24,6 @@ class TokenEncoder(Protocol):
     def token_vectors(self, text: str) -> tuple[Sequence[str], Matrix]:
         """Give the distinct tokens of a text and their vectors, not normalised."""
 
-
-@runtime_checkable
-class BatchTokenEncoder(TokenEncoder, Protocol):
-    """One that tokenises many texts at once; a cold call then takes a third of the time."""
-
     def vectors_of(self, tokens: NDArray[np.int64]) -> Matrix:
         """Vectors of tokens, not normalised, one row each."""
 
@@ -37,45 +31,6 @@ class BatchTokenEncoder(TokenEncoder, Protocol):
         self, texts: Sequence[str]
     ) -> tuple[Matrix, Sequence[NDArray[np.int64]]]:
         """As `encode`, and per text its distinct tokens as `vectors_of` takes them."""
-
-
-class TokenVocabulary:
-    """Numbers the tokens it is shown; a number stays valid for good. Thread-safe.
-
-    It grows with the tokens seen, which for a static embedding are at most its vocabulary.
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[str, float], int] = {}
-        self._vectors: Matrix = np.zeros((0, 0), np.float32)
-        self._lock = threading.Lock()
-
-    def number(self, tokens: Sequence[str], vectors: Matrix) -> NDArray[np.int64]:
-        """Give the number of each token, told from others of its spelling by its vector."""
-        if not len(tokens):
-            return np.zeros(0, np.int64)
-        keys = list(zip(tokens, vectors[:, 0].tolist(), strict=True))
-        with self._lock:
-            new = {key: i for i, key in enumerate(keys) if key not in self._numbers}
-            if new:
-                self._add(list(new), vectors[list(new.values())])
-            return np.array([self._numbers[key] for key in keys], np.int64)
-
-    def vectors(self, numbers: NDArray[np.int64]) -> Matrix:
-        """Normalised vectors of tokens by their numbers."""
-        with self._lock:
-            found: Matrix = self._vectors[numbers]
-        return found
-
-    def _add(self, keys: Sequence[tuple[str, float]], vectors: Matrix) -> None:
-        start = len(self._numbers)
-        self._numbers.update(zip(keys, range(start, start + len(keys)), strict=True))
-        end = len(self._numbers)
-        if end > len(self._vectors):
-            grown = np.zeros((max(1024, 2 * end), vectors.shape[1]), np.float32)
-            grown[:start] = self._vectors[:start] if start else 0
-            self._vectors = grown
-        self._vectors[start:end] = normalised(vectors)
 
 
 def best_cosines(

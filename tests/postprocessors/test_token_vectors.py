@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.postprocessor.webrag.token_vectors import (
-    TokenVocabulary,
     best_cosines,
     distinct_tokens,
     dot_products,
@@ -14,39 +13,22 @@ def vectors(*rows: list[float]) -> np.ndarray:
     return np.array(rows, dtype=np.float32)
 
 
-def test_the_best_cosine_within_a_passage_counts() -> None:
-    vocabulary = TokenVocabulary()
-    near = vocabulary.number(["a", "b"], vectors([3.0, 0.0], [1.0, 1.0]))
-    far = vocabulary.number(["c"], vectors([0.0, 2.0]))
+def tokens(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int64)
 
-    best = best_cosines(vectors([5.0, 0.0]), [near, far], vocabulary.vectors)
+
+def test_the_best_cosine_within_a_passage_counts() -> None:
+    table = vectors([3.0, 0.0], [1.0, 1.0], [0.0, 2.0])
+
+    best = best_cosines(vectors([5.0, 0.0]), [tokens(0, 1), tokens(2)], table.__getitem__)
 
     assert best.tolist() == [[1.0, 0.0]]
 
 
-def test_a_token_keeps_its_number() -> None:
-    vocabulary = TokenVocabulary()
-    first = vocabulary.number(["a", "b"], vectors([1.0, 0.0], [0.0, 1.0]))
-
-    again = vocabulary.number(["b", "c", "a"], vectors([0.0, 1.0], [1.0, 1.0], [1.0, 0.0]))
-
-    assert again.tolist() == [first[1], 2, first[0]]
-
-
-def test_tokens_spelt_alike_are_told_apart_by_their_vectors() -> None:
-    vocabulary = TokenVocabulary()
-
-    numbers = vocabulary.number(["the", "the"], vectors([1.0, 0.0], [0.5, 1.0]))
-
-    assert len(set(numbers.tolist())) == 2
-
-
 def test_a_passage_without_tokens_is_close_to_nothing() -> None:
-    vocabulary = TokenVocabulary()
-    empty = vocabulary.number([], np.zeros((0, 2), np.float32))
-    full = vocabulary.number(["a"], vectors([1.0, 0.0]))
+    table = vectors([1.0, 0.0])
 
-    best = best_cosines(vectors([1.0, 0.0]), [empty, full, empty], vocabulary.vectors)
+    best = best_cosines(table, [tokens(), tokens(0), tokens()], table.__getitem__)
 
     assert best.tolist() == [[0.0, 1.0, 0.0]]
 
@@ -57,13 +39,12 @@ def test_a_passage_without_tokens_is_close_to_nothing() -> None:
 )
 def test_the_result_is_that_of_comparing_all_vectors(passages: list[list[int]], seed: int) -> None:
     every = np.random.default_rng(seed).normal(size=(3001, 4)).astype(np.float32)
-    vocabulary = TokenVocabulary()
-    numbers = [vocabulary.number([str(i) for i in tokens], every[tokens]) for tokens in passages]
+    numbers = [np.array(each, np.int64) for each in passages]
     unit = every / np.linalg.norm(every, axis=1, keepdims=True)
 
-    best = best_cosines(every[:3], numbers, vocabulary.vectors)
+    best = best_cosines(every[:3], numbers, every.__getitem__)
 
-    expected = np.stack([(unit[:3] @ unit[tokens].T).max(axis=1) for tokens in passages], axis=1)
+    expected = np.stack([(unit[:3] @ unit[each].T).max(axis=1) for each in passages], axis=1)
     assert best == pytest.approx(expected, abs=1e-5)
 
 
