@@ -19,7 +19,8 @@ after all others.
 
 The scores of units are a conditional logit: of all units of a question the right ones are to have
 the highest, with a penalty on squared weights. The chance is a logistic regression on `SIGNS`; what
-a missing figure lowers is fitted after the others.
+a missing figure lowers is fitted after the others. Then follows, by band, what is shown of the
+three without those far below the best: questions it answers, its quotations and their characters.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
 import numpy as np
+from llama_index.postprocessor.webrag import LocalRerank
 from numpy.typing import NDArray
 from quotations import UNITS, Asked, begun, found, lines, opened, read_questions, share
 from scipy.optimize import minimize
@@ -40,7 +42,7 @@ from webrag.demo import serve_static_site
 from webrag.embedding.bundled_model import BundledVectors
 from webrag.lexical.spelling import respelled
 from webrag.orchestration import judge
-from webrag.orchestration.confidence import HIGH, LOW, MEDIUM
+from webrag.orchestration.confidence import HIGH, LOCAL, LOW, MEDIUM, band
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.sections import cited_quotes
 
@@ -51,6 +53,9 @@ FOLDS = 9
 UNIT_PENALTY = 60.0
 CHANCE_PENALTY = 3.0
 MISSING_SIGNS = 2  # the last of `SIGNS`
+DISTANCES = (0.0, 1.0, 1.6, 2.0, 2.5, 3.0, 4.0)
+# Of another name, so that the passages keep the order that is judged.
+SCORED = LOCAL.model_copy(update={"name": "passages"})
 # The first unit is fitted, three are shown: of longer ones one more often answers. Added to the
 # weight of length, 0, .3, .6 and 1 give .789, .798, .798, .798 for `three` alone, .918, .921, .921,
 # .922 with wordings, of 210, 226, 237 and 250 characters.
@@ -71,7 +76,7 @@ class Case(NamedTuple):
 async def search(questions: Sequence[Asked], pages: Sequence[str], out: Path) -> None:
     """Ingest a source and keep what each question finds, alone and with its wordings."""
     partial = out.with_suffix(".partial")
-    async with opened(pages[0]) as rag:
+    async with opened(pages[0], reranker=LocalRerank(), score_profile=SCORED) as rag:
         await rag.ingest(pages)
         with partial.open("w", encoding="utf-8") as file:
             for question in questions:
@@ -156,6 +161,7 @@ class Shown(NamedTuple):
     case: Case
     signs: Sequence[float]
     texts: Sequence[str]
+    scores: Sequence[float]
 
     @property
     def three(self) -> bool:
@@ -169,7 +175,8 @@ def shown(case: Case, weights: Floats) -> Shown | None:
     scores = case.found.features @ weights
     chosen = judge.best_apart(case.found, scores, most=3)
     signs = judge.signs_of(case.asked, case.found, scores, chosen)
-    return Shown(case, signs, [case.texts[each] for each in chosen])
+    texts = [case.texts[each] for each in chosen]
+    return Shown(case, signs, texts, scores[chosen].tolist())
 
 
 def folds(cases: Sequence[Case]) -> list[set[str]]:
@@ -224,12 +231,13 @@ class Judged(NamedTuple):
 
     case: Case
     texts: Sequence[str]
+    scores: Sequence[float]
     confidence: float
 
 
 def judged(best: Shown, chance: tuple[Floats, Floats]) -> Judged:
     logit = np.array([*best.signs, 1.0]) @ chance[best.case.asked.is_reworded]
-    return Judged(best.case, best.texts, float(expit(logit)))
+    return Judged(best.case, best.texts, best.scores, float(expit(logit)))
 
 
 def measured(cases: Sequence[Case], found: Sequence[Shown]) -> list[Judged]:
@@ -280,6 +288,25 @@ def table(title: str, results: Sequence[Judged]) -> None:
             print(figures(f"  {value}", own))
 
 
+def within(each: Judged, far: float) -> list[str]:
+    least = each.scores[0] - far
+    return [text for text, score in zip(each.texts, each.scores, strict=True) if score >= least]
+
+
+def distances(results: Sequence[Judged]) -> None:
+    print(f"\n{'least below the best':<24}{'n':>5}{'right':>10}{'shown':>10}{'characters':>12}")
+    for name in ("high", "medium", "low", "none"):
+        own = [each for each in results if band(each.confidence) == name]
+        asked = [each for each in own if each.case.question.gold]
+        for far in DISTANCES if own else ():
+            texts = [within(each, far) for each in own]
+            right = sum(found(e.case.question, shown) for e, shown in zip(own, texts, strict=True))
+            shown = sum(map(len, texts)) / len(own)
+            characters = sum(len(text) for each in texts for text in each) / len(own)
+            row = f"{len(asked):>5}{right:>10}{shown:>10.2f}{characters:>12.0f}"
+            print(f"{f'{name}, {far:g}':<24}{row}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sites", type=Path)
@@ -309,6 +336,7 @@ def main() -> None:
     results = by_package(cases) if given.part else measured(cases, found_units)
     table("alone", [each for each in results if not each.case.asked.is_reworded])
     table("with wordings", [each for each in results if each.case.asked.is_reworded])
+    distances(results)
     if given.write and not given.part:
         model = fitted(cases, found_units)
         given.write.write_text(model.model_dump_json(indent=1) + "\n", encoding="utf-8")

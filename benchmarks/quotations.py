@@ -110,11 +110,11 @@ def ask_source(questions: Sequence[Asked], folder: Path, out: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(address: str) -> AsyncIterator[WebRAG]:
-    """Open a collection for one source, which is dropped at the end."""
+async def opened(address: str, **parts: Any) -> AsyncIterator[WebRAG]:
+    """Open a collection for one source, with parts of WebRAG, and drop it at the end."""
     settings = load_settings().allowing([urlsplit(address).netloc])
     own = settings.model_copy(update={"collection": f"webrag_quotations_{os.getpid()}"})
-    async with WebRAG(own) as rag:
+    async with WebRAG(own, **parts) as rag:
         try:
             yield rag
         finally:

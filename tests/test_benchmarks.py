@@ -34,7 +34,11 @@ RUNS = {
     ),
     "fit_judge.py": (
         "sites --questions units --part fit",
-        [r"^alone +n +first +three +product 1", r"^all +3 +\d\.\d\d +1\.00 +\d\.\d\d"],
+        [
+            r"^alone +n +first +three +product 1",
+            r"^all +3 +\d\.\d\d +1\.00 +\d\.\d\d",
+            r"^\w+, 2\.5 +\d",
+        ],
     ),
     "fit_links.py": (
         "questions.jsonl sites --limit 3",

@@ -1,11 +1,12 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.models import SubQueryResult
-from webrag.orchestration.ranking.reranker import merge
+from webrag.orchestration.models import AnswerUnit, SubQueryResult
+from webrag.orchestration.ranking.reranker import in_order_of_units, merge
 
 from .conftest import build_chunk, build_ranked, build_result
 
@@ -112,3 +113,44 @@ def test_result_is_ordered_distinct_and_within_budget(lists: Any, budget: Any) -
     assert scores == sorted(scores, reverse=True)
     assert len({item.chunk.chunk_id for item in found}) == len(found)
     assert len(found) == 1 or sum(item.chunk.token_count for item in found) <= budget
+
+
+def unit_of(ranked: Any, score: float) -> AnswerUnit:
+    return AnswerUnit(chunk_id=ranked.chunk.chunk_id, char_start=0, char_end=1, score=score)
+
+
+def test_passages_come_in_the_order_of_their_best_units_with_the_scores_they_had() -> None:
+    first, second, third, last = (build_ranked(score) for score in (0.9, 0.6, 0.5, 0.1))
+    units = [unit_of(third, 14.0), unit_of(first, 1.0), unit_of(third, 0.0)]
+
+    found = in_order_of_units((first, second, third, last), units)
+
+    assert [item.chunk for item in found] == [x.chunk for x in (third, second, first, last)]
+    assert [item.reranked_score for item in found] == pytest.approx([0.9, 0.6, 0.5, 0.1])
+
+
+def test_little_better_unit_does_not_lift_a_much_worse_passage() -> None:
+    good, bad = build_ranked(0.9), build_ranked(0.1)
+
+    found = in_order_of_units((good, bad), [unit_of(bad, 1.1), unit_of(good, 1.0)])
+
+    assert found == (good, bad)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-9, 9)), min_size=1, max_size=12))
+def test_units_leave_what_the_question_likes_within_three_times_its_place(
+    scores: list[tuple[float, float]],
+) -> None:
+    ranked = [build_ranked(score) for score, _ in sorted(scores, reverse=True)]
+    units = [unit_of(item, score) for item, (_, score) in zip(ranked, scores, strict=True)]
+
+    found = in_order_of_units(ranked, units)
+
+    shown = {item.chunk.chunk_id: item.reranked_score for item in found}
+    assert list(shown.values()) == sorted(shown.values(), reverse=True)
+    assert max(shown.values()) == max(score for score, _ in scores)
+    for item in ranked:
+        place = sum(each.reranked_score >= item.reranked_score for each in ranked)
+        better = sum(each > shown[item.chunk.chunk_id] for each in shown.values())
+        assert better < 3 * place
+    assert len(shown) == len(ranked)

@@ -1,6 +1,7 @@
 """Scores retrieved chunks, with any LlamaIndex postprocessor; it does not decide what they mean."""
 
 import logging
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
@@ -19,7 +20,7 @@ from pydantic import SecretStr
 from webrag.concurrency import all_of, in_background
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import SIMILARITY
-from webrag.orchestration.models import RankedChunk, ScoreProfile, SubQueryResult
+from webrag.orchestration.models import AnswerUnit, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.redaction import redacted_failure, remember_secrets
 from webrag.retrieval.listings import asks_for_code, listing_factor
 from webrag.retrieval.models import (
@@ -41,6 +42,9 @@ _log = logging.getLogger(__name__)
 # What a passage is embedded or reranked with; the rest of the metadata is for local features.
 _SHOWN_KEYS: Final = ("title", "heading_path")
 _ROUNDING: Final = 1e-6
+_LEAST_ODDS: Final = 1e-6
+# Log odds of a passage beside the score of its best unit; docs/experiments.md has other weights.
+_PASSAGE_WEIGHT: Final = 5.0
 
 
 @runtime_checkable
@@ -98,7 +102,7 @@ class ChunkReranker:
 
     @property
     def takes_instruction(self) -> bool:
-        """Whether the postprocessor is told what the caller wants."""
+        """True where the postprocessor is told what the caller wants."""
         return "instruction" in getattr(type(self._postprocessor), "model_fields", ())
 
     async def rerank(
@@ -464,6 +468,36 @@ def _in_turn(
         asked = [own.get(item.chunk.chunk_id, 0.0) for item in found]
         found = _held(found, asked, times=len(parts))
     return sorted(found, key=_order)
+
+
+def in_order_of_units(
+    ranked: Sequence[RankedChunk], units: Iterable[AnswerUnit]
+) -> tuple[RankedChunk, ...]:
+    """Order passages by what their best units and they themselves score.
+
+    The scores of those with units are dealt out among them again, so that thresholds keep their
+    meaning. None comes far behind its place under the question alone, whatever its wordings say.
+    """
+    best: dict[UUID, float] = {}
+    for unit in units:
+        best[unit.chunk_id] = max(unit.score, best.get(unit.chunk_id, -math.inf))
+    judged = [item for item in ranked if item.chunk.chunk_id in best]
+    order = sorted(judged, key=lambda item: -best[item.chunk.chunk_id] - _worth(item))
+    scores = sorted((item.reranked_score for item in judged), reverse=True)
+    dealt = {item.chunk.chunk_id: score for item, score in zip(order, scores, strict=True)}
+    moved = [
+        item.model_copy(
+            update={"reranked_score": dealt.get(item.chunk.chunk_id, item.reranked_score)}
+        )
+        for item in ranked
+    ]
+    own = [(*item.wording_scores, item.reranked_score)[0] for item in ranked]
+    return tuple(sorted(_held(moved, own), key=_order))
+
+
+def _worth(item: RankedChunk) -> float:
+    kept = min(max(item.reranked_score, _LEAST_ODDS), 1 - _LEAST_ODDS)
+    return _PASSAGE_WEIGHT * math.log(kept / (1 - kept))
 
 
 def union(results: Sequence[SubQueryResult]) -> tuple[RankedChunk, ...]:

@@ -1,7 +1,7 @@
 """Turns the state of a run into its result; it decides and fetches nothing."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Literal
 from uuid import UUID
 
@@ -9,14 +9,15 @@ from llama_index.postprocessor.webrag.selection import fill_budget, neighbours_i
 
 from webrag.concurrency import in_background
 from webrag.ingestion.addresses import site_of
-from webrag.orchestration.confidence import LOW, band, score_of
+from webrag.orchestration.confidence import LOCAL, LOW, band, score_of
 from webrag.orchestration.models import (
     NextLink,
     OrchestrationResult,
     PartCoverage,
     RankedChunk,
 )
-from webrag.orchestration.question.wishes import without_effect
+from webrag.orchestration.question.wishes import fulfilled, without_effect
+from webrag.orchestration.ranking.reranker import in_order_of_units
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
 from webrag.orchestration.steps.research import Report, ResearchRun
@@ -187,6 +188,7 @@ async def _evidence(
     run: ResearchRun,
 ) -> tuple[Literal["full_context", "chunk"], tuple[RankedChunk, ...], CorpusStats]:
     state, question = run.state, run.state.question
+    ranked = _ranked(run)
     if question.retrieval_mode != "chunk":
         with state.clock.timed("retrieval_ms"):
             whole = await run.components.searcher.read_whole(
@@ -198,7 +200,7 @@ async def _evidence(
         if whole is not None:
             state.warn(*whole.warnings)
             if not whole.truncated:
-                return "full_context", _whole(whole, state.merged.chunks), whole.corpus_stats
+                return "full_context", _whole(whole, ranked), whole.corpus_stats
             count = whole.corpus_stats.total_documents
             state.warn(
                 f"{'The page holds' if count == 1 else 'The pages hold'}"
@@ -207,12 +209,20 @@ async def _evidence(
                 " best are given instead of everything."
             )
     stats = next((r.retrieval.corpus_stats for r in state.results), None)
-    matched = state.merged.chunks[: question.top_k]
     return (
         "chunk",
-        matched,
+        ranked[: question.top_k],
         stats or CorpusStats(total_documents=0, total_parent_chunks=0, total_tokens=0),
     )
+
+
+def _ranked(run: ResearchRun) -> tuple[RankedChunk, ...]:
+    """The passages as their units order them; parts take turns, other scorers order their own."""
+    chunks = run.state.merged.chunks
+    if run.state.part_confidence or run.profile.name != LOCAL.name:
+        return chunks
+    ordered = in_order_of_units(chunks, run.state.units)
+    return fulfilled([ordered], run.wishes, datetime.now(UTC))[0]
 
 
 def _tell_vain_wishes(
