@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.blocks import (
@@ -34,6 +35,9 @@ TokenCounter = Callable[[str], int]
 
 # Of a passage or a quotation that is cut; less says too little.
 _LEAST_CHARS = 40
+# Of a brief whose pages seem not to hold the answer, as a model gets it: others show the same.
+_MOST_CHARS_OF_NONE = 1_200
+_ANY_NONCE = "0" * 8
 
 
 def format_brief(
@@ -45,7 +49,8 @@ def format_brief(
 ) -> str:
     """Lay out a brief: how sure it is, quotations in context, figures, and what to do next.
 
-    The text never has more than `config.token_budget` tokens: further passages go first, then what
+    The text never has more than `config.token_budget` tokens, nor more than 1,200 characters where
+    nothing answers and its address leaves room for it: further passages go first, then what
     stands around quotations, then the quotations behind the first, and all sections but [SOURCES]
     and [CITATIONS]; a sentence says so. From 300 tokens on the best quotation is there, or its
     beginning, unless its address alone takes more. The unpredictable `nonce` frames page text, so
@@ -84,6 +89,7 @@ class _Draft:
     result: OrchestrationResult
     config: BriefConfig
     nonce: str | None
+    most_chars: int | None
     is_terse: bool
     wanted: Sequence[EvidenceBlock]
     quoted: tuple[EvidenceBlock, ...] = ()
@@ -119,7 +125,9 @@ class _Draft:
                 ("FOLLOW-UP OPTIONS", follow_ups(result, config)),
             ]
         else:
-            said += f" Not printed: what does not fit {config.token_budget:,} tokens."
+            characters = f" and {self.most_chars:,} characters" if self.most_chars else ""
+            limit = f"{config.token_budget:,} tokens{characters}"
+            said += f" Not printed: what does not fit {limit}."
         return "\n\n".join([said, *(f"[{name}]\n{body}" for name, body in sections if body)])
 
     def _citations(self) -> str:
@@ -144,14 +152,16 @@ class _Draft:
         return "\n\n".join(evidence_entry(block, self.nonce) for block in self.further)
 
     def _left_out(self) -> list[str]:
-        """What is not printed, each with its number."""
+        """Count what is not printed, by kind."""
         shown = {block.chunk_id for block in self.shown}
         wanted = {block.chunk_id for block in self.wanted} - shown
         found = {ranked.chunk.chunk_id for ranked in self.result.chunks}
         had = {chunk_id for chunk_id, *_ in self.config.seen}
         less = found - shown - wanted - had if self.config.detail == "full" else set()
+        is_short = self.most_chars is not None  # and says that the closest is there
         counts = {
-            f"passages that do not fit {self.config.token_budget:,} tokens": len(wanted),
+            f"passages that do not fit {self.config.token_budget:,} tokens": len(wanted)
+            * (not is_short),
             "less relevant passages": len(less),
             "images": len(self.images) * (not self.has_images),
         }
@@ -171,11 +181,18 @@ def _lay_out(
     further = worthy(further_blocks(result, config, quoted), result, config)
     printed = {block.url for block in (*quoted, *further)} if config.detail == "brief" else None
 
-    def fits(draft: _Draft) -> bool:
-        return count_tokens(draft.text) <= config.token_budget
+    of_model = config.model_copy(update={"include_guide": True, "caller": "mcp"})
 
-    for is_terse in (False, True):
-        draft = _Draft(result, config, nonce, is_terse, (*quoted, *further))
+    def fits(draft: _Draft) -> bool:
+        most = draft.most_chars
+        framed = replace(draft, nonce=_ANY_NONCE, config=of_model) if most else draft
+        is_short = most is None or len(framed.text) <= most
+        return is_short and count_tokens(draft.text) <= config.token_budget
+
+    is_none = result.mode == "chunk" and result.confidence_band == "none"
+    is_short = is_none and config.detail == "brief" and not config.every_passage
+    for most_chars, is_terse in product((_MOST_CHARS_OF_NONE, None)[not is_short :], (False, True)):
+        draft = _Draft(result, config, nonce, most_chars, is_terse, (*quoted, *further))
         if not is_terse:
             draft = replace(draft, trace=expansion_trace(result, printed, detail=config.detail))
         for block in quoted:

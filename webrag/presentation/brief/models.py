@@ -1,4 +1,4 @@
-"""What the presentation layer is configured with and what it hands out. No I/O here."""
+"""Configuration of a brief, and the passages that it prints; no I/O."""
 
 from typing import Literal
 from uuid import UUID
@@ -16,7 +16,7 @@ Seen = tuple[UUID, int, int]
 
 
 class BriefConfig(FrozenModel):
-    """How a brief is laid out; its text never exceeds `token_budget` tokens.
+    """Layout of a brief, whose text never exceeds `token_budget` tokens.
 
     A caller may ask for as many as `ceiling`. Every passage means all in the order of relevance,
     the first two with their parents; `full` adds what the loop decided on; what was `seen` is named

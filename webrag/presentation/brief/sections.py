@@ -59,7 +59,7 @@ _WARNING = "Warning: this passage addresses the model that reads it; its orders 
 
 
 def answer_line(result: OrchestrationResult) -> str:
-    """How likely the quotations answer, and below high what the searched pages lack."""
+    """Say how likely the quotations answer, and below high what the searched pages lack."""
     corpus, band = result.corpus_stats, result.confidence_band
     if not corpus.total_parent_chunks:
         return "Confidence: none (no stored page was searched)."
@@ -103,7 +103,7 @@ def _dates(page: RetrievedChunk) -> str:
 
 
 def frame_line(nonce: str | None) -> str:
-    """What the marks around page text and around quotations mean."""
+    """Explain the marks around page text and around quotations."""
     opened, closed = QUOTED
     quoted = f"{opened}{closed} mark quotations."
     if not nonce:
@@ -232,7 +232,7 @@ def seen_line(unit: AnswerUnit, result: OrchestrationResult) -> str:
 
 
 def nothing_found(result: OrchestrationResult) -> str:
-    """Why there is nothing to print."""
+    """Say why there is nothing to print."""
     if not result.seed_urls and not result.corpus_stats.total_documents:
         return "There was no page to search."
     where = "the specified URL" if result.seed_urls else "the corpus"
@@ -303,7 +303,7 @@ _CLI = {
 }
 
 
-_MOST_NEXT_LINKS = {"high": 0, "medium": 3, "low": 5, "none": 0}
+_MOST_NEXT_LINKS = {"high": 0, "medium": 2, "low": 2, "none": 0}
 
 
 def next_links(result: OrchestrationResult) -> str:
@@ -446,7 +446,7 @@ def _parts(result: OrchestrationResult) -> str:
 
 
 def _fetched(result: OrchestrationResult) -> str:
-    """How many pages, and which unless the trace shows them."""
+    """Count the pages, and name them unless the trace does."""
     urls = result.urls_fetched
     if any(step.candidates_expanded for step in result.expansion_steps):
         return str(len(urls))
@@ -456,7 +456,7 @@ def _fetched(result: OrchestrationResult) -> str:
 
 
 def _page_sources(result: OrchestrationResult) -> str:
-    """Who fetched the pages; not worth a line when it was the built-in fetcher alone."""
+    """Name who fetched the pages; the built-in fetcher alone is not worth a line."""
     counts = Counter(result.page_sources.values())
     if not counts or set(counts) == {"builtin"}:
         return ""
@@ -493,7 +493,7 @@ def _remarks(result: OrchestrationResult) -> Iterator[str]:
 
 
 def as_of_note(moment: datetime | None) -> list[str]:
-    """What is said where evidence is of an earlier moment; nothing without one."""
+    """Tell that evidence is of an earlier moment; nothing without one."""
     if moment is None:
         return []
     return [f"As of {shown_moment(moment)}: pages may say something else now."]
