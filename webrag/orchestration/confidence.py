@@ -1,4 +1,4 @@
-"""How far evidence may be trusted, and each scorer's thresholds; it does not stop the loop."""
+"""Turns chances into bands, and holds each scorer's thresholds; it does not stop the loop."""
 
 import math
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def below_high(found: float) -> float:
 
 
 def is_list_of_links(text: str, start: int, links: Iterable[tuple[int, int]]) -> bool:
-    """Whether more than half of a passage's letters and digits are words of links.
+    """Tell whether more than half of a passage's letters and digits are words of links.
 
     Args:
         text: The passage.

@@ -314,7 +314,7 @@ class Found:
 
 
 def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | None) -> Found:
-    """What is known of every unit of ranked passages."""
+    """Cut ranked passages into units and describe each for the model."""
     best = max((item.reranked_score for item in ranked), default=0.0) or 1.0
     rows: list[Floats] = []
     units: list[tuple[int, Unit]] = []
@@ -440,7 +440,7 @@ def _of_passage(
 
 
 def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
-    """Whether a unit is of the kind that a question asks for."""
+    """Tell, by kind, whether a unit is what a question asks for."""
     wants = asked.wants
     names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
     return [

@@ -139,7 +139,7 @@ class _Cutter:
         return Cut(tuple(self._pieces), tuple(marked))
 
     def _says_something(self, unit: Unit) -> bool:
-        """Whether a unit has words, and several where it only introduces other units."""
+        """Tell whether a unit has words, and several where it only introduces other units."""
         last = unit.last - 1
         if last not in self._leading:
             return _has_word(self._text, unit.start, unit.end)
@@ -318,7 +318,7 @@ def _is_item(text: str, block: Block) -> bool:
 
 
 def _is_label(text: str, span: Span) -> bool:
-    """Whether it is no sentence but a name, such as the term of a definition."""
+    """True for no sentence but a name, such as the term of a definition."""
     part = text[slice(*span)].rstrip("*_`\"')\u201d ")
     return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, *_ANNOUNCING, "]"))
 
@@ -363,13 +363,13 @@ def _is_wrapped_prose(text: str, lines: Sequence[Span]) -> bool:
 
 
 def is_header_row(text: str, block: Block, following: Block | None) -> bool:
-    """Whether a row stands above the body of its table; a header without one may be quoted."""
+    """True for a row above the body of its table; a header without one may be quoted."""
     has_body = following is not None and following.kind == block.kind == "row"
     return has_body and _BELOW_HEADER.match(text, block.end) is not None
 
 
 def _sources(text: str, block: Block) -> list[Span]:
-    """What is quoted whole: lines of code, cells, or sentences."""
+    """Split into what is quoted whole: lines of code, cells, or sentences."""
     if block.kind == "code":
         return [(piece.start, piece.end) for piece in block.pieces]
     if block.kind == "row":
