@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from llama_index.core.instrumentation import get_dispatcher
 
 from webrag import WebRAG
 from webrag.settings import load_settings
@@ -30,6 +31,8 @@ async def test_every_block_does_what_it_says(
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     program = "\n".join(blocks)
     assert program.count(PUBLISHED) == 1
+    root = get_dispatcher()
+    monkeypatch.setattr(root, "event_handlers", list(root.event_handlers))
     monkeypatch.setenv("WEBRAG_DATA_DIR", str(postgres_dir))
     monkeypatch.setenv("WEBRAG_ALLOW_HOSTS", "127.0.0.1")
     monkeypatch.setenv("WEBRAG_COLLECTION", f"test_{uuid.uuid4().hex[:16]}")
