@@ -241,7 +241,10 @@ def _what_would_find_it(result: OrchestrationResult, command: CommandLine, place
     """The command to run next, where nothing that was found seems to answer."""
     if result.confidence_band != "none" or result.as_of is not None:
         return []
-    return [look_on_the_web(result.query, command, next(iter(result.seed_urls), place))]
+    start = next(iter(result.seed_urls), place)
+    if any(step.candidates_expanded for step in result.expansion_steps):
+        return [f"To store more of its site: {command.of('ingest', start, '--max-pages', '200')}"]
+    return [look_on_the_web(result.query, command, start)]
 
 
 def look_on_the_web(question: str, command: CommandLine, place: str) -> str:

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from webrag.orchestration.models import (
+    AnswerUnit,
+    ExpansionStep,
+    OrchestrationResult,
+    RankedChunk,
+)
 from webrag.presentation.answer import AnswerDocument, CitationDocument
 from webrag.presentation.brief.brief import format_brief
 from webrag.presentation.brief.models import BriefConfig
@@ -120,6 +125,18 @@ def test_nothing_found_is_said_with_the_reason(make_result: MakeResult) -> None:
         "To follow links from there: webrag answer https://docs.example.org/guide/install"
         " 'How do I set the timeout of a firing?' --deep"
     )
+
+
+def test_links_that_were_followed_in_vain_are_not_to_be_followed_again(
+    make_result: MakeResult, make_step: Callable[..., ExpansionStep]
+) -> None:
+    step = make_step(candidates_expanded=("https://docs.example.org/guide/run",))
+    result = make_result(confidence_band="none", expansion_steps=(step,))
+
+    last = shown(result).splitlines()[-1]
+
+    site = "webrag ingest https://docs.example.org/guide/install --max-pages 200"
+    assert last == f"To store more of its site: {site}"
 
 
 def test_words_that_stand_for_others_are_told_in_every_form(
