@@ -139,7 +139,8 @@ class WebRAG:
         reranker: Any LlamaIndex postprocessor that scores from 0 to 1.
         score_profile: Thresholds for its scores, or the name of a scorer it is like; None for
             those of cross-encoders. Thresholds that the settings name replace them.
-        embed_model: Any LlamaIndex embedding; a collection made with another model is refused.
+        embed_model: Any LlamaIndex embedding. A new collection records its class, its `model_name`
+            and its dimensions; a collection that was made with another model is refused.
         llm: Any LlamaIndex LLM, which splits questions and writes the answers of `ask`.
         node_parser: Any LlamaIndex node parser whose nodes are slices of the page's text and say
             where they begin; it cuts pages in this process.
@@ -325,7 +326,7 @@ class WebRAG:
 
         ingester = await self._ingester()
         question, missing = await ingester.located(question, on_progress)
-        parts = ingester.parts
+        parts = await self._current_parts()  # reading a folder takes minutes
         engine = await asyncio.to_thread(lambda: parts.engine)
         is_about_a_page = asks_for_summary(question.text) and question.retrieval_mode == "chunk"
         if is_about_a_page:  # what a page says of itself stands on it: no link is followed
@@ -427,7 +428,8 @@ class WebRAG:
         check_answerable(question)
         ingester = await self._ingester()
         question, missing = await ingester.located(question)
-        manager = await asyncio.to_thread(lambda: ingester.parts.manager)
+        parts = await self._current_parts()
+        manager = await asyncio.to_thread(lambda: parts.manager)
         result = await manager.run(question, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
@@ -746,6 +748,10 @@ class WebRAG:
     async def page_names(self, contains: str = "", *, limit: int = 100) -> list[PageName]:
         """The stored pages last fetched whose URL or title holds some words, in any letter case.
 
+        Args:
+            contains: Words that stand together; empty for every page.
+            limit: Pages at most, from 1.
+
         Raises:
             InputError: The words or the limit cannot be used.
         """
@@ -836,14 +842,15 @@ class WebRAG:
         Args:
             urls: These pages, by any URL they are known by; goes with no other condition.
             site: Pages of this host (`host` or `host:port`).
-            older_than: Pages that their site last delivered or confirmed longer ago than this.
+            older_than: Pages that their site last delivered or confirmed longer ago than this; a
+                positive time span.
             confirm: True, or a function that is told the URLs and may say False; without it more
                 than 20 pages are refused.
             on_progress: Told how many pages are deleted.
 
         Raises:
-            InputError: Nothing usable was named, or more than 20 pages would go without a
-                confirmation; nothing was deleted.
+            InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
+                than 20 pages would go without a confirmation; nothing was deleted.
         """
         from webrag.corpus.maintenance.forgetting import forget
 

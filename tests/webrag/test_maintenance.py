@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +11,10 @@ import pytest
 
 from webrag.app import WebRAG
 from webrag.errors import GuardrailsViolationError, InputError
+from webrag.ingesting import Ingester
+from webrag.ingestion.addresses import file_url
 from webrag.postgres.database import Database
+from webrag.question import Question
 from webrag.retrieval.citation_checks import Citation
 from webrag.settings import Settings, load_settings
 
@@ -230,3 +234,34 @@ async def test_operations_work_without_opening(settings: Settings, site: Any) ->
 async def test_import_needs_an_open_instance(settings: Settings, tmp_path: Any) -> None:
     with pytest.raises(InputError, match="not open"):
         await WebRAG(settings).import_corpus(tmp_path / "x")
+
+
+@pytest.mark.parametrize("asks", [WebRAG.evidence_for, WebRAG.answer_to])
+async def test_corpus_reindexed_while_a_folder_is_read_is_searched_with_the_new_model(
+    settings: Settings,
+    embedding_service: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asks: Any,
+) -> None:
+    (tmp_path / "apples.md").write_text("# Apples\n\nApples are picked in September.\n")
+    service = {
+        "embedding_base_url": embedding_service.url,
+        "embedding_model": "test-embedding",
+        "embedding_dimensions": 48,
+    }
+    chosen = settings.model_copy(update={**service, "embedding_provider": "openai_compatible"})
+    located = Ingester.located
+
+    async def reindexed_meanwhile(*args: Any) -> Any:
+        found = await located(*args)
+        await WebRAG(chosen).reindex()
+        return found
+
+    async with WebRAG(settings.model_copy(update=service)) as rag:
+        await rag.ingest(tmp_path)
+        monkeypatch.setattr(Ingester, "located", reindexed_meanwhile)
+        question = Question.of("When are apples picked?", urls=[file_url(tmp_path)])
+        found = await asks(rag, question)
+
+    assert "picked in September" in repr(found.model_dump())
