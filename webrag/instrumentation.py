@@ -1,16 +1,13 @@
 """Spans and events of a search, told by LlamaIndex's instrumentation and by nothing else."""
 
-import functools
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from llama_index_instrumentation import get_dispatcher, root_dispatcher
 from llama_index_instrumentation.event_handlers import NullEventHandler
 
 if TYPE_CHECKING:
     from llama_index.core.schema import NodeWithScore
-
-S = TypeVar("S", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 _dispatcher: Final = get_dispatcher("webrag")
 
@@ -60,25 +57,20 @@ def tell_embedded(model: object, model_name: str, text: str, vector: Sequence[fl
         _dispatcher.event(EmbeddingEndEvent(chunks=[text], embeddings=[list(vector)]))
 
 
-def retrieval(found: Callable[[Any], Iterable[FoundPassage]]) -> Callable[[S], S]:
-    """Give each call of a search a span, and tell its query and the passages it found."""
+def tell_retrieving(query: str) -> None:
+    """Tell that a search begins."""
+    if _is_heard():
+        from llama_index.core.instrumentation.events.retrieval import RetrievalStartEvent
 
-    def with_events(search: S) -> S:
-        @functools.wraps(search)
-        async def retrieve(searcher: Any, query: str, **limits: Any) -> Any:
-            if not _is_heard():
-                return await search(searcher, query, **limits)
-            from llama_index.core.instrumentation.events import retrieval as events
+        _dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
 
-            _dispatcher.event(events.RetrievalStartEvent(str_or_query_bundle=query))
-            result = await search(searcher, query, **limits)
-            nodes = _nodes(found(result))
-            _dispatcher.event(events.RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))
-            return result
 
-        return cast(S, span(retrieve))
+def tell_retrieved(query: str, passages: Iterable[FoundPassage]) -> None:
+    """Tell the passages that a search found."""
+    if _is_heard():
+        from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
 
-    return with_events
+        _dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=_nodes(passages)))
 
 
 def tell_reranking(

@@ -14,7 +14,7 @@ from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import all_of, in_background
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
-from webrag.instrumentation import retrieval
+from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.analysis import analyze, content_words
 from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
 from webrag.postgres.database import Database
@@ -154,7 +154,7 @@ class Searcher:
         """Score of a chunk that nothing can beat, in the modes that rank."""
         return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
 
-    @retrieval(lambda result: passages(result.chunks))
+    @span
     async def retrieve(
         self,
         query: str,
@@ -186,7 +186,10 @@ class Searcher:
             context_budget=context_budget,
             children_limit=children_limit,
         )
-        return await self._retrieved(request, filters, similarity_floor)
+        tell_retrieving(query)
+        result = await self._retrieved(request, filters, similarity_floor)
+        tell_retrieved(query, passages(result.chunks))
+        return result
 
     async def _retrieved(
         self, request: RetrievalRequest, filters: SearchFilters, similarity_floor: float | None

@@ -314,6 +314,18 @@ async def test_listeners_hear_of_every_step_of_a_query(lab: Lab, static_site: An
     assert {"WebRAGQueryEngine.aquery", "ResearchRun.rank"} <= named.keys()
 
 
+async def test_listeners_hear_of_no_retrieval_where_a_search_is_refused(lab: Lab) -> None:
+    listener = Listening()
+    root_dispatcher.add_event_handler(listener)
+    try:
+        with pytest.raises(InputError, match="context_budget"):
+            await lab.searcher.retrieve("port", context_budget=0)
+    finally:
+        root_dispatcher.event_handlers.remove(listener)
+
+    assert [each.class_name() for each in listener.heard] == ["SpanDropEvent"]
+
+
 async def test_engine_serves_as_a_tool(lab: Lab, static_site: Any) -> None:
     site = static_site(dict(MANUAL))
     tool = QueryEngineTool.from_defaults(
