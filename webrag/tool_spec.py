@@ -122,7 +122,12 @@ class WebRAGToolSpec(BaseToolSpec):
                 raise InputError(f"There is no tool {name!r}; there are {known}.")
         return super().to_tool_list(*args, **kwargs)
 
-    @_takes(AnswerInput, wordings=_WORDINGS)
+    @_takes(
+        AnswerInput,
+        wordings=_WORDINGS,
+        research_mode="fast reads the named pages; deep also follows their links until the evidence"
+        " is good enough, up to a minute.",
+    )
     async def answer(
         self,
         url: str | list[str],
@@ -150,7 +155,11 @@ class WebRAGToolSpec(BaseToolSpec):
         nonce = secrets.token_hex(8)
         return await in_background(self._rag.brief, result, include_guide=True, nonce=nonce)
 
-    @_takes(SearchInput, wordings="Other words the page may use, as for answer.")
+    @_takes(
+        SearchInput,
+        wordings="Other words the page may use, as for answer.",
+        source_urls="Only these pages; all when left out.",
+    )
     async def search(
         self,
         query: str,
@@ -194,7 +203,7 @@ class WebRAGToolSpec(BaseToolSpec):
         options = CrawlOptions(max_pages=max_pages, include=tuple(include or ()))
         return format_site(await self._rag.ingest_site(as_address(url), options), caller="mcp")
 
-    @_takes(StatusInput)
+    @_takes(StatusInput, source_url="Only this page, or the pages of this host, with their age.")
     async def status(self, source_url: str | None = None) -> str:
         """Tell how many pages of which sites are stored, and what could not be fetched."""
         hosts, pages = sites_and_addresses([source_url] if source_url else [])
@@ -203,7 +212,11 @@ class WebRAGToolSpec(BaseToolSpec):
             stored = status_of(stored, host)
         return await in_background(format_status, stored, max_pages=_LISTED_PAGES, caller="mcp")
 
-    @_takes(ReadInput)
+    @_takes(
+        ReadInput,
+        offset="Begin at this character, as a part read before says.",
+        max_tokens="Length of the text at most, in tokens.",
+    )
     async def read(
         self,
         url: str,
@@ -225,7 +238,7 @@ class WebRAGToolSpec(BaseToolSpec):
         )
         return text
 
-    @_takes(VerifyInput, CitationInput)
+    @_takes(VerifyInput, CitationInput, url="The page it is said to be from.")
     async def verify(self, url: str, quote: str, live: bool = True) -> str:
         """Check that a quotation stands on a page, in the stored version and as it is now."""
         checks = await self._rag.verify(Citation(url=as_address(url), quote=quote), live=live)

@@ -198,3 +198,20 @@ async def test_what_is_known_and_wished_reaches_the_search(
 
     with pytest.raises(InputError, match=message):
         await tools[name].acall(**page, query=QUESTION, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [
+        ("answer", "research_mode: fast reads the named pages; deep also"),
+        ("search", "source_urls: Only these pages; all when left out"),
+        ("status", "source_url: Only this page, or the pages of this host, with their age"),
+        ("read", "offset: Begin at this character, as a part read before says"),
+        ("read", "max_tokens: Length of the text at most, in tokens"),
+        ("verify", "url: The page it is said to be from"),
+    ],
+)
+def test_a_model_is_told_what_an_argument_does(
+    tools: dict[str, FunctionTool], name: str, fact: str
+) -> None:
+    assert fact in tools[name].metadata.description
