@@ -56,8 +56,10 @@ async def configure(connection: Connection, config: DatabaseConfig) -> None:
     """Make pgvector's type and operators known to a new connection, and limit its statements."""
     await connection.set_autocommit(True)
     await connection.execute(_SET_UP, {"ms": round(config.statement_timeout_s * 1000)})
-    ((number, of_arrays),) = await connection.fetch(_FIND_TYPE)
-    register_halfvec_info(connection, TypeInfo("halfvec", number, of_arrays))
+    rows = await connection.fetch(_FIND_TYPE)
+    if not rows:
+        raise psycopg.ProgrammingError("type halfvec not found: the extension vector is missing")
+    register_halfvec_info(connection, TypeInfo("halfvec", *rows[0]))
     # A search reads two hundred small values of JSON: Python's own decoder takes 2 ms for them.
     set_json_loads(from_json, connection)
 

@@ -15,8 +15,9 @@ from psycopg.rows import TupleRow
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database
+from webrag.postgres.database import Database, configure
 from webrag.postgres.embedded.server import EmbeddedPostgres
+from webrag.postgres.execution import Connection
 
 
 @pytest.fixture
@@ -168,3 +169,13 @@ def test_unreadable_dsn_is_refused_without_the_password(url: str, tmp_path: Path
     with pytest.raises(ConfigurationError, match="cannot be read") as caught:
         Database(DatabaseConfig(url=url, data_dir=tmp_path))
     assert "s3c" not in f"{caught.value!r} {caught.value.hint} {caught.value.__cause__!r}"
+
+
+async def test_connection_without_the_extension_is_refused_by_the_drivers_error(
+    external: Callable[..., Awaitable[Database]],
+) -> None:
+    config = (await external()).config
+
+    async with await Connection.connect(config.url or "") as connection:
+        with pytest.raises(psycopg.ProgrammingError, match="halfvec not found"):
+            await configure(connection, config)
