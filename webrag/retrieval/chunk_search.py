@@ -300,19 +300,15 @@ async def find_nearest(
     *,
     most: int,
     columns: str,
-    settings: Mapping[str, str | int] | None = None,
 ) -> Rows:
     """Read the nearest chunks, in any order: columns of `data_children c`, and the distance.
 
-    Up to `most` what the scope leaves is compared one by one, beyond the graph is searched. A
-    connection in no transaction begins one with the settings of the graph where they count.
+    Up to `most` what the scope leaves is compared one by one, beyond the graph is searched.
     """
     if queries.scope.restricts:
         rows = await _first_try(queries, vector, limit, most, columns).fetch(connection)
         if not _are_too_many(rows, most):
             return [row[:-1] for row in rows]
-    if settings:
-        await connection.begin_snapshot(settings)
     return await queries.nearest_in_graph(vector, limit, columns).fetch(connection)
 
 
