@@ -437,8 +437,13 @@ class SiteCrawler:
         Every page is stored as soon as it is obtained; cancelling keeps what is stored, and the
         same call goes on from there. `on_progress` is called on the event loop after each page. In
         a `turn` only a part is done, and the crawl kept: `JobQueue.end_turn` forgets it at the end.
-        A start page that cannot be had is a FetchError, a turn that another worker took a
-        TurnLostError; ProviderError only where the embedding service fails for every page.
+
+        Raises:
+            InputError: The URL or a pattern cannot be used.
+            FetchError: The start page could not be obtained.
+            ProviderError: The embedding service fails for every page.
+            StorageError: The database failed.
+            TurnLostError: Another worker has taken the crawl over.
         """
         start = canonical_url(start_url)
         CrawlScope.of(options.scope, [start], options.include, options.exclude)

@@ -60,14 +60,17 @@ class SearchFilters:
         One value stands for a list of one: a text is itself a sequence, of its letters.
 
         Args:
-            source_urls: Any spelling of pages' addresses.
+            source_urls: Any spelling of the canonical addresses of pages, or of others they have.
             sites: Hosts, `host` or `host:port`, or the address of a site's root; `file:` for files
                 of this machine, `document:` for documents of programs; with `@` and a version
                 behind it only that one, `@1.5` alone for any library's.
             years: Of publication, from 1 to 9999; a page without a date has none.
             fetched_since: The site confirmed the page then or later; without a time zone UTC.
             has: Some of `CONTENT_KINDS`.
-            as_of: Texts of this past moment are searched; without a time zone UTC.
+            as_of: Texts of this moment, not in the future, are searched; without a time zone UTC.
+
+        Raises:
+            InputError: A value cannot be used.
         """
         if fetched_since is not None and not isinstance(fetched_since, datetime):
             raise InputError(
