@@ -1,3 +1,4 @@
+import ast
 import re
 import subprocess
 import sys
@@ -91,3 +92,17 @@ def test_every_folder_of_tests_is_named_like_the_package_it_tests() -> None:
     ]
 
     assert strays == []
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
+    words = {"What", "Whether", "Those", "Which", "Who", "How", "Where", "When", "Why"}
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    begun = [
+        f"{path.relative_to(ROOT)}:{node.body[0].lineno} {said.splitlines()[0]}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, documented) and (said := ast.get_docstring(node))
+        if re.split(r"\W", said, maxsplit=1)[0] in words
+    ]
+
+    assert begun == []
