@@ -100,9 +100,11 @@ async def test_unusable_answer_is_asked_for_once_more(
         ('{"sub_queries": "all of them"}', "not the JSON asked for"),
         (GOOD.replace("comparison", "poem"), "not the JSON asked for"),
         (GOOD.replace("indent with tabs", "\\u0007").replace("indent with spaces", " "), "no sub-"),
+        (GOOD.replace("indent with tabs", r"\ud800"), "not the JSON asked for"),
+        (f'{{"sub_queries": {"[" * 9_999}}}', "not the JSON asked for"),
         ("", "holds no JSON object"),
     ],
-    ids=["refusal", "wrong types", "unknown kind", "blank queries", "nothing"],
+    ids=["refusal", "wrong types", "unknown kind", "blank queries", "surrogate", "deep", "nothing"],
 )
 async def test_answer_that_stays_unusable_falls_back_to_rules_and_says_so(
     services: FakeServices, llm: OpenAILike, text: str, reason: str

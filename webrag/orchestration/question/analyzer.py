@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.postprocessor.webrag.wordings import fitted_wordings
+from pydantic_core import from_json
 
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import DEFAULT_IGNORABLE, sentences
@@ -109,10 +110,10 @@ def _parse(text: str, question: Question) -> QueryAnalysis:
     if not 0 <= start < end:
         raise ProviderError("the answer holds no JSON object", provider=_PROVIDER)
     try:
-        given = json.loads(said[start:end])
+        given = from_json(said[start:end])
         known = {"key_concepts": (), **{name: given[name] for name in _ASKED_FOR & given.keys()}}
         answer = QueryAnalysis(original_query=question.text, method="llm", **known)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ProviderError("the answer is not the JSON asked for", provider=_PROVIDER) from error
     parts = _distinct(part[:_MAX_SUB_QUERY_CHARS] for part in map(_clean, answer.sub_queries))
     parts = parts[:_MAX_SUB_QUERIES]
