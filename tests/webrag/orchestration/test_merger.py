@@ -137,20 +137,34 @@ def test_little_better_unit_does_not_lift_a_much_worse_passage() -> None:
     assert found == (good, bad)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-9, 9)), min_size=1, max_size=12))
-def test_units_leave_what_the_question_likes_within_three_times_its_place(
-    scores: list[tuple[float, float]],
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(-9, 9), st.floats(0, 1)), min_size=1, max_size=12)
+)
+def test_units_leave_what_is_ranked_within_three_times_its_place_whatever_wordings_scored(
+    scores: list[tuple[float, float, float]],
 ) -> None:
-    ranked = [build_ranked(score) for score, _ in sorted(scores, reverse=True)]
-    units = [unit_of(item, score) for item, (_, score) in zip(ranked, scores, strict=True)]
+    ranked = [
+        build_ranked(score).model_copy(update={"wording_scores": (own, score)})
+        for score, _, own in sorted(scores, reverse=True)
+    ]
+    units = [unit_of(item, score) for item, (_, score, _) in zip(ranked, scores, strict=True)]
 
     found = in_order_of_units(ranked, units)
 
     shown = {item.chunk.chunk_id: item.reranked_score for item in found}
     assert list(shown.values()) == sorted(shown.values(), reverse=True)
-    assert max(shown.values()) == max(score for score, _ in scores)
+    assert max(shown.values()) == max(score for score, *_ in scores)
     for item in ranked:
         place = sum(each.reranked_score >= item.reranked_score for each in ranked)
         better = sum(each > shown[item.chunk.chunk_id] for each in shown.values())
         assert better < 3 * place
     assert len(shown) == len(ranked)
+
+
+def test_listing_that_was_lowered_stays_behind_what_scores_better() -> None:
+    prose = [build_ranked(0.9 - place / 20) for place in range(8)]
+    listing = build_ranked(0.475).model_copy(update={"wording_scores": (0.95, 0.0)})
+
+    found = in_order_of_units((*prose, listing), [unit_of(item, 1.0) for item in prose])
+
+    assert found == (*prose, listing)

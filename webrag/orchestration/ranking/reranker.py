@@ -476,7 +476,7 @@ def in_order_of_units(
     """Order passages by what their best units and they themselves score.
 
     The scores of those with units are dealt out among them again, so that thresholds keep their
-    meaning. None comes far behind its place under the question alone, whatever its wordings say.
+    meaning. None comes far behind the place that its own score gave it.
     """
     best: dict[UUID, float] = {}
     for unit in units:
@@ -491,7 +491,7 @@ def in_order_of_units(
         )
         for item in ranked
     ]
-    own = [(*item.wording_scores, item.reranked_score)[0] for item in ranked]
+    own = [item.reranked_score for item in ranked]
     return tuple(sorted(_held(moved, own), key=_order))
 
 
