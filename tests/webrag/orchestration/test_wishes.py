@@ -227,6 +227,10 @@ async def test_a_wish_for_code_puts_the_passage_with_code_first(
 
     assert [max(each.chunks, key=lambda c: c.reranked_score).chunk.source_url
             for each in (plain, wished)] == urls  # fmt: skip
+    worst, best = zip(*(sorted(c.reranked_score for c in each.chunks) for each in (plain, wished)),
+                      strict=True)  # fmt: skip
+    lift = (worst[0] / best[0]) / (worst[1] / best[1])
+    assert 1 / 1.151 < lift < 1.151  # once
     assert wished.confidence == pytest.approx(plain.confidence, abs=0.1)
     assert wished.warnings == ()
 

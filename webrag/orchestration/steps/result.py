@@ -1,7 +1,7 @@
 """Turns the state of a run into its result; it decides and fetches nothing."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from webrag.orchestration.models import (
     PartCoverage,
     RankedChunk,
 )
-from webrag.orchestration.question.wishes import fulfilled, without_effect
+from webrag.orchestration.question.wishes import without_effect
 from webrag.orchestration.ranking.reranker import in_order_of_units
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
@@ -221,8 +221,7 @@ def _ranked(run: ResearchRun) -> tuple[RankedChunk, ...]:
     chunks = run.state.merged.chunks
     if run.state.part_confidence or run.profile.name != LOCAL.name:
         return chunks
-    ordered = in_order_of_units(chunks, run.state.units)
-    return fulfilled([ordered], run.wishes, datetime.now(UTC))[0]
+    return in_order_of_units(chunks, run.state.units)
 
 
 def _tell_vain_wishes(
