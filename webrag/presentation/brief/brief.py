@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.blocks import (
@@ -37,6 +36,8 @@ TokenCounter = Callable[[str], int]
 _LEAST_CHARS = 40
 # Of a brief whose pages seem not to hold the answer, as a model gets it: others show the same.
 _MOST_CHARS_OF_NONE = 1_200
+# Of the closest quotation where the other sections take these characters alone.
+_CLOSEST_CHARS = 200
 _ANY_NONCE = "0" * 8
 
 
@@ -49,11 +50,12 @@ def format_brief(
 ) -> str:
     """Lay out a brief: how sure it is, quotations in context, figures, and what to do next.
 
-    The text never has more than `config.token_budget` tokens, nor more than 1,200 characters where
-    nothing answers and its address leaves room for it: further passages go first, then what
+    The text never has more than `config.token_budget` tokens: further passages go first, then what
     stands around quotations, then the quotations behind the first, and all sections but [SOURCES]
     and [CITATIONS]; a sentence says so. From 300 tokens on the best quotation is there, or its
-    beginning, unless its address alone takes more. The unpredictable `nonce` frames page text, so
+    beginning, unless its address alone takes more. Where nothing answers, quotations are cut so
+    that it has 1,200 characters at most; where the other sections alone take more, the first 200
+    characters of the closest stand beside them. The unpredictable `nonce` frames page text, so
     that no page can end its own frame; None for no frames.
     """
     draft = _lay_out(result, config, count_tokens=count_tokens, nonce=nonce)
@@ -83,15 +85,16 @@ def evidence_blocks(
 class _Draft:
     """The parts of one brief, chosen so that `text` stays within the budget.
 
-    A terse one leaves out all sections but [SOURCES] and [CITATIONS].
+    A terse one leaves out all sections but [SOURCES] and [CITATIONS]. Of a short one the sections
+    stay, and quotations are cut to `most_chars`.
     """
 
     result: OrchestrationResult
     config: BriefConfig
     nonce: str | None
-    most_chars: int | None
     is_terse: bool
     wanted: Sequence[EvidenceBlock]
+    most_chars: int | None = None
     quoted: tuple[EvidenceBlock, ...] = ()
     further: tuple[EvidenceBlock, ...] = ()
     trace: str = ""
@@ -125,9 +128,7 @@ class _Draft:
                 ("FOLLOW-UP OPTIONS", follow_ups(result, config)),
             ]
         else:
-            characters = f" and {self.most_chars:,} characters" if self.most_chars else ""
-            limit = f"{config.token_budget:,} tokens{characters}"
-            said += f" Not printed: what does not fit {limit}."
+            said += f" Not printed: what does not fit {config.token_budget:,} tokens."
         return "\n\n".join([said, *(f"[{name}]\n{body}" for name, body in sections if body)])
 
     def _citations(self) -> str:
@@ -181,20 +182,18 @@ def _lay_out(
     further = worthy(further_blocks(result, config, quoted), result, config)
     printed = {block.url for block in (*quoted, *further)} if config.detail == "brief" else None
 
-    of_model = config.model_copy(update={"include_guide": True, "caller": "mcp"})
-
     def fits(draft: _Draft) -> bool:
-        most = draft.most_chars
-        framed = replace(draft, nonce=_ANY_NONCE, config=of_model) if most else draft
-        is_short = most is None or len(framed.text) <= most
+        is_short = draft.most_chars is None or _chars_for_model(draft) <= draft.most_chars
         return is_short and count_tokens(draft.text) <= config.token_budget
 
     is_none = result.mode == "chunk" and result.confidence_band == "none"
     is_short = is_none and config.detail == "brief" and not config.every_passage
-    for most_chars, is_terse in product((_MOST_CHARS_OF_NONE, None)[not is_short :], (False, True)):
-        draft = _Draft(result, config, nonce, most_chars, is_terse, (*quoted, *further))
+    for is_terse in (False, True):
+        draft = _Draft(result, config, nonce, is_terse, (*quoted, *further))
         if not is_terse:
             draft = replace(draft, trace=expansion_trace(result, printed, detail=config.detail))
+        if is_short:
+            draft = _shortened(draft, is_quoted=bool(quoted))
         for block in quoted:
             draft = _with_quoted(draft, block, fits)
             if not draft.quoted:
@@ -209,10 +208,30 @@ def _lay_out(
     return None
 
 
+def _shortened(draft: _Draft, *, is_quoted: bool) -> _Draft:
+    """Limit the characters: to more than is usual where the other sections leave no room."""
+    draft = replace(draft, most_chars=_MOST_CHARS_OF_NONE)
+
+    def chars(most: int) -> int:
+        begun = tuple(shortest(each, draft.result, most) for each in draft.wanted[:1])
+        return _chars_for_model(
+            replace(draft, quoted=begun) if is_quoted else replace(draft, further=begun)
+        )
+
+    has_room = chars(_LEAST_CHARS) <= _MOST_CHARS_OF_NONE
+    return draft if has_room else replace(draft, most_chars=chars(_CLOSEST_CHARS))
+
+
+def _chars_for_model(draft: _Draft) -> int:
+    of_model = draft.config.model_copy(update={"include_guide": True, "caller": "mcp"})
+    return len(replace(draft, nonce=_ANY_NONCE, config=of_model).text)
+
+
 def _with_quoted(draft: _Draft, block: EvidenceBlock, fits: Callable[[_Draft], bool]) -> _Draft:
     """Add a passage with its quotations, or its best one alone; of the very first a part at least.
 
-    Where not even the first quotation fits beside all sections, they are to make room.
+    Where not even the first quotation fits beside all sections, they are to make room, unless
+    nothing answers: then the quotation is.
     """
 
     def longer(by: EvidenceBlock) -> _Draft:
@@ -223,7 +242,7 @@ def _with_quoted(draft: _Draft, block: EvidenceBlock, fits: Callable[[_Draft], b
     for form in (block, alone):
         if fits(longer(form)):
             return longer(form)
-    if draft.quoted or not draft.is_terse:
+    if draft.quoted or not (draft.is_terse or draft.most_chars):
         return draft
     cut = _longest(alone, draft, lambda form: fits(longer(form)))
     return longer(cut) if cut else draft
