@@ -24,6 +24,7 @@ SURE: Final = 0.9
 
 _MOST_WORDS: Final = 12
 _OPENING_CHARS: Final = 600
+_DESCRIPTION_CHARS: Final = 400
 _LEAST_CHARS: Final = 40  # what is shorter at the beginning of a page is a menu or a date
 _MOST_HEADINGS: Final = 12
 _FIRST_CHUNKS: Final = 3
@@ -87,7 +88,9 @@ def _description(chunks: Sequence[RetrievedChunk], opening: Sequence[AnswerUnit]
         _text(e, unit) for unit in opening for e in chunks if e.chunk_id == unit.chunk_id
     )
     is_said = told.rstrip(_CUT_MARKS) in " ".join(said.split())
-    return "" if is_said or unquotable_spans(told, 0) else told
+    if is_said or unquotable_spans(told, 0):
+        return ""
+    return told if len(told) <= _DESCRIPTION_CHARS else f"{told[: _DESCRIPTION_CHARS - 1]}\u2026"
 
 
 def summarised(result: OrchestrationResult, summary: PageSummary) -> OrchestrationResult:
@@ -96,12 +99,7 @@ def summarised(result: OrchestrationResult, summary: PageSummary) -> Orchestrati
     texts = {each.chunk_id: each for each in summary.chunks}
     names = [" ".join(_text(texts[unit.chunk_id], unit).split()) for unit in summary.outline]
     has = "begins with" if summary.is_cut else "has"
-    told = (
-        [f"The page describes itself, beside its text: {summary.description}"]
-        if summary.description
-        else []
-    )
-    told += [f"The page {has} the sections {'; '.join(names)}."] if names else []
+    told = [f"The page {has} the sections {'; '.join(names)}."] if names else []
     return result.model_copy(
         update={
             "chunks": tuple(RankedChunk(chunk=e, reranked_score=1.0) for e in summary.chunks),
@@ -113,6 +111,7 @@ def summarised(result: OrchestrationResult, summary: PageSummary) -> Orchestrati
             "next_links": (),
             "confidence": SURE,
             "confidence_band": "high",
+            "description": summary.description,
             "warnings": (*told, *result.warnings),
         }
     )

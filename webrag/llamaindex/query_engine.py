@@ -60,7 +60,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
     The response text is the quotations that may answer, numbered, or one sentence that says that
     nothing answers; its source nodes are all evidence, best first, with scores from 0 to 1; its
     metadata holds `abstained`, `citations`, `confidence`, `confidence_band`, `final_decision`,
-    `degraded`, `warnings` and `partial`. It is a part for LlamaIndex: give it to a
+    `degraded`, `warnings`, `description` and `partial`. It is a part for LlamaIndex: give it to a
     `QueryEngineTool`, a router or a sub-question engine.
 
     With an `llm` the response text is what LlamaIndex's response synthesizer has it write from the
@@ -274,6 +274,7 @@ class WebRAGQueryEngine(BaseQueryEngine):
             "final_decision": result.final_decision.model_dump(),
             "degraded": list(result.degraded),
             "warnings": list(result.warnings),
+            "description": result.description,
             "partial": result.partial,
         }
         return _Evidence(text or _NO_ANSWER, nodes, metadata)

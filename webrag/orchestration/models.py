@@ -89,7 +89,9 @@ class RankedChunk(FrozenModel):
 
     Attributes:
         chunk: Its `matches` are reordered so that `focus` is the child the scorer liked best.
-        reranked_score: In [0, 1] on the scale of the score profile; 0.0 for adjacent context.
+        reranked_score: In [0, 1] on the scale of the score profile; 0.0 for adjacent context. In
+            a result it may be one of another passage's, dealt out in the order of the best units;
+            `wording_scores` and `best_wording` stay the passage's own.
         confidence: Given by some rerankers only.
         is_locality_expanded: Neighbour of a strong chunk, not itself matched.
         wording_scores: Scores of the focus under the question and under each other wording of it;
@@ -282,6 +284,8 @@ class OrchestrationResult(FrozenModel):
         confidence_band: `none` means that the corpus seems not to hold the answer.
         degraded: Sentences naming each component that did not work as configured.
         warnings: Other sentences for the user.
+        description: The words in which the page that is summarised describes itself, at most 400
+            characters that stand beside its text: untrusted, and no quotation.
         partial: A deadline cut the run short.
         urls_fetched: Pages obtained from the network in this run, seed included.
         next_links: The best links that were not followed, best first: of a deep run, and of any
@@ -326,6 +330,7 @@ class OrchestrationResult(FrozenModel):
     confidence_band: ConfidenceBand
     degraded: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    description: str = ""
     partial: bool = False
 
     def to_pandas(self) -> "DataFrame":

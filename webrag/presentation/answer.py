@@ -15,7 +15,12 @@ from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.presentation.brief.blocks import without_forged_lines
 from webrag.presentation.brief.sections import also_searched, as_of_note
-from webrag.presentation.results import CommandLine, look_on_the_web, page_name
+from webrag.presentation.results import (
+    CommandLine,
+    description_lines,
+    look_on_the_web,
+    page_name,
+)
 from webrag.presentation.untrusted import clean_block, one_line
 
 _ENDINGS: dict[FinalReason, str] = {
@@ -94,14 +99,6 @@ def format_brief_details(
     if result.citations:
         lines.append("The quotations in full: --full.")
     return "\n".join(lines)
-
-
-def description_lines(result: ManagerResult) -> list[str]:
-    """A line for the text that a page keeps beside the one that can be cited."""
-    if not result.description:
-        return []
-    told = one_line(result.description, max_chars=_MAX_QUOTE_CHARS)
-    return [f"The page describes itself, beside its text: \u201c{told}\u201d", ""]
 
 
 def _searched(result: ManagerResult) -> list[str]:

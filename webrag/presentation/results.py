@@ -4,7 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from webrag.argument_checks import shown_moment
@@ -18,6 +18,9 @@ from webrag.presentation.brief.sections import also_searched, as_of_note
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievedChunk
+
+if TYPE_CHECKING:
+    from webrag.answering.models import ManagerResult
 
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
@@ -37,6 +40,7 @@ _BEST_LINES = 14
 _OTHER_LINES = 3
 _NAME_CHARS = 90
 _NOTE_CHARS = 300
+_DESCRIPTION_CHARS = 400
 _NOTES = 4
 
 
@@ -123,6 +127,7 @@ class ResultDocument(FrozenModel):
     urls_fetched: tuple[str, ...]
     next_links: tuple[ResultLink, ...]
     stopped_because: str
+    description: str
     warnings: tuple[str, ...]
     degraded: tuple[str, ...]
     partial: bool
@@ -334,12 +339,21 @@ def _rest(
 
 def _notes(result: OrchestrationResult) -> list[str]:
     notes = [one_line(each, max_chars=_NOTE_CHARS) for each in (*result.warnings, *result.degraded)]
-    told = [also_searched(result.also_searched)] if result.also_searched else []
+    told = description_lines(result)[:1]
+    told += [also_searched(result.also_searched)] if result.also_searched else []
     if result.partial:
         notes.append("Time ran out; this is what was found until then.")
     more = len(notes) - _NOTES
     shown = [f"Note: {each}" for each in notes[:_NOTES]]
     return [*told, *shown, *([f"... and {more} more notes: --full"] if more > 0 else [])]
+
+
+def description_lines(result: "ManagerResult | OrchestrationResult") -> list[str]:
+    """A line for the text that a page keeps beside the one that can be cited."""
+    if not result.description:
+        return []
+    told = one_line(result.description, max_chars=_DESCRIPTION_CHARS)
+    return [f"The page describes itself, beside its text: \u201c{told}\u201d", ""]
 
 
 def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> ResultDocument:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from webrag.errors import WebRAGError
 from webrag.ingestion.formats.kinds import kind_of_name
 from webrag.lexical.analysis import query_terms
-from webrag.presentation.answer import description_lines
+from webrag.presentation.results import description_lines
 from webrag.presentation.untrusted import clean_block, one_line
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import (
     answer_line,
     cited_quotes,
+    description_entry,
     evidence_entry,
     follow_ups,
     frame_line,
@@ -136,6 +137,7 @@ class _Draft:
         parts = [frame_line(self.nonce) if self.shown else ""]
         had = seen_units(self.result, self.config.seen)
         parts.append("\n".join(seen_line(each, self.result) for each in had))
+        parts.append("" if self.is_terse else description_entry(self.result, self.nonce))
         with_links = self.config.detail == "full" and not self.is_terse
         for chunk_id in dict.fromkeys(block.chunk_id for block in self.quoted):
             blocks = [block for block in self.quoted if block.chunk_id == chunk_id]

@@ -186,6 +186,14 @@ def _marked(block: EvidenceBlock, numbers: Mapping[Quote, int | None]) -> str:
     return text
 
 
+def description_entry(result: OrchestrationResult, nonce: str | None) -> str:
+    """The words in which a summarised page describes itself, as page text; empty for none."""
+    if not result.description:
+        return ""
+    told = f"\u201c{one_line(result.description, max_chars=_MAX_SENTENCE)}\u201d"
+    return f"The page describes itself, beside its text:\n{_framed((), told, nonce)}"
+
+
 def evidence_entry(block: EvidenceBlock, nonce: str | None) -> str:
     """One passage under its source line, framed by the nonce when there is one."""
     text = block.text.strip("\n")

@@ -13,6 +13,7 @@ from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.trace import expansion_trace
 from webrag.presentation.html.stored_page import Mark, passage_html
 from webrag.presentation.reports import counted, format_site, format_status
+from webrag.presentation.results import description_lines
 from webrag.presentation.untrusted import clean_block
 
 _BAND_COLOURS = {"high": "#2e7d32", "medium": "#b26a00", "low": "#b3541e", "none": "#9e2a2b"}
@@ -69,7 +70,7 @@ def result_html(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) ->
 
 def _header(result: OrchestrationResult) -> str:
     band = result.confidence_band
-    notes = [*result.warnings, *result.degraded]
+    notes = [*description_lines(result)[:1], *result.warnings, *result.degraded]
     if result.partial:
         notes.insert(0, "Time ran out before the research was complete.")
     return (
