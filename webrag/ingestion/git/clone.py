@@ -222,7 +222,10 @@ class GitClones:
             hint = "Install git, and try again."
             raise SourceUnavailableError("git is not installed.", url=file.url, hint=hint)
         limits = {"memory": self._max_memory, "file_bytes": self._max_bytes}
-        command = [program, "-c", allow, "-c", resolve, *arguments]
+        await asyncio.to_thread(_SETTINGS.stat)  # git would do without it, and say nothing
+        # By -c they outrank every file, and git before 2.32 knows them too.
+        options = ("-c", f"include.path={_SETTINGS}", "-c", allow, "-c", resolve)
+        command = [program, *options, *arguments]
         command = _under_limits(command, **limits, seconds=int(self._timeout_s) + 1)
         with await asyncio.to_thread(lambda: tempfile.TemporaryFile(dir=self.folder)) as said:
             # Not by asyncio, whose selecting loops start no processes on Windows.
@@ -267,12 +270,13 @@ class GitClones:
     def _failure(self, file: GitFile, status: int, said: str) -> FetchError:
         if status == -_TOO_LONG_SIGNAL or _TOO_LONG.search(said):
             return self._too_large(file)
-        text = " ".join((said or f"git ended with status {status}.").split())[:_SAID_CHARS]
-        if _MISSING.search(text):
+        text = " ".join((said or f"git ended with status {status}.").split())
+        if _NO_MEMORY.search(text):
+            text = f"git would need more than {self._max_memory:,} bytes of memory."
+        elif _MISSING.search(text):
             text = f"{file.repository} has no {file.ref!r}, or there is no such public repository."
             return PageGoneError(text, url=file.url)
-        if _NO_MEMORY.search(said):
-            text = f"git would need more than {self._max_memory:,} bytes of memory."
+        text = text[:_SAID_CHARS]
         return FetchError(f"{file.repository} could not be cloned: {text}", url=file.url)
 
 
@@ -304,7 +308,7 @@ def _environment(home: Path) -> dict[str, str]:
         "LC_ALL": "C",
         "GIT_ASKPASS": "true",
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": str(_SETTINGS),
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_TERMINAL_PROMPT": "0",
