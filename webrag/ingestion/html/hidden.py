@@ -71,7 +71,8 @@ _MOST_GUARDS: Final = 4
 # Elements that a style sheet from elsewhere seldom paints.
 _PLAIN: Final = frozenset("b big em font i s small span strike strong sub sup u".split())  # noqa: SIM905
 _KEPT: Final = frozenset({"html", "body", "head"})
-_WORD: Final = re.compile(r"[^\s'\"(),;#]+")
+_NAME: Final = re.compile(r"[^\s'\"(),;#.][^\s'\"(),;#]*")
+_WORD: Final = re.compile(r"[\w-]+")
 _WHITE: Final[Color] = (1.0, 1.0, 1.0, 1.0)
 # Selectors of one rule, and a site's pages, share their blocks.
 _is_suspect: Final = lru_cache(maxsize=20_000)(SUSPECT.search)
@@ -285,8 +286,12 @@ class _Page:
     def _named(self) -> set[str]:
         names = (each if each != "href" else "href^='#'" for each in _NAMING)
         controls = select(self._body, ", ".join(f"[{each}]" for each in names))
-        said = (attribute(each, name) for each in controls if inline_text(each) for name in _NAMING)
-        return {name for value in said for name in _WORD.findall(value[:500])}
+        told = [each for each in controls if inline_text(each)]
+        said = ((name, attribute(each, name)[:500]) for each in told for name in _NAMING)
+        values = [value for name, value in said if name != "href" or value.startswith("#")]
+        called = [attribute(each, "onclick")[:500] for each in told]
+        words = (word for value in called for word in _WORD.findall(value))
+        return {*words, *(name for value in values for name in _NAME.findall(value))}
 
     def _is_lost(self, node: LexborNode, declared: Declared) -> bool:
         """Tell text without a colour, or in that of what is behind it."""

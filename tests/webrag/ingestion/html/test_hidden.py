@@ -358,6 +358,18 @@ def test_text_that_style_sheets_do_not_plainly_hide_is_stored(convert: Convert, 
             ".t{{display:none}}",
             "<button onclick=\"openTab(event, 'two')\">Two</button><div id=two class=t>{}</div>",
         ),
+        *(
+            (
+                ".t{{display:none}}",
+                f'<i onclick="{said}">Two</i><p>A.</p><p>B.</p><div id=two class=t>{{}}</div>',
+            )
+            for said in (
+                "two.style.display='block'",
+                "two.classList.toggle('x')",
+                "toggle(`two`)",
+                "show([two])",
+            )
+        ),
         (".t{{max-height:0;overflow:hidden}}", "<button>More</button><div class=t>{}</div>"),
         (".t{{display:none}}", "<h3><button>More</button></h3><div class=t>{}</div>"),
         (
@@ -682,6 +694,10 @@ STILL_HIDDEN = {
     "hidden inside a guard": (
         SCRIPT + "<style>body{opacity:0}.x{display:none}</style>",
         "<p class=x>{}</p>",
+    ),
+    "link to a page of its name": (
+        "<style>.x{display:none}</style>",
+        "<a href=two data-tab=one>Two</a><p>Between.</p><p>Both.</p><div id=two class=x>{}</div>",
     ),
     "no script": ("", "<button onclick=x>Two</button><p id=x style='display:none'>{}</p>"),
 }
