@@ -64,7 +64,7 @@ class FetchConfig(FrozenModel):
         default=10.0,
         gt=0,
         description="Processor time for converting one page to text, in a worker process; on the"
-        " clock it may take six times as long.",
+        " clock it may take six times as long on Linux, elsewhere no longer.",
     )
     prefer_markdown: bool = Field(
         default=False,
@@ -84,9 +84,12 @@ class FirecrawlConfig(FrozenModel):
         proxy: Address of a proxy, or `environment` for those that variables name.
         allowed_hosts: `host` or `host:port` entries that a server of one's own may be sent to
             although their address is private; the public service never is.
+        batch_timeout_s: One batch of pages; what is there by then counts.
         max_age_s: Oldest copy of the service's cache; None for any age that it keeps.
         backoff_s: Wait before the second request; doubles for each further one.
+        concurrency: Requests under way at once; others wait.
         failures: Failed calls in a row after which the service is left alone for `pause_s`.
+        poll_s: Time between two questions after a batch's progress.
     """
 
     api_url: str = FIRECRAWL_CLOUD_URL

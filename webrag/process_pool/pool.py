@@ -26,15 +26,22 @@ from pydantic import TypeAdapter
 
 from webrag.concurrency import settled
 from webrag.errors import InputError
-from webrag.process_pool.process import FAILED, LENGTH, PART, PREPARE, READY, RETIRING, WORK
+from webrag.process_pool.process import (
+    FAILED,
+    LENGTH,
+    PART,
+    PATIENCE,
+    PREPARE,
+    READY,
+    RETIRING,
+    WORK,
+)
 
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_START_TIMEOUT_S = 10.0  # of work, as all times are: a minute on the clock
+_START_TIMEOUT_S = 60.0  # on the clock
 _END_TIMEOUT_S = 2.0
-# Seconds on the clock for each of processor time: the machine may be busy, but nothing is stuck.
-_PATIENCE = 6
 _LEAST_WAIT_S = 0.05
 # A page of the greatest size that is read gives about 30 MB; more would not fit in our own memory.
 _MAX_RESULT_BYTES = 64_000_000
@@ -71,8 +78,9 @@ class Job(Generic[_T]):
 class WorkFailedError(Exception):
     """A piece of work had no result; the message says why, as the end of a sentence.
 
-    `too_large` is its result, a process `died` twice, what is `unexpected` is logged; its parts are
-    those of the result that came before.
+    Its kind: `late` for too long, `memory` for more than a process may have, `too_large` for such a
+    result, `died` when the process ended, twice, `unexpected` for an error nobody foresaw, which is
+    logged. Its parts are those of the result that came before.
     """
 
     def __init__(
@@ -132,7 +140,7 @@ class _Worker:
         self.prepared[job] = number
 
     def begin(self, job: Job[Any], request: object, limit_s: float) -> bytes:
-        seconds = LENGTH.pack(math.ceil(limit_s * _PATIENCE))
+        seconds = LENGTH.pack(math.ceil(limit_s))
         self._write(bytes([WORK, self.prepared[job]]), seconds, pickle.dumps(request))
         return self.go_on()
 
@@ -200,7 +208,8 @@ class _Starting(NamedTuple):
 class WorkerPool:
     """Works in up to `workers` processes, started when first needed.
 
-    Seconds are processor time of the process, which may be busy for six times as long on the clock.
+    Seconds are processor time of the process, which may take six times as long on the clock; where
+    the system does not tell that, they are seconds on the clock.
     Cancelling a call or passing the deadline kills the process that works on it; the next call
     gets a new one. Nothing is left running after `aclose`.
     """
@@ -297,7 +306,7 @@ class WorkerPool:
                     break
                 receive = worker.go_on
         except TimeoutError as error:
-            clock_s = limit_s * _PATIENCE
+            clock_s = limit_s * PATIENCE
             reason = f"it took longer than {limit_s:g} seconds of work, or {clock_s:g} in all"
             raise WorkFailedError("late", reason, parts) from error
         except _ResultTooLarge as error:
@@ -318,7 +327,7 @@ class WorkerPool:
     async def _prepared_worker(self, job: Job[Any]) -> _Worker:
         worker = await self._worker_for(job)
         if job not in worker.prepared:
-            await self._in_time(worker, worker.prepare, _START_TIMEOUT_S, job)
+            await self._make_ready(worker, worker.prepare, job)
         return worker
 
     async def _worker_for(self, job: Job[Any]) -> _Worker:
@@ -329,33 +338,44 @@ class WorkerPool:
         # It began to get ready before there was work: an idle one would begin only now.
         for at, starting in enumerate(self._starting):
             if starting.job == job:
-                return await self._ready(self._starting.pop(at))
+                self._starting.pop(at)
+                return await self._make_ready(starting.worker, starting.future.result)
         if self._idle:
             return self._idle.pop()
         if self._starting:
-            return await self._ready(self._starting.pop())
+            starting = self._starting.pop()
+            return await self._make_ready(starting.worker, starting.future.result)
         self._has_started = True
         worker = _Worker()
-        await self._in_time(worker, worker.wait_ready, _START_TIMEOUT_S)
-        return worker
+        return await self._make_ready(worker, worker.wait_ready)
 
-    async def _ready(self, starting: _Starting) -> _Worker:
-        worker = starting.worker
-        await self._in_time(worker, starting.future.result, _START_TIMEOUT_S)
+    async def _make_ready(
+        self, worker: _Worker, wait: Callable[..., None], *arguments: object
+    ) -> _Worker:
+        try:
+            await self._in_time(worker, wait, _START_TIMEOUT_S, *arguments, patience=1)
+        except TimeoutError as error:
+            reason = f"its process was not ready within {_START_TIMEOUT_S:g} seconds"
+            raise WorkFailedError("late", reason) from error
         return worker
 
     async def _in_time(
-        self, worker: _Worker, work: Callable[..., _T], seconds: float, *arguments: object
+        self,
+        worker: _Worker,
+        work: Callable[..., _T],
+        seconds: float,
+        *arguments: object,
+        patience: int = PATIENCE,
     ) -> _T:
         """Run blocking work on a worker; end the worker unless the work succeeds in time.
 
-        The time is that of its processor, and six times as much on the clock.
+        The time is that of its processor, and `patience` times as much on the clock.
         """
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(self._threads, work, *arguments)
         self._busy.add(worker)
         try:
-            return await _in_seconds(running, worker, seconds)
+            return await _in_seconds(running, worker, seconds, seconds * patience)
         except BaseException:
             worker.kill()
             # The kill ends the thread's read at once; waiting here leaves nothing behind.
@@ -368,9 +388,11 @@ class WorkerPool:
             self._busy.discard(worker)
 
 
-async def _in_seconds(running: asyncio.Future[_T], worker: _Worker, seconds: float) -> _T:
+async def _in_seconds(
+    running: asyncio.Future[_T], worker: _Worker, seconds: float, clock_s: float
+) -> _T:
     loop = asyncio.get_running_loop()
-    begun_s, until, left_s = worker.spent_s(), loop.time() + seconds * _PATIENCE, seconds
+    begun_s, until, left_s = worker.spent_s(), loop.time() + clock_s, seconds
     while left_s > 0:
         await asyncio.wait([running], timeout=max(left_s, _LEAST_WAIT_S))
         if running.done():

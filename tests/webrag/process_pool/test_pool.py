@@ -1,6 +1,11 @@
 import asyncio
 import logging
 import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +14,7 @@ import pytest
 
 from tests.processes import children
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
+from webrag.process_pool.process import LENGTH, PREPARE, WORK
 
 JOBS = """
 import os, resource, time
@@ -138,6 +144,39 @@ async def test_process_that_waits_without_end_is_ended_by_the_clock(pool: Worker
 
     assert caught.value.kind == "late"
     assert time.monotonic() - started < 10
+
+
+async def test_process_that_is_not_ready_in_time_is_ended_in_a_sentence(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webrag.process_pool.pool._START_TIMEOUT_S", 0.01)
+    before = children()
+
+    with pytest.raises(WorkFailedError, match=r"not ready within 0\.01 seconds") as caught:
+        await pool.run(JOB, "echo page", about="x")
+
+    assert caught.value.kind == "late"
+    assert children() <= before
+
+
+def test_work_whose_parent_is_gone_ends_after_its_own_seconds(tmp_path: Path) -> None:
+    (tmp_path / "jobs_of_test_pool.py").write_text(JOBS)
+    prepare = bytes([PREPARE, 0]) + pickle.dumps((JOB.factory, JOB.setup))
+    work = bytes([WORK, 0]) + LENGTH.pack(1) + pickle.dumps("hang")
+    given = b"".join(LENGTH.pack(len(each)) + each for each in (prepare, work))
+    started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "webrag.process_pool.process"],
+        input=given,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == -signal.SIGPROF
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - started < 10
 
 
 async def test_unforeseen_failure_is_logged_with_its_traceback(
