@@ -68,7 +68,8 @@ from webrag.ingestion.quality import PageSigns, judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of
 
-# By a link's title or text: a print version holds other pages once more, mdBook's the whole book.
+# By a link's title or text, and its address: a print version holds other pages once more, mdBook's
+# the whole book.
 _PRINT = re.compile(
     r"\W*(?:(?:view |show )?print(?:able|er[- ]friendly)?"
     r" (?:this (?:page|book|site|article|document|manual|section|topic)|book|site|version|view)"
@@ -81,7 +82,9 @@ def _with_nofollow(links: tuple[OutgoingLink, ...], *, of_page: bool) -> tuple[O
     """Mark links that are not to be followed: all of a page, or those to print versions."""
 
     def marked(link: OutgoingLink) -> OutgoingLink:
-        is_print = _PRINT.fullmatch(link.title or "") or _PRINT.fullmatch(link.anchor_text)
+        is_print = "print" in link.url.lower().split("/", 3)[-1] and (
+            _PRINT.fullmatch(link.title or "") or _PRINT.fullmatch(link.anchor_text)
+        )
         if "nofollow" in link.rel or not (of_page or is_print):
             return link
         return link.model_copy(update={"rel": (*link.rel, "nofollow")})

@@ -227,7 +227,7 @@ def test_page_wide_nofollow_goes_to_every_link(convert: Convert) -> None:
     "link",
     [
         '<a href="print.html" title="Print this book"><i class="fa"></i></a>',
-        '<a href="/p/" title="Print Site"><svg></svg></a>',
+        '<a href="/print_page/" title="Print Site"><svg></svg></a>',
         '<a href="/w/index.php?title=A&amp;printable=yes">Printable version</a>',
         '<a href="/node/1/print">Printer-friendly version</a>',
     ],
@@ -239,6 +239,13 @@ def test_links_to_print_versions_are_not_to_be_followed(convert: Convert, link: 
 @pytest.mark.parametrize("text", ["print", "Print a document", "print()", "Printing", "Blueprint"])
 def test_links_to_pages_about_printing_are_followed(convert: Convert, text: str) -> None:
     assert convert(f"<p>Text <a href='print.html'>{text}</a></p>").links[0].rel == ()
+
+
+@pytest.mark.parametrize("text", ["Printable View", "Print book"])
+def test_links_named_as_print_versions_lead_on_where_their_address_is_none(
+    convert: Convert, text: str
+) -> None:
+    assert convert(f"<p>Text <a href='/docs/x'>{text}</a></p>").links[0].rel == ()
 
 
 def test_xhtml_page_with_declaration_is_read(convert: Convert) -> None:
