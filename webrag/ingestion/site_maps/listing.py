@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -164,9 +165,15 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# Numbers as keys, each on its line as Doxygen writes them, which JSON5 would have in quotes.
-_NUMBER_KEY: Final = re.compile(r"^([ \t]{0,9}+)(\d{1,9}+)(?=[ \t]{0,9}+:)", re.MULTILINE)
-_TEMPLATE: Final = re.compile(r"`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
+# What JavaScript has and JSON5 has not: numbers as keys, as Doxygen writes them, and templates.
+# What is not closed reaches to the end: trying it again at every quote would take quadratic time.
+_NOT_JSON5: Final = re.compile(
+    r"\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)"
+    r"|`(?P<template>(?:[^`\\]++|\\.)*+)(?:`|\\?\Z)"
+    r"|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|//[^\n]*+"
+    r"|(?P<before>[{,]\s*+)(?P<number>\d{1,9}+)(?=\s*+:)",
+    re.DOTALL,
+)
 _MOST_NESTED: Final = 500
 _NEAR: Final = 100
 _PARSE_CALL: Final = "JSON.parse("
@@ -200,7 +207,7 @@ def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
     try:
         return json.JSONDecoder().raw_decode(text, opening.start())[0]
     except (ValueError, RecursionError):
-        return _read_literal(_NUMBER_KEY.sub(r'\1"\2"', text[opening.start() :]))
+        return _read_literal(text[opening.start() :])
 
 
 def _read_quoted(text: str, known: str) -> Any:
@@ -213,14 +220,22 @@ def _read_quoted(text: str, known: str) -> Any:
 
 
 def _read_literal(text: str) -> Any:
-    if template := _TEMPLATE.match(text):
-        body = template[1].replace("\0", " ").replace("\\\\", "\0").replace("\\\n", "")
-        body = body.replace("\\'", "'").replace("'", "\\'").replace("\n", "\\n")
-        text = f"'{body.replace(chr(0), 2 * chr(92))}'"
-    try:
+    with suppress(Json5DecoderException):
         return decode(text, _MOST_NESTED, True)
+    try:
+        return decode(_NOT_JSON5.sub(_as_json5, text), _MOST_NESTED, True)
     except Json5DecoderException as error:
         raise _refusal(error) from error
+
+
+def _as_json5(found: re.Match[str]) -> str:
+    if found["number"]:
+        return f'{found["before"]}"{found["number"]}"'
+    if found["template"] is None:
+        return found[0]
+    body = found["template"].replace("\r\n", "\n").replace("\0", " ").replace("\\\\", "\0")
+    body = body.replace("\\\n", "").replace("\\'", "'").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{body.replace(chr(0), 2 * chr(92))}'"
 
 
 def _refusal(error: Exception) -> MapRefusedError:

@@ -45,6 +45,20 @@ def test_literals_with_bare_keys_and_single_quotes_are_read(table: dict[str, str
 
 
 @pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("x={0:'a',1:'{2:3}'}", {"0": "a", "1": "{2:3}"}),
+        ('x = {\n  0: "a",\n  1: "b"\n};', {"0": "a", "1": "b"}),
+        (r"x=[`a b`, `it's \` \\c`]", ["a b", "it's ` \\c"]),
+        ("x = JSON.parse(`[1,\r\n2]`)", [1, 2]),
+        ("x = {/* it's */ a: 'b'}", {"a": "b"}),
+    ],
+)
+def test_what_javascript_has_beyond_json_is_read(text: str, data: object) -> None:
+    assert read_data(text) == data
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("alert(1)", "holds no data"),
@@ -64,7 +78,9 @@ def test_json_nested_too_deeply_is_refused() -> None:
         read_json("[" * 200_000)
 
 
-@pytest.mark.parametrize("unit", ["'", '"', "\\", "{a:", ",", "/*", "*", "'\\", "\x00", "{a:'b',"])
+@pytest.mark.parametrize(
+    "unit", ["'", '"', "\\", "{a:", ",", "/*", "*", "'\\", "\x00", "{a:'b',", "`", "`\\"]
+)
 def test_hostile_files_take_linear_time(unit: str) -> None:
     with stopped_after(20), pytest.raises(MapRefusedError):
         read_data("x = {" + unit * 100_000)
