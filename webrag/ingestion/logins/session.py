@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -221,10 +222,11 @@ def _cookie(fields: Sequence[str]) -> Cookie:
 
 def read_headers(text: str) -> tuple[Login, ...]:
     """Read the headers of hosts, a JSON object of objects; ValueError holds no value of one."""
-    try:
+    given = None
+    with suppress(ValueError):
         given = _HEADERS.validate_json(text, strict=True)
-    except ValueError:
-        raise ValueError("is not a JSON object of hosts, each with an object of headers") from None
+    if given is None:  # raised here, without the error that holds what was given
+        raise ValueError("is not a JSON object of hosts, each with an object of texts")
     try:
         hosts = [checked_host(host) for host in given]
     except InputError as error:

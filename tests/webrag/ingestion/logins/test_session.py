@@ -109,6 +109,7 @@ def test_cookies_of_no_other_host_are_kept(domain: str) -> None:
         "secret",
         '["secret"]',
         '{"wiki.example": "secret"}',
+        '{"wiki.example": {"X-Key": ["secret"]}}',
         '{"wiki.example": {"Host": "secret"}}',
         '{"wiki.example": {"X-Key": "sec\\nret"}}',
         '{"http://wiki.example": {"X-Key": "secret"}}',
@@ -119,6 +120,12 @@ def test_headers_that_cannot_be_sent_are_refused_without_their_value(text: str) 
         read_headers(text)
 
     assert "secret" not in str(caught.value)
+    assert "secret" not in str(caught.value.__context__)
+
+
+def test_header_that_is_no_text_is_named_so() -> None:
+    with pytest.raises(ValueError, match="each with an object of texts"):
+        read_headers('{"wiki.example": {"X-Key": 1}}')
 
 
 def test_headers_and_cookies_of_a_host_are_sent_together() -> None:
