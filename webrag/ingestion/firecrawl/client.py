@@ -300,10 +300,13 @@ class BatchRun:
             blocked = answer.get("robotsBlocked") or ()
             return failed | dict.fromkeys(blocked, "the site's robots.txt forbids it")
 
-        with contextlib.suppress(ProviderError, FetchError):  # then they are not known
+        try:
             reasons = await self._call(ask, time.monotonic() + _CANCEL_TIMEOUT_S)
-            for url, reason in reasons.items():
-                self._reasons[link_target(str(url)) or ""] = clean_text(str(reason)) or "it failed"
+        except (ProviderError, FetchError) as error:
+            _log.info("The reasons of a batch's failures are not known: %s", error)
+            return
+        for url, reason in reasons.items():
+            self._reasons[link_target(str(url)) or ""] = clean_text(str(reason)) or "it failed"
 
     async def _cancel(self, job: str) -> None:
         deadline = time.monotonic() + _CANCEL_TIMEOUT_S

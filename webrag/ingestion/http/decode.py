@@ -40,7 +40,8 @@ _DETECTION_SAMPLE_BYTES = 65_536
 def decode(body: bytes, *, header_charset: str | None = None, host: str = "") -> str:
     """Return the page's text: byte order mark, then header, then meta tag, then detection.
 
-    What cannot be decoded becomes U+FFFD. The country of `host` tells of the page's language.
+    It never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD. The country of
+    `host` tells of the page's language.
     """
     for bom, codec in _BOMS:
         if body.startswith(bom):
@@ -114,7 +115,7 @@ _MAGIC = re.compile(
     rb"|(?P<an_archive>BZh|\xfd7zXZ\0|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|\(\xb5/\xfd)"
     rb"|(?P<a_PNG_image>\x89PNG\r\n)|(?P<a_JPEG_image>\xff\xd8\xff)|(?P<a_GIF_image>GIF8[79]a)"
     rb"|(?P<a_recording>OggS|fLaC|ID3)|(?P<an_RTF_document>\{\\rtf)"
-    rb"|(?P<an_image_sound_or_film>RIFF|....ftyp)",
+    rb"|(?P<an_image__sound_or_film>RIFF|....ftyp)",
     re.DOTALL,
 )
 _HTML_START = re.compile(
@@ -173,7 +174,7 @@ def _text_kind(path: str) -> PageKind:
 
 def _refuse_binary(head: bytes) -> None:
     if (magic := _MAGIC.match(head)) and magic.lastgroup:
-        raise UnreadableContent(magic.lastgroup.replace("_", " "))
+        raise UnreadableContent(magic.lastgroup.replace("__", ", ").replace("_", " "))
     is_wide_text = head.startswith(_BYTE_ORDER_MARKS) or _wide_codec(head) is not None
     controls = sum(1 for byte in head if byte < 9 or 13 < byte < 27 or 27 < byte < 32)
     if not is_wide_text and controls > len(head) // 10:

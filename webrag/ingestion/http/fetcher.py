@@ -286,7 +286,8 @@ class HttpFetcher:
 
         Files of one page are asked for together, as browsers do, so they wait for no turn. `page`
         is its address if that was read with a login, which only files of the very same host get;
-        another site's page could read what comes back.
+        another site's page could read what comes back. InputError where the address cannot be
+        fetched, FetchError where no answer comes, it is too large, or robots.txt forbids the file.
         """
         address = canonical_url(url, keep_tracking=True)
         takes_login = bool(page) and URL(page).origin == URL(address).origin
@@ -406,8 +407,10 @@ class HttpFetcher:
                     answer = await self._client.get(address, headers={}, caps=_ROBOTS_CAPS)
                     target = None
                     # One that leads to a login page, or nowhere, is as good as none.
-                    with contextlib.suppress(FetchError):
+                    try:
                         target = next_address(answer)
+                    except FetchError as error:
+                        _log.info("the robots.txt is not followed further: %s", error)
                     if target is None:
                         return robots_answer(url, answer)
                     address = target

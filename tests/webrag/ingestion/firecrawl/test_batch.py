@@ -1,4 +1,5 @@
 import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -108,6 +109,20 @@ async def test_failed_batch_gives_what_it_brought(
 
     assert not isinstance(outcomes[urls[0]], FetchError)
     assert "crashed" in str(outcomes[urls[1]])
+
+
+async def test_reasons_that_cannot_be_asked_for_are_missed_in_the_log(
+    firecrawl: FakeFirecrawl, make_source: MakeSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    urls = many(firecrawl, 2)
+    firecrawl.batch_errors = {urls[1]: "crashed"}
+    firecrawl.queue("errors", failing(402, "Payment Required"))
+
+    outcomes = await make_source().fetch_many(urls)
+
+    assert isinstance(outcomes[urls[1]], FetchError)
+    assert "reasons of a batch's failures are not known" in caplog.text
 
 
 async def test_batch_that_cannot_begin_fails_for_every_page(

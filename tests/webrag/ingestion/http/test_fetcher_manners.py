@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -92,6 +93,16 @@ async def test_redirect_target_obeys_its_robots_txt(make_fetcher: Make, static_s
 
     with pytest.raises(RobotsDisallowedError):
         await make_fetcher().fetch(f"{site}/a")
+
+
+async def test_robots_txt_that_leads_nowhere_is_none_and_logged(
+    make_fetcher: Make, static_site: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    site = static_site({"/robots.txt": lambda _: (302, {"Location": "ftp://x/"}, ""), "/a": PAGE})
+
+    assert (await make_fetcher().fetch(f"{site}/a")).text == PAGE
+    assert "the robots.txt is not followed further" in caplog.text
 
 
 async def test_large_robots_txt_is_cut_not_refused(make_fetcher: Make, static_site: Any) -> None:

@@ -36,7 +36,7 @@ def test_readable_answers(content_type: str, body: bytes, path: str, kind: str) 
         ("text/html", b"\xff\xd8\xff\xe0", "JPEG"),
         ("text/html", b"GIF89a", "GIF"),
         ("text/html", b"\x1f\x8b\x08", "gzip"),
-        ("text/html", b"\x00\x00\x00\x20ftypmp42", "film"),
+        ("text/html", b"\x00\x00\x00\x20ftypmp42", "an image, sound or film"),
         ("text/html", b"SQLite format 3\x00", "SQLite"),
         ("", bytes(range(32)) * 16, "binary data"),
         ("application/json", b'{"a": 1}', "application/json"),
