@@ -312,7 +312,8 @@ class _CrawlRun:
                 self._report_progress(entry.url, page.outcome)
                 return
         await self._miss(entry, failure)
-        self._report_progress(entry.url, "failed", str(failure))
+        status = failure.status if isinstance(failure, FetchError) else None
+        self._report_progress(entry.url, "failed", str(failure), status)
 
     async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
         # Always as a refresh: when a due page cannot be had, a crawl must say so.
@@ -395,7 +396,9 @@ class _CrawlRun:
         options = self._options
         return CrawlScope.of(options.scope, roots, options.include, options.exclude)
 
-    def _report_progress(self, url: str, outcome: PageOutcome, reason: str = "") -> None:
+    def _report_progress(
+        self, url: str, outcome: PageOutcome, reason: str = "", status: int | None = None
+    ) -> None:
         if self._on_progress is None:
             return
         tally = self.tally
@@ -411,6 +414,7 @@ class _CrawlRun:
                 url=url,
                 outcome=outcome,
                 reason=reason,
+                status=status,
             )
         )
 

@@ -40,7 +40,10 @@ class CrawlOptions(FrozenModel):
 
 
 class CrawlProgress(FrozenModel):
-    """Progress of a crawl, failures and rate of this run, and the page visited last, if known."""
+    """Progress of a crawl, failures and rate of this run, and the page visited last, if known.
+
+    Of a page that failed, `status` is what the site answered with, None for no answer.
+    """
 
     done: int
     queued: int
@@ -49,6 +52,7 @@ class CrawlProgress(FrozenModel):
     url: str = ""
     outcome: PageOutcome = "stored"
     reason: str = ""
+    status: int | None = None
 
     @property
     def seconds_left(self) -> float | None:

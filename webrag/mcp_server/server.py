@@ -69,7 +69,7 @@ class AssembledServer:
         """Open the memories anew with other settings; with the old ones where that fails."""
         if self.calls:
             raise InputError(
-                "A question, a crawl or a page is under way: wait for it or stop it, then save"
+                "A question, a crawl or a page is under way: wait for it or stop it, then try"
                 " again."
             )
         before, self.settings = self.settings, settings

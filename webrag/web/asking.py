@@ -250,7 +250,7 @@ class _AskHandlers:
         return site.page(
             request,
             "ask.html",
-            failure=failed and failure_of_error(failed),
+            failure=failed and failure_of_error(failed, asked.urls),
             may_allow=may_allow_hosts(site),
             may_again=not (run and isinstance(run.error, InputError)),
             everywhere=Question(text=asked.text),

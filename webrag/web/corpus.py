@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ada_url import URL
 from starlette.background import BackgroundTask
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from webrag.argument_checks import shown_value
 from webrag.corpus.models import FailedPage
 from webrag.corpus.rows import document_id_of
 from webrag.crawling.report import MOST_PAGES, USUAL_PAGES, CrawlOptions
-from webrag.errors import AccessDeniedError, InputError, WebRAGError
+from webrag.errors import AccessDeniedError, FetchError, InputError, WebRAGError
 from webrag.ingestion.addresses import is_file
 from webrag.presentation.reports import OUTCOMES, counted, crawl_line, ending
 from webrag.settings.model import changed_settings
@@ -85,9 +86,7 @@ class _CorpusHandlers:
 
     async def add(self, request: Request) -> Response:
         form = await self._site.checked_form(request)
-        urls = tuple(addresses([form.get("url", "")]))
-        if not urls:
-            raise InputError("No address was given: name a page or a site.")
+        urls = _named(form)
         refresh = bool(form.get("refresh"))
         if form.get("whole") != "site":
             return self._begin(request, "pages", {"urls": urls, "refresh": refresh}, _pages_work)
@@ -101,12 +100,14 @@ class _CorpusHandlers:
         form = await site.checked_form(request)
         if site.renew is None or not may_allow_hosts(site):
             raise AccessDeniedError("This server lets nobody allow hosts here.")
-        settings, host = site.settings(), str(form.get("host", ""))
+        settings, urls = site.settings(), _named(form)[:1]
+        host = URL(urls[0]).host if URL.can_parse(urls[0]) else ""
+        if not host or "," in host:
+            raise InputError(f"No host can be allowed for {shown_value(urls[0])}.")
         hosts = ",".join(dict.fromkeys([*settings.allow_hosts, host]))
         with changed_settings(settings, {"allow_hosts": hosts}) as changed:
             await site.renew(changed)
-        asked = {"urls": tuple(addresses([form.get("url", "")])), "refresh": True}
-        return self._begin(request, "pages", asked, _pages_work)
+        return self._begin(request, "pages", {"urls": urls, "refresh": True}, _pages_work)
 
     async def forget(self, request: Request) -> Response:
         site = self._site
@@ -213,6 +214,13 @@ class _CorpusHandlers:
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
 
+def _named(form: Mapping[str, Any]) -> tuple[str, ...]:
+    urls = tuple(addresses([form.get("url", "")]))
+    if not urls:
+        raise InputError("No address was given: name a page or a site.")
+    return urls
+
+
 def _copy(upload: UploadFile, path: Path) -> None:
     with path.open("wb") as file:
         shutil.copyfileobj(upload.file, file)
@@ -232,17 +240,20 @@ _NOTHING: Final = {
 async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     done = 0
     urls = run.asked["urls"]
+    statuses: dict[str, int | None] = {}
 
     def told(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
         nonlocal done
         done += 1
         is_failure = isinstance(outcome, WebRAGError)
+        if isinstance(outcome, FetchError):
+            statuses[url] = outcome.status
         text = str(outcome) if isinstance(outcome, WebRAGError) else OUTCOMES[outcome.outcome]
         run.tell("line", text=_line(url, text), failed=is_failure)
         run.tell_progress(f"{done:,} of {counted(len(urls), 'page')}")
 
     report = await rag.ingest(list(urls), refresh=run.asked["refresh"], on_page=told)
-    failures = await _failures(rag, report.failed)
+    failures = _failures(report.failed, statuses)
     return _NOTHING | {
         "counts": {"stored": len(report.pages), "failed": len(report.failed)},
         "failures": failures,
@@ -252,23 +263,23 @@ async def _pages_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     }
 
 
-async def _failures(rag: Any, failed: Mapping[str, str]) -> list[Failure]:
-    status: CorpusStatus = await rag.status(include_urls=False)
-    known = {page.url: page for page in status.failures}
+def _failures(failed: Mapping[str, str], statuses: Mapping[str, int | None]) -> list[Failure]:
     now = datetime.now(UTC)
     return [
-        failure_of(known.get(url) or FailedPage(url=url, reason=reason, checked_at=now))
-        for url, reason in failed.items()
+        failure_of(FailedPage(url=url, reason=why, checked_at=now, status=statuses.get(url)))
+        for url, why in failed.items()
     ]
 
 
 async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
     options = CrawlOptions(max_pages=run.asked["max_pages"], refresh=run.asked["refresh"])
+    statuses: dict[str, int | None] = {}
 
     def told(at: "CrawlProgress") -> None:
         if at.url:
             text = at.reason or OUTCOMES[at.outcome]
             run.tell("line", text=_line(at.url, text), failed=at.outcome == "failed")
+            statuses[at.url] = at.status
         run.tell_progress(crawl_line(at))
 
     start_url = run.asked["urls"][0]
@@ -277,7 +288,7 @@ async def _site_work(run: WatchedRun, rag: Any) -> dict[str, Any]:
         "counts": {OUTCOMES[name]: count for name, count in report.pages.items() if count}
         | ({"visited before it was continued": report.before} if report.before else {})
         | {f"not fetched: {reason}": count for reason, count in report.failed.items()},
-        "failures": await _failures(rag, report.failures),
+        "failures": _failures(report.failures, statuses),
         "skipped": report.skipped,
         "ending": ending(report, caller="page"),
         "notes": report.degraded,

@@ -233,5 +233,5 @@ async def test_progress_tells_done_queued_failed_and_rate(
     assert {at.url: at.outcome for at in seen if at.outcome == "failed"} == {
         f"{site}/docs/b.html": "failed"
     }
-    assert {at.reason != "" for at in seen if at.outcome == "failed"} == {True}
+    assert {(at.reason != "", at.status) for at in seen if at.outcome == "failed"} == {(True, 410)}
     assert len({at.url for at in seen}) == len(seen)

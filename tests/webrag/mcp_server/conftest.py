@@ -159,7 +159,7 @@ class ScriptedMemory:
         refresh: bool = False,
         version: str | None = None,
         on_page: Any = None,
-        on_found: Any = None,
+        on_found: Callable[[int], Any] = lambda _total: None,
     ) -> Any:
         on_found(len(urls))
         named = {} if version is None else {"version": version}

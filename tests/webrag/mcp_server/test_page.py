@@ -303,13 +303,36 @@ async def test_host_of_ones_own_is_allowed_and_its_page_tried(
     load: Load, settings_file: Path
 ) -> None:
     async with page_of(load, is_local=True) as http:
-        form = {"csrf": await csrf_of(http), "host": "wiki.corp:8080"}
-        begun = await http.post("/corpus/allow", data={**form, "url": "http://wiki.corp:8080/"})
+        form = {"csrf": await csrf_of(http), "url": "http://wiki.corp:8080/"}
+        begun = await http.post("/corpus/allow", data=form)
         shown = await http.get("/settings")
 
     assert (begun.status_code, begun.headers["location"][:6]) == (303, "/runs/")
     assert settings_file.read_text() == "WEBRAG_ALLOW_HOSTS='wiki.corp:8080'\n"
     assert 'name="allow_hosts" value="wiki.corp:8080"' in shown.text
+
+
+@pytest.mark.parametrize("url", ["", " ", "http://a.test,169.254.169.254/", "/etc/hosts"])
+async def test_host_of_no_page_is_not_allowed(load: Load, settings_file: Path, url: str) -> None:
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "host": "10.0.0.1", "url": url}
+        answer = await http.post("/corpus/allow", data=form)
+
+    assert (answer.status_code, settings_file.exists()) == (400, False)
+
+
+async def test_page_that_the_site_has_no_more_is_not_offered_to_be_tried_again(load: Load) -> None:
+    async with page_of(load, is_local=True) as http:
+        form = {"csrf": await csrf_of(http), "url": "https://a.test/gone", "refresh": "1"}
+        begun = await http.post("/corpus/add", data=form)
+        async with asyncio.timeout(30):
+            shown = await http.get(begun.headers["location"])
+            while "Could not be fetched" not in shown.text:
+                await asyncio.sleep(0.01)
+                shown = await http.get(begun.headers["location"])
+
+    assert "404: no such page" in shown.text
+    assert "again</button>" not in shown.text
 
 
 @pytest.mark.parametrize("allowed", [{"mcp_public_url": "http://localhost:8765"}, {}])
@@ -318,7 +341,7 @@ async def test_nobody_allows_hosts_of_a_server_for_others_or_started_with_some(
 ) -> None:
     fixed = {} if allowed else {"allow_hosts": ("wiki.corp",)}
     async with page_of(load, is_local=True, **allowed, **fixed) as http:
-        form = {"csrf": await csrf_of(http), "host": "10.0.0.1", "url": "http://10.0.0.1/"}
+        form = {"csrf": await csrf_of(http), "url": "http://10.0.0.1/"}
         answer = await http.post("/corpus/allow", data=form)
 
     assert (answer.status_code, settings_file.exists()) == (403, False)
