@@ -291,11 +291,16 @@ def _listed(
     count_tokens: Callable[[str], int],
 ) -> tuple[str, int]:
     """A portion of a listing, and how many pages each portion has: as many as surely fit."""
-    pages = sorted(status.pages, key=lambda e: len(f"{e.url}{e.title}{e.reason}"))[-1:]
-    failures = sorted(status.failures, key=lambda e: len(f"{e.url}{e.reason}"))[-1:]
-    longest = status.model_copy(update={"pages": tuple(pages), "failures": tuple(failures)})
-    head = count_tokens(show(status, max_pages=0))
-    each = max(count_tokens(show(longest, max_pages=1)) - head, 1)
+    nothing = {"sites": (), "pages": (), "failures": ()}
+
+    def longest(**only: tuple[Any, ...]) -> int:
+        (entries,) = only.values()
+        text = show(status.model_copy(update={**nothing, **only}), max_pages=len(entries))
+        return max((count_tokens(f"\n- {each}") for each in text.split("\n- ")[1:]), default=0)
+
+    # With a first entry, which leaves room for what says that there are more.
+    head = count_tokens(show(status, max_pages=1))
+    each = max(longest(pages=status.pages) + longest(failures=status.failures), 1)
     size = max(min(STATUS_PAGES, (token_budget - head) // each), 1)
     text = show(status, max_pages=size, page=page)
     hint = "`contains` lists fewer pages"

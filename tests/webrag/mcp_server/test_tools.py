@@ -949,6 +949,27 @@ async def test_status_skips_no_page_however_small_the_response_budget_is(
     assert all(memory.count_tokens(text) <= 1_000 for text in texts)
 
 
+async def test_status_skips_no_page_when_titles_cost_more_tokens_than_letters(
+    load: Load, memory: Any
+) -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    memory.count_tokens = lambda text: len(get_tokenizer()(text))
+    named = [("設定を変更する方法と管理者の案内" * 4, ""), ("Guide", "guide-to-it-" * 10)]
+    memory.stored = tuple(
+        stored(n).model_copy(update={"title": title, "url": f"{URL}{path}{n:03}"})
+        for n, (title, path) in enumerate(named * 30)
+    )
+    texts = [""]
+
+    async with Client(build_server(Settings(mcp_response_token_budget=1_000), load=load)) as client:
+        while "Next: " in texts[-1] or not texts[-1]:
+            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
+
+    assert all(each.url in "\n".join(texts) for each in memory.stored)
+    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
+
+
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
     from llama_index.core.utils import get_tokenizer
 
