@@ -246,7 +246,12 @@ def _fitted(
     line: "CommandLine",
 ) -> "tuple[ManagerResult, str]":
     """The result with so many citations as are to be printed, and what is said below it."""
-    from webrag.presentation.answer import first_cited, format_brief_details, format_details
+    from webrag.presentation.answer import (
+        first_cited,
+        format_answer,
+        format_brief_details,
+        format_details,
+    )
 
     brief = partial(format_brief_details, command=line, place=_place(question))
     show = format_details if reading.full else brief
@@ -254,8 +259,8 @@ def _fitted(
     while True:
         shown = first_cited(result, most)
         details = show(shown)
-        is_over = reading.max_tokens and count_tokens(shown.answer + details) > reading.max_tokens
-        if most <= 1 or not is_over:
+        text = format_answer(shown, details)
+        if most <= 1 or not reading.max_tokens or count_tokens(text) <= reading.max_tokens:
             return shown, details
         most = min(most, len(result.citations)) - 1
 
@@ -296,11 +301,11 @@ class _Writer:
 
     def finish(self, result: "ManagerResult", details: str, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
+        from webrag.presentation.answer import format_answer
         from webrag.presentation.untrusted import clean_block
 
         if not self._has_written:
-            text = f"{clean_block(result.answer)}\n\n{details}".rstrip()
-            print_text(text, pager=pager, has_links=True)
+            print_text(format_answer(result, details), pager=pager, has_links=True)
             return
         self._print_rows()
         if result.notice:

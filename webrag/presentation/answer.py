@@ -68,9 +68,10 @@ def first_cited(result: ManagerResult, most: int) -> ManagerResult:
     return result.model_copy(update={"citations": citations, "parts": parts, "answer": answer})
 
 
-def format_answer(result: ManagerResult) -> str:
-    """The whole text of a result: the answer, then its citations and what is known of it."""
-    return f"{clean_block(result.answer)}\n\n{format_details(result)}".rstrip()
+def format_answer(result: ManagerResult, details: str | None = None) -> str:
+    """The whole text of a result: the answer, then `details`, by default those in full."""
+    details = format_details(result) if details is None else details
+    return f"{clean_block(result.answer)}\n\n{details}".rstrip()
 
 
 def format_details(result: ManagerResult) -> str:

@@ -1,10 +1,13 @@
 import json
 import re
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from click.testing import Result
+
+from webrag.answering.models import AnswerCitation, AnswerPart, ManagerResult
 
 Run = Callable[..., Result]
 
@@ -25,6 +28,25 @@ TABLE = """<html><head><title>Hives</title></head><body><main><h1>Hives</h1>
 <tr><td>Langstroth</td><td>10</td><td>24 kg</td></tr>
 <tr><td>Dadant</td><td>12</td><td>28 kg</td></tr></table></main></body></html>"""
 QUESTION = "How often is the filter of the kettle cleaned?"
+
+CITATION = AnswerCitation(
+    number=1, document_id=uuid.uuid4(), verbatim_text="port is 1", plain_text="port is 1",
+    link="https://x.test/", source_url="https://x.test/", section_heading=None,
+    char_start=5, char_end=9, token_start=0, token_end=9, title="Page", chunk_id=uuid.uuid4(),
+)  # fmt: skip
+RESULT = ManagerResult(
+    state="success",
+    states=("execute_plan", "success"),
+    query="q",
+    answer="The port is 1. [1] It is open. [2]",
+    parts=(
+        AnswerPart(text="The port is 1.", citations=(1,)),
+        AnswerPart(text="It is open.", citations=(2,)),
+    ),
+    citations=(CITATION, CITATION.model_copy(update={"number": 2})),
+    confidence=0.75,
+    final_reason="confidence_medium_caveated",
+)
 
 
 @pytest.fixture
@@ -178,6 +200,23 @@ def test_shortened_answer_names_no_citation_that_is_not_listed(
     shown = corpus_command(site, *asked, "-q", "--top-k", "1").stdout
 
     assert set(re.findall(r"\[(\d+)\]", shown)) == {"1"} < set(re.findall(r"\[(\d+)\]", whole))
+
+
+def test_answer_has_as_many_tokens_as_were_asked_for_with_its_blank_lines() -> None:
+    from webrag.cli.answer_command import _fitted as fitted
+    from webrag.cli.options import Reading
+    from webrag.presentation.answer import format_answer
+    from webrag.presentation.results import CommandLine
+    from webrag.question import Question
+
+    def shown(max_tokens: int | None) -> str:
+        reading = Reading(full=True, top_k=None, max_tokens=max_tokens, no_pager=True)
+        return format_answer(*fitted(RESULT, Question(text="q"), reading, len, CommandLine()))
+
+    whole = shown(None)
+
+    assert shown(len(whole)) == whole
+    assert len(shown(len(whole) - 1)) < len(whole)
 
 
 def test_site_of_which_nothing_is_stored_is_named_with_what_would_read_it(
