@@ -127,7 +127,7 @@ class ResultDocument(FrozenModel):
     urls_fetched: tuple[str, ...]
     next_links: tuple[ResultLink, ...]
     stopped_because: str
-    description: str
+    description: str = ""
     warnings: tuple[str, ...]
     degraded: tuple[str, ...]
     partial: bool
