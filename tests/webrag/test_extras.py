@@ -1,15 +1,11 @@
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from webrag.errors import ConfigurationError, how_to_install
-from webrag.mcp_server.authorization.setup import authorize
-from webrag.mcp_server.runtime import Runtime
-from webrag.settings import load_settings
+from webrag.errors import how_to_install
 
 
 @pytest.mark.parametrize(
@@ -78,30 +74,3 @@ def tell(monkeypatch: pytest.MonkeyPatch, folder: Path, origin: Any, installer: 
     if origin is not None:
         (found / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.syspath_prepend(folder)
-
-
-def test_logins_without_their_package_say_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
-    monkeypatch.delitem(sys.modules, "webrag.ingestion.logins.store", raising=False)
-
-    with pytest.raises(ConfigurationError, match="the package cryptography") as refused:
-        import_module("webrag.ingestion.logins.store")
-
-    assert refused.value.hint == how_to_install("logins")
-
-
-def _load() -> Any:
-    raise AssertionError("nothing is opened")
-
-
-def test_an_authorization_server_without_the_package_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "jwt", None)
-    monkeypatch.delitem(sys.modules, "webrag.mcp_server.authorization.oauth", raising=False)
-    settings = load_settings(mcp_oauth_issuer="https://issuer.example")
-
-    with pytest.raises(ConfigurationError, match="needs pyjwt") as refused:
-        authorize(settings, Runtime(_load), lambda _: _load)
-
-    assert refused.value.hint == how_to_install("oauth")

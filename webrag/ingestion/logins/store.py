@@ -12,19 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
+from cryptography.fernet import Fernet, InvalidToken
 from pydantic import TypeAdapter
 
-from webrag.errors import ConfigurationError, StorageError, how_to_install
+from webrag.errors import StorageError
 from webrag.ingestion.logins.session import Login
 from webrag.redaction import remember_secrets
-
-try:
-    from cryptography.fernet import Fernet, InvalidToken
-except ImportError as error:
-    raise ConfigurationError(
-        "Logins are encrypted with the package cryptography, which is not installed.",
-        hint=how_to_install("logins"),
-    ) from error
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 from mcp.server.mcpserver import Context
 
 from webrag.concurrency import settled
-from webrag.errors import AccessDeniedError, ConfigurationError, how_to_install
+from webrag.errors import AccessDeniedError, ConfigurationError
 from webrag.ingestion.fetch_context import metered
 from webrag.mcp_server.authorization.callers import (
     CALLER,
@@ -257,18 +257,12 @@ def _static_tokens(settings: Settings) -> StaticTokens:
 
 def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
     # Imported here: only servers with an authorization server need cryptography and a client.
-    try:
-        from webrag.mcp_server.authorization.oauth import (
-            ClaimReader,
-            IntrospectedTokens,
-            KeySet,
-            SignedTokens,
-        )
-    except ImportError as error:
-        raise ConfigurationError(
-            "MCP_OAUTH_ISSUER needs pyjwt[crypto], which is not installed.",
-            hint=how_to_install("oauth"),
-        ) from error
+    from webrag.mcp_server.authorization.oauth import (
+        ClaimReader,
+        IntrospectedTokens,
+        KeySet,
+        SignedTokens,
+    )
 
     audiences = settings.mcp_oauth_audience or (resource,)
     reader = ClaimReader(
