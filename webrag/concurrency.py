@@ -63,12 +63,15 @@ async def settled(futures: Collection[asyncio.Future[Any]]) -> None:
 
 
 @asynccontextmanager
-async def within(seconds: float | None) -> AsyncIterator[None]:
-    """End the block when the time is over, without an error; None for no limit."""
+async def within(seconds: float | None) -> AsyncIterator[asyncio.Timeout]:
+    """End the block when the time is over, without an error; None for no limit.
+
+    Gives the limit, which tells whether it was reached.
+    """
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            yield
+            yield limit
     except TimeoutError:
         if not limit.expired():
             raise

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webrag.concurrency import ended
+from webrag.concurrency import ended, within
 from webrag.corpus.models import AcquiredPage, StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.errors import (
@@ -143,15 +143,10 @@ class PageAcquirer:
     @asynccontextmanager
     async def given_up_after(self, seconds: float | None, url: str) -> AsyncIterator[None]:
         """Give a page up, as `give_up` does, unless the block ends in time; None waits for it."""
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                yield
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            why = f"it was not done within {seconds:g} seconds"
-            raise await self.give_up(url, why) from None
+        async with within(seconds) as limit:
+            yield
+        if limit.expired():
+            raise await self.give_up(url, f"it was not done within {seconds:g} seconds")
 
     def due_before(self, moment: datetime) -> datetime:
         """Pages the site confirmed before this are due at `moment`."""
