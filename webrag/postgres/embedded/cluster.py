@@ -240,15 +240,15 @@ class PostgresCluster:
             requirepeer=_user_name(self._owner()),
         )
 
-    def answers(self, *, ask: bool = True) -> bool:
-        """Tell that the server accepts connections; waits while it starts up or shuts down.
+    @property
+    def is_private(self) -> bool:
+        """Tell that nobody else can listen in the server's place; `start` tells the reason."""
+        return why_not_private(self._socket_folder(), self._owners()) is None
 
-        Without `ask`, that it may be asked.
-        """
-        if why_not_private(self._socket_folder(), self._owners()) is not None:
-            return False  # nothing there is asked; `start` tells the reason
-        if not ask:
-            return True
+    def answers(self) -> bool:
+        """Tell that the server accepts connections; waits while it starts up or shuts down."""
+        if not self.is_private:
+            return False
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
             state = PGconn.ping(make_conninfo(self.conninfo, connect_timeout=5).encode())

@@ -123,7 +123,8 @@ class EmbeddedPostgres:
         connects next learns it for less.
         """
         with self._mutex:
-            if self._holds_lease() and self._server.answers(ask=ask):
+            server = self._server
+            if self._holds_lease() and (server.answers() if ask else server.is_private):
                 return False
             try:
                 return self._join_or_start()
