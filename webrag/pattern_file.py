@@ -2,7 +2,15 @@
 
 import re
 from configparser import ConfigParser, ExtendedInterpolation
+from functools import cache
 from importlib.resources import files
+
+
+@cache
+def _read(package: str, name: str) -> ConfigParser:
+    found = ConfigParser(delimiters="=", interpolation=ExtendedInterpolation())
+    found.read_string(files(package).joinpath(name).read_text("utf-8"))
+    return found
 
 
 class PatternFile:
@@ -13,8 +21,7 @@ class PatternFile:
     """
 
     def __init__(self, package: str, name: str) -> None:
-        self._read = ConfigParser(delimiters="=", interpolation=ExtendedInterpolation())
-        self._read.read_string(files(package).joinpath(name).read_text("utf-8"))
+        self._read = _read(package, name)
         self.sections = tuple(self._read.sections())
 
     def lines(self, section: str) -> list[list[str]]:
