@@ -67,6 +67,14 @@ def part_text(part: AnswerPart) -> str:
     return f"{part.text} {marks}"
 
 
+def answer_text(
+    parts: Sequence[AnswerPart], citations: Sequence[AnswerCitation], before: str, after: str
+) -> str:
+    """The parts as one text, between sentences that may be empty."""
+    said = [part_text(part) for part in whole_tables(parts, citations)]
+    return "\n\n".join(filter(None, [before, *said, after]))
+
+
 def whole_tables(
     parts: Sequence[AnswerPart], citations: Iterable[AnswerCitation]
 ) -> list[AnswerPart]:
@@ -388,9 +396,8 @@ class Manager:
         )
         band = band_of(confidence) if desk.parts else without_answer(step, stored=stored)
         band = with_missing(band, missing)
-        blocks = [part_text(part) for part in whole_tables(desk.parts, desk.citations)]
-        notice = [band.notice] if band.notice else []
-        text = "\n\n".join([*notice, *blocks] if band.comes_first else [*blocks, *notice])
+        notice = (band.notice, "") if band.comes_first else ("", band.notice)
+        text = answer_text(desk.parts, desk.citations, *notice)
         description = run.gathered.description if desk.parts else ""
         texts = (text, description, reflection.applicability_note, reflection.uncertainty_note)
         self._check_output(run, tuple(desk.parts), texts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from webrag.answering.manager import part_text, whole_tables
+from webrag.answering.manager import answer_text
 from webrag.answering.models import (
     AnswerCitation,
     AnswerPart,
@@ -61,10 +61,9 @@ def first_cited(result: ManagerResult, most: int) -> ManagerResult:
         for part in result.parts
     ]
     parts = tuple(part for part in supported if part.citations)
-    said = [part_text(part) for part in whole_tables(parts, citations)]
-    comes_first = result.answer.startswith(result.notice)
-    said = [result.notice, *said] if comes_first else [*said, result.notice]
-    answer = "\n\n".join(filter(None, said))
+    is_first = result.answer.startswith(result.notice)
+    notice = (result.notice, "") if is_first else ("", result.notice)
+    answer = answer_text(parts, citations, *notice)
     return result.model_copy(update={"citations": citations, "parts": parts, "answer": answer})
 
 
@@ -87,7 +86,8 @@ def format_brief_details(
 ) -> str:
     """Place of each citation, and the confidence in words; `format_details` has the rest."""
     is_unanswered = result.final_reason == "confidence_too_low_clarify"
-    lines = [*description_lines(result), *_places(result.citations)]
+    described = description_lines(result)
+    lines = [*described, *([""] if described else []), *_places(result.citations)]
     if result.retrieval and result.retrieval.documents:
         lines += ["", trust(result)] if lines else [trust(result)]
     if result.uncertainty_note and not is_unanswered:
@@ -162,7 +162,7 @@ def _quoted(text: str) -> str:
 
 
 def _about(result: ManagerResult) -> str:
-    lines = description_lines(result)[:1]
+    lines = description_lines(result)
     if result.state == "success":
         lines.append(f"Confidence: {result.confidence:.2f} ({in_words(result)})")
     else:

@@ -339,7 +339,7 @@ def _rest(
 
 def _notes(result: OrchestrationResult) -> list[str]:
     notes = [one_line(each, max_chars=_NOTE_CHARS) for each in (*result.warnings, *result.degraded)]
-    told = description_lines(result)[:1]
+    told = description_lines(result)
     told += [also_searched(result.also_searched)] if result.also_searched else []
     if result.partial:
         notes.append("Time ran out; this is what was found until then.")
@@ -353,7 +353,7 @@ def description_lines(result: "ManagerResult | OrchestrationResult") -> list[str
     if not result.description:
         return []
     told = one_line(result.description, max_chars=_DESCRIPTION_CHARS)
-    return [f"The page describes itself, beside its text: \u201c{told}\u201d", ""]
+    return [f"The page describes itself, beside its text: \u201c{told}\u201d"]
 
 
 def result_document(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> ResultDocument:

@@ -151,7 +151,7 @@ def _turn_markdown(turn: Turn) -> str:
     if turn.result is None:
         return f"{title}\n\nNo answer."
     answer = clean_block(turn.result.answer)
-    described = description_lines(turn.result)[:1]
+    described = description_lines(turn.result)
     sources = "\n".join(map(_source, turn.result.citations))
     return "\n\n".join([title, *described, answer, sources]).rstrip()
 

@@ -70,7 +70,7 @@ def result_html(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) ->
 
 def _header(result: OrchestrationResult) -> str:
     band = result.confidence_band
-    notes = [*description_lines(result)[:1], *result.warnings, *result.degraded]
+    notes = [*description_lines(result), *result.warnings, *result.degraded]
     if result.partial:
         notes.insert(0, "Time ran out before the research was complete.")
     return (
