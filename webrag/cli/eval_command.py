@@ -116,6 +116,7 @@ def eval_command(
     from webrag.cli.progress import count_progress
     from webrag.evaluation.metrics import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
+    from webrag.wiring.language_models import without_language_model
 
     if compare is not None:
         _compare(questions, *compare)
@@ -127,6 +128,7 @@ def eval_command(
     _check_ways(setting, stored=stored, deep=deep, ask=ask, agent=agent)
     setting = "stored" if stored else setting
     ways, judge = _ways(ctx.obj, ask=ask, agent=agent)
+    settings = without_language_model(ctx.obj) if agent else ctx.obj
     asked = load_questions(questions, limit=limit)
     if wordings is not None:
         asked = with_wordings(asked, wordings)
@@ -136,7 +138,7 @@ def eval_command(
         count_progress(quiet=run_options(ctx).quiet) as progress,
     ):
         told = {"out": file, "on_progress": progress, "ways": ways}
-        work = _run(ctx.obj, asked, sites, setting, deep, max_pages, told)
+        work = _run(settings, asked, sites, setting, deep, max_pages, told)
         records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]

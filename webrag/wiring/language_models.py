@@ -58,6 +58,13 @@ LANGUAGE_MODEL: Final = (
 )
 """The settings that name a language model."""
 
+
+def without_language_model(settings: "Settings") -> "Settings":
+    """Make the same settings with no language model, for what must not ask one by itself."""
+    fields = type(settings).model_fields
+    return settings.model_copy(update={name: fields[name].default for name in LANGUAGE_MODEL})
+
+
 WITHOUT: Final = (
     "Everything works without a language model: answers are sentences of the pages. With one,"
     " `webrag ask` and the page write in their own words, each sentence checked against its"

@@ -36,6 +36,7 @@ class Model:
         self.asked: list[dict[str, Any]] = []
         self.quotes = PRUNING
         self.never_ends = False
+        self.searches = True
 
     def message(self, request: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(request)
@@ -47,7 +48,9 @@ class Model:
         if not read or self.never_ends:
             if "fetch" in names:
                 return _call("fetch", url=start)
-            return _call("search", query=question)
+            if self.searches:
+                return _call("search", query=question)
+            return _call("answer", query=question, url=[start])
         if "apple" not in question:
             return {"content": "NOT FOUND"}
         if "fetch" in names and "pruned in" not in read:
@@ -55,7 +58,7 @@ class Model:
         return {"content": f"In February.\n\n> {self.quotes}"}
 
 
-def _call(name: str, **arguments: str) -> dict[str, Any]:
+def _call(name: str, **arguments: str | list[str]) -> dict[str, Any]:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
 
@@ -129,6 +132,17 @@ def test_the_model_has_the_tools_of_the_server_and_nothing_else(
     assert offered[0] == ["answer", "search", "read", "status", "ingest", "verify"]
     assert offered[-1] == ["fetch"]
     assert model.asked[0]["messages"][0]["role"] == "system"
+
+
+def test_the_tools_ask_no_model_themselves_so_that_every_cost_is_counted(
+    model: Model, arguments: list[str], corpus_command: Run
+) -> None:
+    model.searches = False
+
+    result = corpus_command(None, *arguments, "--limit", "1", "--setting", "seed")
+
+    assert _row("right", result.stdout) == ["1", "1"]
+    assert all(asked.get("tools") for asked in model.asked)
 
 
 def test_a_quotation_that_no_tool_showed_is_counted_apart(
