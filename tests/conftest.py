@@ -24,7 +24,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.chromium import NoBrowserError, find_or_bring_chromium
+from tests.chromium import NoBrowserError, find_or_bring_chromium, without_suggestions
 from tests.kept_collections import KeptCollections
 from tests.kept_workers import KeptWorkers
 from tests.loopback import QuietHandler, serving
@@ -149,12 +149,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def chromium(request: pytest.FixtureRequest) -> Path:
+def chromium(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The browser; which tests ask for it is known before the first one runs."""
     found = request.config.stash[_CHROMIUM]
     if isinstance(found, NoBrowserError):
         pytest.fail(str(found), pytrace=False)
-    return found
+    return without_suggestions(found, tmp_path_factory.mktemp("browser"))
 
 
 @pytest.fixture(autouse=True)
