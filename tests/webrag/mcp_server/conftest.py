@@ -299,6 +299,17 @@ def load(memory: ScriptedMemory) -> Load:
     return lambda: memory
 
 
+@pytest.fixture(autouse=True)
+def _often_looking_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers end when they are told to, for which Uvicorn looks ten times a second."""
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+    own = SimpleNamespace(**vars(asyncio) | {"sleep": sleep})
+    monkeypatch.setattr("uvicorn.server.asyncio", own)
+
+
 @asynccontextmanager
 async def running(app: Any, sock: socket.socket) -> AsyncIterator[None]:
     """An application served on a socket that listens already."""
