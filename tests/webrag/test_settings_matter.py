@@ -21,8 +21,10 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
@@ -34,6 +36,7 @@ from tests.webrag.stored_corpora import PAGES, SITE, KilnSite, dumps, restore
 from tests.webrag.wiring.tiny_bert import write_cross_encoder
 from webrag import WebRAG
 from webrag.answering.models import AnswerConfig
+from webrag.corpus.schema import drop_collection
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import file_url
@@ -175,11 +178,20 @@ CURIOUS = {
 
 
 class Lab:
-    """A stored corpus, an empty one, and web servers."""
+    """A stored corpus that nobody changes, one of the test's own, an empty one, and web servers."""
 
-    def __init__(self, database: Database, static_site: Callable[..., Any]) -> None:
+    def __init__(
+        self, database: Database, collection_kept: str, static_site: Callable[..., Any]
+    ) -> None:
         self.database = database
+        self.collection_kept = collection_kept
         self.serve = static_site
+
+    @asynccontextmanager
+    async def kept(self, settings: Settings, **parts: Any) -> AsyncIterator[WebRAG]:
+        searched = settings.model_copy(update={"collection": self.collection_kept})
+        async with WebRAG(searched, page_source=KilnSite(), **parts) as rag:
+            yield rag
 
     @asynccontextmanager
     async def stored(self, settings: Settings, **parts: Any) -> AsyncIterator[WebRAG]:
@@ -225,7 +237,7 @@ def asked(look: Callable[[OrchestrationResult], Any], **options: Any) -> Observe
 
     async def observe(lab: Lab, settings: Settings) -> Any:
         reranker = FallingScores()
-        async with lab.stored(settings, reranker=reranker, score_profile="local") as rag:
+        async with lab.kept(settings, reranker=reranker, score_profile="local") as rag:
             return look(await rag.search(QUESTION, **options))
 
     return observe
@@ -235,9 +247,10 @@ def retrieved(look: Callable[[list[Any]], Any], *, depth: int = 0) -> Observe:
     """Retrieval alone from the stored corpus, whose pages are this far from a named one."""
 
     async def observe(lab: Lab, settings: Settings) -> Any:
-        async with lab.stored(settings) as rag:
-            statement = f"update {settings.collection}.documents set depth = {depth}"
-            await lab.database.run(lambda connection: connection.execute(statement.encode()))
+        async with lab.stored(settings) if depth else lab.kept(settings) as rag:
+            if depth:
+                statement = f"update {settings.collection}.documents set depth = {depth}"
+                await lab.database.run(lambda connection: connection.execute(statement.encode()))
             return look(await rag.retriever().aretrieve(QUESTION))
 
     return observe
@@ -790,9 +803,20 @@ BROWSER_ROWS = (
 )
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def collection_kept(postgres_dir: Path) -> AsyncIterator[str]:
+    """A stored corpus; to restore one takes three times as long as to search it."""
+    name = f"test_{uuid4().hex[:16]}"
+    database = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
+    await restore(dumps()[-1], database)
+    yield name
+    await drop_collection(database)
+    await database.close()
+
+
 @pytest.fixture
-def lab(database: Database, static_site: Callable[..., Any]) -> Lab:
-    return Lab(database, static_site)
+def lab(database: Database, collection_kept: str, static_site: Callable[..., Any]) -> Lab:
+    return Lab(database, collection_kept, static_site)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.setting)
