@@ -75,7 +75,7 @@ async def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     (tmp_path / "jobs_of_test_pool.py").write_text(JOBS)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
-    opened = WorkerPool(workers=1, timeout_s=8.0)
+    opened = WorkerPool(workers=1, timeout_s=3.0)
     yield opened
     await opened.aclose()
 
@@ -110,7 +110,7 @@ async def test_onnx_runtime_in_a_process_reports_to_nobody_unless_the_user_says_
 @pytest.mark.parametrize(
     ("work", "kind", "said"),
     [
-        pytest.param("hang", "late", "longer than 8 seconds", id="endless"),
+        pytest.param("hang", "late", "longer than 3 seconds", id="endless"),
         pytest.param("fill", "memory", "too much memory", id="memory"),
         pytest.param("flood", "too_large", "more than 64 MB", id="result"),
         pytest.param("end", "died", "ended the process", id="crash"),
@@ -159,6 +159,11 @@ async def test_process_that_is_not_ready_in_time_is_ended_in_a_sentence(
     assert children() <= before
 
 
+IMPATIENT = """from webrag.process_pool import process
+process._GRACE_S = 1
+process.main()"""
+
+
 def test_work_whose_parent_is_gone_ends_after_its_own_seconds(tmp_path: Path) -> None:
     (tmp_path / "jobs_of_test_pool.py").write_text(JOBS)
     prepare = bytes([PREPARE, 0]) + pickle.dumps((JOB.factory, JOB.setup))
@@ -167,7 +172,7 @@ def test_work_whose_parent_is_gone_ends_after_its_own_seconds(tmp_path: Path) ->
     started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
     ended = subprocess.run(
-        [sys.executable, "-m", "webrag.process_pool.process"],
+        [sys.executable, "-c", IMPATIENT],
         input=given,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
@@ -176,7 +181,7 @@ def test_work_whose_parent_is_gone_ends_after_its_own_seconds(tmp_path: Path) ->
     )
 
     assert ended.returncode == -signal.SIGPROF
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - started < 10
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - started < 5
 
 
 async def test_unforeseen_failure_is_logged_with_its_traceback(
