@@ -11,6 +11,7 @@ import os
 import socket
 import ssl
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -245,6 +246,23 @@ def postgres_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     _spare_the_disk(server.conninfo)
     yield shared / "data"
     server.release()
+
+
+@pytest.fixture(scope="session")
+def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new server's files, for `<data folder>/postgres/cluster`.
+
+    Copying them takes a tenth of the time of making them.
+    """
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("made"))
+    server.ensure()
+    server.release()
+    cluster = server.folder / "cluster"
+    deadline = time.monotonic() + 20
+    while (cluster / "postmaster.pid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return cluster
 
 
 def _spare_the_disk(conninfo: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,13 +102,21 @@ def test_every_benchmark_is_named() -> None:
 # These start themselves again or count what processes need.
 ALONE = {"import_memory.py", "ingest_speed.py", "kill_ingest.py", "workers.py"}
 
+# These keep a corpus in the folder that is given to them.
+STORING = {
+    "fit_judge.py", "fit_links.py", "link_ablation.py", "public.py", "quotations.py",
+    "retrieval_comparison.py", "search_scale.py",
+}  # fmt: skip
+
 
 @pytest.mark.timeout(PATIENCE_S + 20)  # a busy machine takes ten times as long as an idle one
 @pytest.mark.parametrize("name", RUNS)
 def test_benchmark_prints_its_figures(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, made_cluster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _write_material(tmp_path)
+    if name in STORING:
+        shutil.copytree(made_cluster, tmp_path / "data/postgres/cluster")
     arguments, shown = RUNS[name]
     run = _run if name in ALONE else partial(_run_here, monkeypatch)
 

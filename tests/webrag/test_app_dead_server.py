@@ -1,6 +1,7 @@
 """A database server that dies for good in the middle of an operation: one sentence each."""
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
@@ -25,8 +26,9 @@ PAGES = 4
 class DyingServer:
     """A server that nothing starts again, because it is used by its address."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cluster: Path) -> None:
         self._server = EmbeddedPostgres(folder)
+        shutil.copytree(cluster, self._server.folder / "cluster")
         self._server.ensure()
         given = conninfo_to_dict(self._server.conninfo)
         host = quote(str(given["host"]), safe="")
@@ -48,8 +50,8 @@ class DyingServer:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Any:
-    made = DyingServer(tmp_path / "data")
+def server(tmp_path: Path, made_cluster: Path) -> Any:
+    made = DyingServer(tmp_path / "data", made_cluster)
     yield made
     made.close()
 

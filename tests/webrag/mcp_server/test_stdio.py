@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,8 +223,13 @@ async def test_server_told_to_end_releases_its_database(
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_server_told_to_end_during_a_call_cancels_it_and_leaves_nothing_running(
-    static_site: Callable[..., Any], tmp_path: Path, number: signal.Signals, code: int
+    static_site: Callable[..., Any],
+    tmp_path: Path,
+    made_cluster: Path,
+    number: signal.Signals,
+    code: int,
 ) -> None:
+    shutil.copytree(made_cluster, tmp_path / "postgres/cluster")
     reached, delivered = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -36,16 +36,6 @@ _NOBODY = 65534
 Client = subprocess.Popen[str]
 
 
-@pytest.fixture(scope="module")
-def made_cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new cluster's files; copying them takes a tenth of the time of making them."""
-    client = EmbeddedPostgres(tmp_path_factory.mktemp("made"))
-    client.ensure()
-    client.release()
-    _until(lambda: _postmaster(client.folder.parent) is None)
-    return client.folder / "cluster"
-
-
 @pytest.fixture
 def unmade(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
     """A client of a server that was never started."""
