@@ -33,8 +33,10 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 from webrag.postgres.embedded.server import EmbeddedPostgres
 
-# A machine that does something else meanwhile is slow, not wrong.
-settings.register_profile("webrag", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine that does something else meanwhile is slow, not wrong. Every run tries other inputs.
+settings.register_profile(
+    "webrag", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("webrag")
 
 _OUR_VARIABLES = (
