@@ -89,7 +89,7 @@ def served_repositories(served: Path) -> Iterator[Host]:
             """Keep quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     host.address = f"127.0.0.1:{server.server_address[1]}"
     yield host

@@ -137,7 +137,7 @@ def scraped(asked: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def netloc() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), AnyPage)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"127.0.0.1:{server.server_address[1]}"
     server.shutdown()

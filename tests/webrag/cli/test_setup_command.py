@@ -59,7 +59,7 @@ class Model(BaseHTTPRequestHandler):
 def model() -> Iterator[str]:
     Model.keys = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}/v1"
     server.shutdown()

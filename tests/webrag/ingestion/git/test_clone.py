@@ -63,7 +63,7 @@ async def test_redirects_are_not_followed_by_any_git(tmp_path: Path) -> None:
                 """Keep quiet."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
         try:

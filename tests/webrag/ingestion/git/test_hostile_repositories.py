@@ -190,7 +190,7 @@ def hostile() -> Iterator[ThreadingHTTPServer]:
             """Keep quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
     server_ends.set()
