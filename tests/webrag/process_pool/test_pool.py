@@ -160,7 +160,7 @@ async def test_process_that_is_not_ready_in_time_is_ended_in_a_sentence(
 
 
 IMPATIENT = """from webrag.process_pool import process
-process._GRACE_S = 1
+process._GRACE_S, process.PATIENCE = 1, 25
 process.main()"""
 
 
