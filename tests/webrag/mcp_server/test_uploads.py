@@ -4,7 +4,6 @@ import asyncio
 import re
 import tracemalloc
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -61,11 +60,11 @@ async def sent(
             await writer.drain()
     if end is not None:
         writer.write(b"0\r\n\r\n")
-    # A busy machine is slow to begin.
-    answer = await asyncio.wait_for(reader.read(100_000), 60)
-    with suppress(TimeoutError):
-        while piece := await asyncio.wait_for(reader.read(100_000), 2):
-            answer += piece
+    async with asyncio.timeout(60):
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"(?i)\ncontent-length: (\d+)", answer)
+        assert length, answer
+        answer += await reader.readexactly(int(length[1]))
     writer.close()
     return answer.decode("utf-8", "replace")
 
