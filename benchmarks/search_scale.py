@@ -47,8 +47,7 @@ from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, table
+from webrag.postgres.database import Connection, Database, table
 from webrag.retrieval.chunk_search import SearchRows, SearchText, search_chunks
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.postings import read_postings

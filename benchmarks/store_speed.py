@@ -51,8 +51,7 @@ from webrag.ingestion.extract import extract
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 SLICES = 4
 BATCH = 96  # pages, as `webrag import` stores them

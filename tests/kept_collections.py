@@ -13,8 +13,7 @@ from psycopg import sql
 
 from webrag.app import WebRAG
 from webrag.corpus import schema
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 # All that tables have besides rows: names, columns, defaults, rights, options, indexes,
 # constraints, statistics.

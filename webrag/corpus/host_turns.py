@@ -12,8 +12,7 @@ from psycopg import sql
 from webrag.corpus.schema import HOSTS_SCHEMA
 from webrag.ingestion.characters import storable
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 # How long crawls keep away from a host that a question wants; it asks again sooner than that.
 _WANTED_S: Final = 2.0

@@ -22,8 +22,7 @@ from webrag.corpus.schema import read_meta
 from webrag.corpus.tables import LOADING_KEY, VECTOR_INDEX, vector_index_statement
 from webrag.errors import StorageError
 from webrag.lexical.postings import BLOCK_CHUNKS, PackedBlock, pack_block
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.database import Connection, Database, Rows
 
 logger = logging.getLogger(__name__)
 

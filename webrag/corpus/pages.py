@@ -44,8 +44,7 @@ from webrag.corpus.writer import (
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 _DEAD_FOR: Final = timedelta(days=1)
 _AWAY_FOR: Final = timedelta(minutes=15)

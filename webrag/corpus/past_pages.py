@@ -10,7 +10,7 @@ from webrag.argument_checks import shown_moment
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 
 # Its text and its rows, before they are deleted. A page that had gone was replaced then.
 _KEEP = """

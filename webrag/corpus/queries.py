@@ -10,7 +10,7 @@ from webrag.corpus.models import LinkCandidate, SiteSize, StoredPage, StoredVers
 from webrag.ingestion.addresses import FILES, site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import version_order
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 
 _PAGE = """
     d.id as page_id, d.document_id::text, d.url, d.requested_url, d.title, d.fetched_at,

@@ -23,8 +23,7 @@ from webrag.corpus.tables import (
 )
 from webrag.errors import ConfigurationError, StorageError
 from webrag.postgres.config import check_collection_name
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, table
+from webrag.postgres.database import Connection, Database, table
 
 logger = logging.getLogger(__name__)
 

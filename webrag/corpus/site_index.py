@@ -29,8 +29,7 @@ from webrag.ingestion.site_maps.listing import (
 )
 from webrag.lexical.analysis import analyze, query_terms, stemmer, term_weight
 from webrag.lexical.bm25 import K1, B, inverse_document_frequency
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 _TITLE_WEIGHT: Final = 4
 _NAME_WEIGHT: Final = 2

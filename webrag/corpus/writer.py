@@ -22,7 +22,7 @@ from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, 
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from webrag.errors import WebRAGError
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 # OBTAINED came in under another address, which was counted.
 _QUEUED, _VISITED, _SKIPPED, _OBTAINED = range(4)

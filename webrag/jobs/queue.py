@@ -32,8 +32,7 @@ from webrag.jobs.models import (
     Schedule,
     merged_report,
 )
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 from webrag.retrieval.citation_checks import Citation, check_citation
 
 TASK: Final = "webrag"

@@ -25,7 +25,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 from webrag.redaction import redacted_failure
 from webrag.retrieval.citation_checks import CitationCheck
 from webrag.retrieval.verification import Verifier

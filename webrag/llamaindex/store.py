@@ -34,8 +34,7 @@ from webrag.llamaindex.store_rows import (
 )
 from webrag.llamaindex.store_search import LEXICAL_MODES, SearchOptions, search
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 T = TypeVar("T")
 

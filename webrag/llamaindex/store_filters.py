@@ -19,7 +19,7 @@ from webrag.corpus.rows import STORE_KEYS
 from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
 from webrag.llamaindex.stored_nodes import PAGE_DATES, PAGE_KEYS
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,

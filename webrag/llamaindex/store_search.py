@@ -31,7 +31,7 @@ from webrag.llamaindex.stored_nodes import (
     stored_node,
     tell,
 )
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.database import Connection, Rows
 from webrag.retrieval.chunk_search import best_by_words, find_nearest
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import CHUNK_KEY, Queries

@@ -17,7 +17,7 @@ from llama_index.node_parser.webrag import FLAG_KEYS
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.rows import NODE_COLUMNS, node_from_columns, row_id
 from webrag.ingestion.characters import storable
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 from webrag.retrieval.models import ChildMatch, RetrievedChunk, WordingScores
 
 ADDED: Final = "llamaindex"

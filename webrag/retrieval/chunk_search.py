@@ -23,7 +23,7 @@ from webrag.lexical.bm25 import (
     score_words,
     split_key,
 )
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.database import Connection, Rows
 from webrag.retrieval.models import RetrievalConfig, RetrievedChunk, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import (

@@ -11,7 +11,7 @@ from webrag.corpus.queries import stored_versions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES
 from webrag.ingestion.versions import is_version, newest_version, version_order
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 from webrag.retrieval.conditions import (
     ALWAYS,
     Condition,

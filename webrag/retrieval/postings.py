@@ -17,7 +17,7 @@ from webrag.lexical.postings import (
     unpack_layout,
     unpack_slots,
 )
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.database import Connection, Rows
 from webrag.retrieval.statements import Queries, Statement, fetch_together
 
 _NOTHING = CorpusTotals()

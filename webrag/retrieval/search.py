@@ -17,8 +17,7 @@ from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.analysis import analyze, content_words
 from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 from webrag.retrieval.chunk_search import (
     Candidate,
     SearchRows,

@@ -12,7 +12,7 @@ from psycopg import sql
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
-from webrag.postgres.execution import Connection, Rows, Values, compose
+from webrag.postgres.database import Connection, Rows, Values, compose
 from webrag.retrieval.conditions import EVERYTHING, Scope, there
 
 CHUNK_KEY = "c.document, c.ordinal"

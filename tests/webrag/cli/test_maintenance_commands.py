@@ -15,8 +15,7 @@ from click.testing import Result
 from psycopg import sql
 
 from webrag.concurrency import run_blocking
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 Run = Callable[..., Result]
 

@@ -12,8 +12,7 @@ from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.errors import StorageError
 from webrag.ingestion.models import Anchor, NormalizedDocument
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"

@@ -15,8 +15,7 @@ from webrag.embedding.served import ServedEmbedding
 from webrag.errors import ProviderError
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import unpack_postings
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 MakeDocument = Callable[..., NormalizedDocument]
 

@@ -8,8 +8,7 @@ from webrag.corpus.pages import Corpus
 from webrag.corpus.writer import copy_postings, lock_pages
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings, unpack_postings
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows, table
+from webrag.postgres.database import Connection, Database, Rows, table
 
 MakeDocument = Callable[..., NormalizedDocument]
 

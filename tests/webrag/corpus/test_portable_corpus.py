@@ -28,8 +28,7 @@ from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import Anchor, MappedLink, NormalizedDocument, OutgoingLink
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 MakeDocument = Callable[..., NormalizedDocument]
 URL = "https://docs.test/guide"

@@ -23,8 +23,7 @@ from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import BLOCK_CHUNKS, unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 from webrag.retrieval.conditions import EVERYTHING, Scope
 from webrag.retrieval.editions import choose_versions
 from webrag.retrieval.filters import NO_FILTERS

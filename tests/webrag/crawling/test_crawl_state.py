@@ -9,8 +9,7 @@ from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.crawling.queue import CrawlRecord, CrawlState, QueuedPage
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 
 @pytest.fixture

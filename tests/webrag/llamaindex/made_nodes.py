@@ -7,8 +7,7 @@ import numpy as np
 from llama_index.core.schema import TextNode
 from psycopg import AsyncConnection, sql
 
-from webrag.postgres.database import Database
-from webrag.postgres.execution import table
+from webrag.postgres.database import Database, table
 
 DIMENSIONS = 16
 URL = "https://docs.test/guide"

@@ -15,7 +15,7 @@ from tests.kept_collections import KeptCollections
 from tests.webrag.llamaindex.made_nodes import node
 from webrag import WebRAG, load_settings
 from webrag.errors import InputError
-from webrag.postgres.execution import table
+from webrag.postgres.database import table
 
 QUESTION = "When is the lamp lit?"
 SENTENCE = "The lamp of the lighthouse is lit at dusk by the keeper."

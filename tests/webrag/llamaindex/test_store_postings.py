@@ -32,8 +32,7 @@ from webrag.llamaindex.store_rows import (
     recount,
     remaining,
 )
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, table
+from webrag.postgres.database import Connection, Database, table
 
 from .made_nodes import DIMENSIONS, URL, node, vector
 from .watched import Watched

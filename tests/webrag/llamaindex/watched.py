@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import AsyncCursor
 
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection
 
 
 class Watched:

@@ -15,9 +15,8 @@ from psycopg.rows import TupleRow
 
 from webrag.errors import ConfigurationError, DatabaseUnavailableError
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database, configure
+from webrag.postgres.database import Connection, Database, configure
 from webrag.postgres.embedded.server import EmbeddedPostgres
-from webrag.postgres.execution import Connection
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import content_hash
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import pack_postings
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 _PAGES_AT_ONCE = 16
 _IDS = "select id from {documents} order by random() limit %s"

@@ -10,8 +10,7 @@ from webrag.corpus.writer import clear_attempts, lock_pages
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import canonical_url, is_file, page_address, site_of
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection
+from webrag.postgres.database import Connection, Database
 
 
 class ForgetReport(FrozenModel):

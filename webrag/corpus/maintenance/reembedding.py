@@ -23,8 +23,7 @@ from webrag.corpus.tables import NEXT_CHILDREN, children_statements
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError, StorageError, WebRAGError
 from webrag.frozen import FrozenModel
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows, table
+from webrag.postgres.database import Connection, Database, Rows, table
 
 _META_KEY = "reindexing"
 _COUNTS = """

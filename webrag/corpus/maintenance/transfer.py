@@ -34,8 +34,7 @@ from webrag.ingestion.html.metadata import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHAR
 from webrag.ingestion.html.tree import MAX_LINKS
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import MAX_NAME_CHARS, Edition
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, compose
+from webrag.postgres.database import Connection, Database, compose
 
 FORMAT_VERSION = 1
 _FORMAT = "webrag-corpus"

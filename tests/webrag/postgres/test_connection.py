@@ -5,8 +5,7 @@ import pytest
 from psycopg import sql
 
 from webrag.postgres.config import DatabaseConfig
-from webrag.postgres.database import Database
-from webrag.postgres.execution import Connection, Rows
+from webrag.postgres.database import Connection, Database, Rows
 from webrag.retrieval.statements import Statement, fetch_together
 
 TABLE = sql.SQL("{}").format(sql.Identifier("pg_temp", "numbers"))
