@@ -58,7 +58,7 @@ from webrag.lexical.postings import (
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
 from webrag.postgres.database import Connection
-from webrag.retrieval.conditions import all_of
+from webrag.retrieval.filters import all_of
 
 
 class PageEnd(NamedTuple):

@@ -1,10 +1,15 @@
-"""Filters that say which stored pages and chunks a search may return; no SQL here."""
+"""Says which stored pages and chunks a search may return, as users ask for it and as SQL.
+
+Of the stored versions of a library one is searched: the one asked for, else the newest. Conditions
+see `documents d`, `data_children c` and `parents p`; whatever a user gave is a value in them.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeVar, cast, get_args
+from itertools import groupby
+from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 from webrag.argument_checks import (
     check_choice,
@@ -13,8 +18,10 @@ from webrag.argument_checks import (
     shown_moment,
     shown_value,
 )
+from webrag.corpus.models import StoredVersion
 from webrag.errors import InputError
 from webrag.ingestion.addresses import DOCUMENTS, FILES, canonical_url, page_address, site_of
+from webrag.ingestion.versions import is_version, newest_version, version_order
 
 ContentKind = Literal["table", "code", "math", "definition_list", "admonition", "steps"]
 
@@ -24,6 +31,9 @@ _MAX_YEAR = 9999
 _REPOSITORY: Final = re.compile(r"[\w.:-]+/[\w.~/+-]+@[\w.+/-]+")
 _VERSIONED: Final = re.compile(r"([^@]{0,300})@(v?\d[\w.+-]{0,49})")
 _ROOT: Final = re.compile(r"(https?://)?([^/?#]+)/?", re.IGNORECASE)
+
+_MOST_NAMED: Final = 12
+_PORT: Final = re.compile(r":\d{1,5}\Z")
 
 T = TypeVar("T")
 
@@ -142,3 +152,253 @@ def _host(site: str) -> str:
     if not found:
         raise InputError(f"The site {site!r} is not a host; give one such as docs.example.com.")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A boolean SQL expression and the values of its `%s`, in their order; null means false."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+    def named(self, prefix: str) -> tuple[str, dict[str, Any]]:
+        """The expression and its values by name, so that it can stand in a statement twice."""
+        first, *others = self.text.split("%s")
+        names = [f"{prefix}{place}" for place in range(len(others))]
+        text = "".join(
+            [first, *(f"%({name})s{rest}" for name, rest in zip(names, others, strict=True))]
+        )
+        return text, dict(zip(names, self.values, strict=True))
+
+
+ALWAYS = Condition("true")
+NEVER = Condition("false")
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that all of these hold; it is always true when there are none."""
+    return _join([part for part in parts if part != ALWAYS], " and ") or ALWAYS
+
+
+def any_of(parts: Sequence[Condition]) -> Condition:
+    """Give the condition that one of these holds at least; never when there are none."""
+    return _join(parts, " or ") or NEVER
+
+
+def negated(condition: Condition) -> Condition:
+    """Give the condition that this one does not hold."""
+    return Condition(f"not coalesce({condition.text}, false)", condition.values)
+
+
+def _join(parts: Sequence[Condition], glue: str) -> Condition | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    values = tuple(value for part in parts for value in part.values)
+    return Condition(f"({glue.join(part.text for part in parts)})", values)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The conditions of what a search may return: of pages on `d`, of chunks on `c`, `d` and `p`.
+
+    Without the editions `left_out` the pages are everything; none where the condition says more.
+    """
+
+    pages: Condition = ALWAYS
+    chunks: Condition = ALWAYS
+    as_of: datetime | None = None
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        filters: SearchFilters,
+        choice: Condition | None = None,
+        left_out: Sequence[str] = (),
+    ) -> "Scope":
+        """Make the conditions of some filters, with the `choice` of versions, if any matters."""
+        given = (
+            # A page may be known by several addresses.
+            _given(
+                "(d.url = any(%s) or d.aliases && %s::text[])",
+                filters.source_urls,
+                filters.source_urls,
+            ),
+            of_sites(filters.sites) if choice is None else choice,
+            _given("d.publication_year = any(%s)", filters.years),
+            ALWAYS
+            if filters.fetched_since is None
+            else Condition("d.fetched_at >= %s", (filters.fetched_since,)),
+        )
+        pages = all_of(given)
+        # Children are what their parents are.
+        chunks = all_of([Condition(f"p.has_{kind}") for kind in filters.has])
+        is_all = pages == choice and filters.as_of is None
+        return cls(pages, chunks, filters.as_of, tuple(left_out) if is_all else ())
+
+    @property
+    def restricts_pages(self) -> bool:
+        """Some pages may be left out as a whole."""
+        return self.pages != ALWAYS or self.as_of is not None
+
+    @property
+    def restricts_chunks(self) -> bool:
+        """Some chunks of a page may be left out, and others not."""
+        return self.chunks != ALWAYS
+
+    @property
+    def restricts(self) -> bool:
+        """Anything may be left out."""
+        return self.restricts_pages or self.restricts_chunks
+
+
+EVERYTHING = Scope()
+
+
+def there(as_of: datetime | None) -> Condition:
+    """Give the condition that a text is that of its page, now or at a moment."""
+    if as_of is None:
+        return Condition("d.gone_at is null")
+    return Condition(
+        "(coalesce(d.stored_at, d.fetched_at) <= %s and (d.gone_at is null or d.gone_at > %s))",
+        (as_of, as_of),
+    )
+
+
+def of_editions(editions: Sequence[str]) -> Condition:
+    """Give the condition for pages of some editions."""
+    return Condition("d.edition = any(%s)", (list(editions),))
+
+
+def of_sites(sites: Sequence[str] | None) -> Condition:
+    """Give the condition for pages of some sites; a host without a port means every port of it."""
+    return _given(
+        "(d.site = any(%s) or regexp_replace(d.site, ':[0-9]+$', '') = any(%s))", sites, sites
+    )
+
+
+def _given(text: str, *values: Sequence[Any] | None) -> Condition:
+    """A condition on lists, which is always true when they are not given."""
+    if any(value is None for value in values):
+        return ALWAYS
+    return Condition(text, tuple(list(value or ()) for value in values))
+
+
+@dataclass(frozen=True)
+class VersionChoice:
+    """The condition on pages that the sites and versions of some filters come to.
+
+    Notes tell by library which version is searched unasked; `left_out` is as of `Scope`.
+    """
+
+    pages: Condition | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+def choose_versions(
+    filters: SearchFilters,
+    stored: Sequence[StoredVersion],
+    near: dict[str, set[str]] | None = None,
+) -> VersionChoice:
+    """Decide which stored versions a search reads: of a library the one asked for, else the newest.
+
+    Of libraries that `near` names those editions are read.
+    """
+    sites = {each.site for each in stored}
+    asked = [each for each in filters.sites or () if _asks_version(each, sites, stored)]
+    if filters.source_urls is not None and not asked:
+        return VersionChoice()
+    plain = None if filters.sites is None else [e for e in filters.sites if e not in asked]
+    wanted = [_asked(each, stored) for each in asked]
+    notes: dict[str, str] = {}
+    if plain is not None and not plain:
+        return VersionChoice(any_of(wanted))
+    left_out = _less_preferred([e for e in stored if _is_of(e.site, plain)], near or {}, notes)
+    newest = negated(of_editions(left_out)) if left_out else ALWAYS
+    condition = all_of([of_sites(plain), newest])
+    if wanted:
+        return VersionChoice(any_of([condition, *wanted]), notes)
+    return VersionChoice(condition, notes, () if plain is not None else tuple(left_out))
+
+
+def _asks_version(entry: str, sites: set[str], stored: Sequence[StoredVersion]) -> bool:
+    """A repository at a ref is a site of its own, so its `@` is part of the name."""
+    name, at, _ = entry.rpartition("@")
+    if not at or entry in sites:
+        return False
+    return "/" not in name or any(_is_named(each, name) for each in stored)
+
+
+def _is_of(site: str, wanted: Sequence[str] | None) -> bool:
+    return wanted is None or site in wanted or _PORT.sub("", site) in wanted
+
+
+def _is_named(each: StoredVersion, name: str) -> bool:
+    known = (each.site, _PORT.sub("", each.site), each.library, each.library.removeprefix(FILES))
+    return not name or name in known
+
+
+def _asked(entry: str, stored: Sequence[StoredVersion]) -> Condition:
+    name, _, version = entry.rpartition("@")
+    named = [each for each in stored if _is_named(each, name)]
+    found = [each for each in named if is_version(each.version, version)]
+    if not found:
+        raise InputError(_refusal(name, version, named))
+    parts = []
+    for _, group in _by(found, lambda each: each.library):
+        newest = newest_version(each.version for each in group)
+        roots = sorted({each.edition for each in group if each.version == newest})
+        parts.append(Condition("(d.edition = any(%s) and d.version = %s)", (roots, newest)))
+    return any_of(parts)
+
+
+def _refusal(name: str, version: str, named: Sequence[StoredVersion]) -> str:
+    there = _listed({each.version for each in named})
+    if not name:
+        known = f"there are {there}" if named else "no stored page says its version"
+        return f"No stored page is of version {version}; {known}."
+    if not named:
+        return (
+            f"No stored page of {name} says its version, so {name}@{version} cannot be told from"
+            " others; ingest it with a version."
+        )
+    return f"Version {version} of {name} is not stored; there are {there}."
+
+
+def _listed(versions: Iterable[str]) -> str:
+    every = sorted(versions, key=version_order, reverse=True)
+    more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
+    return ", ".join(every[:_MOST_NAMED]) + more
+
+
+def _less_preferred(
+    stored: Sequence[StoredVersion], near: dict[str, set[str]], notes: dict[str, str]
+) -> list[str]:
+    left_out: list[str] = []
+    for library, group in _by(stored, lambda each: each.library):
+        editions = {
+            edition: newest_version(each.version for each in own)
+            for edition, own in _by(group, lambda each: each.edition)
+        }
+        newest = newest_version(editions.values())
+        kept = near.get(library) or {each for each, top in editions.items() if top == newest}
+        others = [each for each in editions if each not in kept]
+        if not others:
+            continue
+        left_out += others
+        searched = _listed({editions[each] for each in kept if each in editions})
+        name = library.removeprefix(FILES)
+        rest = _listed({editions[each] for each in others})
+        notes[library] = (
+            f"Of {name}, version {searched} was searched; also stored: {rest}. Ask for"
+            f" {name}@{editions[others[-1]]} to search that one."
+        )
+    return left_out
+
+
+def _by(
+    versions: Iterable[StoredVersion], key: Callable[[StoredVersion], str]
+) -> list[tuple[str, list[StoredVersion]]]:
+    ordered = sorted(versions, key=lambda each: (key(each), each))
+    return [(name, list(group)) for name, group in groupby(ordered, key=key)]

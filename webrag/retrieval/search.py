@@ -6,12 +6,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from webrag.argument_checks import check_choice, checked_count
 from webrag.concurrency import all_of, in_background
+from webrag.corpus.models import StoredVersion
+from webrag.corpus.queries import stored_versions
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
@@ -27,9 +29,13 @@ from webrag.retrieval.chunk_search import (
     read_everything,
     search_chunks,
 )
-from webrag.retrieval.conditions import Scope
-from webrag.retrieval.editions import read_choice
-from webrag.retrieval.filters import NO_FILTERS, SearchFilters
+from webrag.retrieval.filters import (
+    NO_FILTERS,
+    Scope,
+    SearchFilters,
+    VersionChoice,
+    choose_versions,
+)
 from webrag.retrieval.models import (
     RETRIEVAL_MODES,
     ChildMatch,
@@ -314,6 +320,28 @@ class Searcher:
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._database.run(work, snapshot=True)
+
+
+async def read_choice(connection: Connection, filters: SearchFilters) -> VersionChoice:
+    """Decide which of the stored versions a search reads, as `choose_versions` does."""
+    if filters.as_of is not None:
+        versions = Queries(connection.collection, Scope(as_of=filters.as_of)).versions()
+        stored = [StoredVersion(*row) for row in await versions.fetch(connection)]
+        return choose_versions(filters, stored)
+    stored = await stored_versions(connection)
+    near = await _read_near(connection, filters.near) if filters.near else {}
+    return choose_versions(filters, stored, near)
+
+
+async def _read_near(connection: Connection, urls: Sequence[str]) -> dict[str, set[str]]:
+    statement = (
+        "select library, edition from {documents} where version is not null and url = any(%s)"
+    )
+    rows = await connection.fetch(statement, (list(urls),))
+    return {
+        library: {edition for _, edition in group}
+        for library, group in groupby(sorted(rows), key=lambda row: str(row[0]))
+    }
 
 
 async def _prepared(

@@ -13,7 +13,7 @@ from webrag.corpus.models import ParentChunk
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, PARENTS, POSTINGS
 from webrag.lexical.postings import POSTING
 from webrag.postgres.database import Connection, Rows, Values, compose
-from webrag.retrieval.conditions import EVERYTHING, Scope, there
+from webrag.retrieval.filters import EVERYTHING, Scope, there
 
 CHUNK_KEY = "c.document, c.ordinal"
 """Columns that name a chunk: its page and its place in it."""

@@ -24,9 +24,7 @@ from webrag.lexical.bm25 import CorpusTotals, child_key, score_words
 from webrag.lexical.postings import BLOCK_CHUNKS, unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database, table
-from webrag.retrieval.conditions import EVERYTHING, Scope
-from webrag.retrieval.editions import choose_versions
-from webrag.retrieval.filters import NO_FILTERS
+from webrag.retrieval.filters import EVERYTHING, NO_FILTERS, Scope, choose_versions
 from webrag.retrieval.postings import read_blocks, read_postings, totals_of
 from webrag.retrieval.statements import Queries
 

@@ -1,16 +1,17 @@
 import pytest
 
-from webrag.retrieval.conditions import (
+from webrag.retrieval.filters import (
     ALWAYS,
     EVERYTHING,
     NEVER,
+    NO_FILTERS,
     Condition,
     Scope,
+    SearchFilters,
     all_of,
     any_of,
     negated,
 )
-from webrag.retrieval.filters import NO_FILTERS, SearchFilters
 
 ONE, TWO = Condition("a = %s", (1,)), Condition("b = %s", (2,))
 

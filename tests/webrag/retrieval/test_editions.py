@@ -4,8 +4,7 @@ import pytest
 
 from webrag.corpus.models import StoredVersion
 from webrag.errors import InputError
-from webrag.retrieval.editions import VersionChoice, choose_versions
-from webrag.retrieval.filters import SearchFilters
+from webrag.retrieval.filters import SearchFilters, VersionChoice, choose_versions
 
 
 def stored(

@@ -9,8 +9,7 @@ import pytest_asyncio
 from tests.webrag.retrieval.conftest import stored_once
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import InputError
-from webrag.retrieval.conditions import Scope
-from webrag.retrieval.filters import CONTENT_KINDS, NO_FILTERS, SearchFilters
+from webrag.retrieval.filters import CONTENT_KINDS, NO_FILTERS, Scope, SearchFilters
 from webrag.retrieval.models import RetrievalResult
 from webrag.retrieval.search import Searcher
 
