@@ -20,10 +20,10 @@ from webrag.answering.support import (
 from webrag.orchestration.judge import judged
 from webrag.presentation.brief.blocks import columns_at, without_forged_lines
 from webrag.presentation.untrusted import clean_block, defuse
+from webrag.retrieval.citation_checks import find_quote
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text, read_blocks
 from webrag.retrieval.units import cut_units
-from webrag.retrieval.verification import find_quote
 
 QUESTION = "How is the port set? 端口"
 

@@ -15,8 +15,8 @@ from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
+from webrag.retrieval.citation_checks import find_quote
 from webrag.retrieval.markup import plain_text
-from webrag.retrieval.verification import find_quote
 
 TokenCounter = Callable[[str], int]
 

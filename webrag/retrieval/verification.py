@@ -1,185 +1,25 @@
 """Checks quotations against the stored pages and the live ones."""
 
 import asyncio
-import re
-import unicodedata
-from array import array
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate
 
 from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
 from webrag.corpus.pages import Corpus
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import page_address
-from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.service import IngestionService
 from webrag.retrieval.citation_checks import (
     Citation,
     CitationCheck,
     Finding,
-    FindingState,
     check_citation,
+    find_quote,
     quoted_place,
 )
-from webrag.retrieval.word_matches import matching_runs
-
-# Two sentences about one thing share about half of their words; a corrected one shares more.
-_LEAST_SIMILARITY = 0.6
-
-_WORD = re.compile(r"\w+")
-
-# Pairs of equal words that are compared before another way is taken, some .5 s: quotations of
-# 10,000 characters of prose need 700,000, "a a a ..." needs one for every two words and again.
-_MOST_PAIRS = 5_000_000
-
-_OTHER = -1  # the number of every word that the quotation lacks
-
-_BLOCK_CHARS = 4_096  # what is walked character by character, once
-
-# White space, marks of Markdown, and what is drawn as nothing.
-_IGNORED = re.compile(rf"[\s*_`\\#>|~{DEFAULT_IGNORABLE}]")
-
-_TYPOGRAPHY = str.maketrans(
-    "\u2018\u2019\u201c\u201d\u2010\u2011\u2013\u2014",
-    "\u0027\u0027\u0022\u0022----",
-)
-
-
-def find_quote(text: str, quote: str, place: tuple[int, int] | None = None) -> Finding:
-    """Find the best match of a quotation: at its place, nearest to it, then similar.
-
-    Linear in the length of the text, and never more than quadratic in the words of the quotation,
-    which is not blank, sixty-four at once.
-    """
-    found = _nearest(text, quote, None if place is None else place[0])
-    within = -1 if place is None else text.find(quote, *place)
-    found = within if within >= 0 else found
-    if found is not None:
-        inside = place is None or (place[0] <= found and found + len(quote) <= place[1])
-        return _match("exact" if inside else "moved", text, (found, found + len(quote)))
-    span = _reformatted(text, quote, place)
-    if span is not None:
-        return _match("reformatted", text, span)
-    similar = _most_similar(text, quote)
-    if similar is None or similar[1] < _LEAST_SIMILARITY:
-        return Finding(state="absent", similarity=similar[1] if similar else 0.0)
-    return _match("changed", text, similar[0], similar[1])
-
-
-def _match(
-    state: FindingState, text: str, span: tuple[int, int], similarity: float = 1.0
-) -> Finding:
-    start, end = span
-    return Finding(
-        state=state,
-        text=text[start:end],
-        char_start=start,
-        char_end=end,
-        similarity=round(similarity, 3),
-    )
-
-
-def _nearest(text: str, part: str, near: int | None) -> int | None:
-    """Find where a part begins: first of all, or closest to an offset; of two as close the first.
-
-    Only two places are looked up, as a text of one letter holds the part everywhere.
-    """
-    after = text.find(part, near)
-    if near is None:
-        return after if after >= 0 else None
-    head = text[: near + len(part) - 1]
-    # Searched backwards in a reversed copy: `rfind` takes the product of both lengths.
-    mirrored = head[::-1].find(part[::-1])
-    before = len(head) - mirrored - len(part) if mirrored >= 0 else -1
-    found = [start for start in (before, after) if start >= 0]
-    return min(found, key=lambda start: abs(start - near), default=None)
-
-
-def _reformatted(text: str, quote: str, place: tuple[int, int] | None) -> tuple[int, int] | None:
-    essential = _Essential()
-    wanted = quote.translate(essential)
-    if not wanted:
-        return None
-    near = None if place is None else len(text[: place[0]].translate(essential))
-    start = _nearest(text.translate(essential), wanted, near)
-    if start is None:
-        return None
-    first = _offset(text, start, essential)
-    return first, _offset(text, start + len(wanted) - 1, essential) + 1
-
-
-class _Essential(dict[int, str]):
-    """For each character what of it carries the wording."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        if _IGNORED.match(char):
-            kept = ""
-        elif char < "\x80":
-            kept = char
-        else:
-            kept = unicodedata.normalize("NFKC", char).translate(_TYPOGRAPHY)
-        self[code] = kept
-        return kept
-
-
-def _offset(text: str, place: int, essential: _Essential) -> int:
-    """Offset of the character that gives the essential one at a place."""
-    for begin in range(0, len(text), _BLOCK_CHARS):
-        block = text[begin : begin + _BLOCK_CHARS]
-        held = len(block.translate(essential))
-        if place < held:
-            ends = accumulate(len(essential[ord(char)]) for char in block)
-            return begin + next(at for at, end in enumerate(ends) if end > place)
-        place -= held
-    raise IndexError(place)
-
-
-def _most_similar(text: str, quote: str) -> tuple[tuple[int, int], float] | None:
-    """Span of the passage that shares most words with the quotation, and the share."""
-    numbers: dict[str, int] = {}
-    quoted = (match[0].casefold() for match in _WORD.finditer(quote))
-    words = [numbers.setdefault(word, len(numbers)) for word in quoted]
-    starts, ends, held = array("Q"), array("Q"), array("q")
-    for match in _WORD.finditer(text):
-        starts.append(match.start())
-        ends.append(match.end())
-        held.append(numbers.get(match[0].casefold(), _OTHER))
-    if not words or not held:
-        return None
-    best = _fullest_window(held, words)
-    # Additions make the passage longer than the quotation.
-    low, high = max(0, best - len(words) // 2), min(len(held), best + 2 * len(words))
-    matched = matching_runs(words, held[low:high].tolist(), most_pairs=_MOST_PAIRS)
-    if not matched:
-        return None
-    first, end = low + matched[0].b, low + matched[-1].b + matched[-1].size
-    shared = sum(run.size for run in matched)
-    return (starts[first], ends[end - 1]), 2 * shared / (len(words) + end - first)
-
-
-def _fullest_window(held: Sequence[int], words: Sequence[int]) -> int:
-    """Start of the run of `len(words)` words that has most of them, each counted as often."""
-    wanted = Counter(words)
-    window: Counter[int] = Counter()
-    best = best_start = shared = 0
-    for end, word in enumerate(held):
-        window[word] += 1
-        shared += window[word] <= wanted[word]
-        start = end - len(words)
-        if start >= 0:
-            left = held[start]
-            shared -= window[left] <= wanted[left]
-            window[left] -= 1
-        if shared > best:
-            best, best_start = shared, max(0, start + 1)
-    return best_start
-
 
 # Per host the fetcher is stricter.
 _FETCH_CONCURRENCY = 8

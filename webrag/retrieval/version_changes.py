@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from webrag.frozen import FrozenModel
-from webrag.retrieval.citation_checks import VERBATIM, Finding
+from webrag.retrieval.citation_checks import VERBATIM, Finding, WordChange, find_quote, word_changes
 from webrag.retrieval.citations import passage_link
 from webrag.retrieval.markup import plain_text
-from webrag.retrieval.verification import find_quote
-from webrag.retrieval.word_matches import WordChange, word_changes
 
 ChangeKind = Literal["added", "removed", "reworded"]
 

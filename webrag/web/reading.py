@@ -10,7 +10,7 @@ from starlette.routing import Route
 from webrag.concurrency import in_background
 from webrag.presentation.html.stored_page import Mark, page_html
 from webrag.presentation.reports import LIVE
-from webrag.retrieval.word_matches import WordChange, word_changes
+from webrag.retrieval.citation_checks import WordChange, word_changes
 from webrag.web.site import NotKeptError, Site
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.retrieval.verification import find_quote
+from webrag.retrieval.citation_checks import find_quote
 
 TEXT = (
     "# Limits\n\nThe *default* is 120 seconds, and \u201cno more\u201d.\n\n"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.growth import grows_as_its_input
-from webrag.retrieval.word_matches import word_changes
+from webrag.retrieval.citation_checks import word_changes
 from webrag.web.reading import changed_words
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=40).map(" ".join)
