@@ -2,7 +2,7 @@
 
 import pytest
 
-from webrag.retrieval.listings import asks_for_code, listing_factor, longest_piece
+from webrag.retrieval.markup import asks_for_code, listing_factor, longest_piece
 
 CODE = [
     line

@@ -22,7 +22,7 @@ from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import AnswerUnit, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.redaction import redacted_failure, remember_secrets
-from webrag.retrieval.listings import asks_for_code, listing_factor
+from webrag.retrieval.markup import asks_for_code, listing_factor
 from webrag.retrieval.models import (
     ChildMatch,
     RetrievalResult,

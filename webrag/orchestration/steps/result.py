@@ -23,7 +23,7 @@ from webrag.orchestration.steps.judgement import links_ahead, question_weights, 
 from webrag.orchestration.steps.research import Report, ResearchRun
 from webrag.retrieval.chunk_search import in_reading_order
 from webrag.retrieval.citations import extract_citation
-from webrag.retrieval.listings import longest_piece
+from webrag.retrieval.markup import longest_piece
 from webrag.retrieval.models import CitationSpan, CorpusStats, RetrievalResult, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
