@@ -10,8 +10,7 @@ import string
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import chain
 
-from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze
-from webrag.lexical.function_words import without_function_words
+from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze, without_function_words
 
 # Shorter words have so many neighbours that the nearest says little.
 _LEAST_LETTERS = 4
@@ -69,7 +68,7 @@ _COMMON_WORD = 2.0
 
 def doubtful_words(text: str) -> dict[str, str]:
     """Give lower-case words of prose that may be misspelt, and the index term of each."""
-    told = without_function_words(text, QUESTION_STOPWORDS)
+    told = without_function_words(text)
     words = (match[0] for match in _WORD.finditer(told))
     found = {
         word: analyze(word)

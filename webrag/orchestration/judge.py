@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from webrag.frozen import FrozenModel
 from webrag.lexical.analysis import (
-    QUESTION_STOPWORDS,
     analyze,
+    language_of,
     query_terms,
     stem_in,
     term_weight,
 )
-from webrag.lexical.function_words import language_of
 from webrag.orchestration.confidence import below_high, quality
 from webrag.orchestration.models import (
     AnswerUnit,
@@ -249,7 +248,7 @@ class Asked:
         self.text = question
         self.is_reworded = bool(wordings)
         terms = [query_terms(text) for text in texts]
-        language = language_of(question, QUESTION_STOPWORDS)
+        language = language_of(question)
         self._stem = partial(stem_in, language) if language else str
         stems = (self._stem(term) for own in terms for term in own)
         self._places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.lexical.analysis import QUESTION_STOPWORDS, query_terms
-from webrag.lexical.function_words import language_of, without_function_words
+from webrag.lexical.analysis import language_of, query_terms, without_function_words
 from webrag.lexical.spelling import doubtful_words
 
 
@@ -60,7 +59,7 @@ def test_words_that_ask_are_no_terms(question: str, terms: list[str]) -> None:
     ],
 )
 def test_english_keeps_what_other_languages_leave_out(question: str) -> None:
-    assert without_function_words(question, QUESTION_STOPWORDS) == question
+    assert without_function_words(question) == question
 
 
 def test_a_question_of_nothing_else_is_searched_as_it_is() -> None:
@@ -85,9 +84,9 @@ def test_words_that_ask_are_not_taken_for_typing_errors(question: str) -> None:
 def test_a_question_is_in_the_language_of_its_function_words(
     question: str, language: str | None
 ) -> None:
-    assert language_of(question, QUESTION_STOPWORDS) == language
+    assert language_of(question) == language
 
 
 @given(st.text())
 def test_a_question_keeps_something(text: str) -> None:
-    assert bool(without_function_words(text, QUESTION_STOPWORDS)) == bool(text)
+    assert bool(without_function_words(text)) == bool(text)
