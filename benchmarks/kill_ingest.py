@@ -39,9 +39,9 @@ from llama_index.node_parser.webrag import ParentChildNodeParser
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import check_corpus
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
+from webrag.corpus.writer import forget_page
 from webrag.embedding.embedder import Embedder
 from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink

@@ -41,10 +41,9 @@ from psycopg import sql
 from webrag.app import WebRAG
 from webrag.concurrency import run_blocking
 from webrag.corpus.indexes import compact_postings
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.schema import list_collections
 from webrag.corpus.tables import index_statements
-from webrag.corpus.writer import copy_postings
+from webrag.corpus.writer import copy_postings, forget_page
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
 from webrag.postgres.database import Connection, Database, table

@@ -49,7 +49,7 @@ from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker, Tools
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Verifier
+from webrag.retrieval.citation_checks import Verifier
 
 WORDS = ["node", "replica", "volume", "primary", "log", "retry", "quorum", "lease", "shard"]
 ENCODER = BundledEmbedding()

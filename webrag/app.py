@@ -78,9 +78,9 @@ if TYPE_CHECKING:
     from webrag.answering.guardrails import Guardrail
     from webrag.answering.models import EventListener, ManagerResult
     from webrag.corpus.maintenance.checking import CorpusCheck
-    from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
     from webrag.corpus.maintenance.transfer import ExportReport, ImportReport
+    from webrag.corpus.writer import ForgetReport
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.embedding.embedder import EmbeddingChoice
     from webrag.ingestion.models import PageSource
@@ -852,7 +852,7 @@ class WebRAG:
             InputError: Nothing was named, URLs and conditions were, one cannot be used, or more
                 than 20 pages would go without a confirmation; nothing was deleted.
         """
-        from webrag.corpus.maintenance.forgetting import forget
+        from webrag.corpus.writer import forget
 
         async with self._some_database() as database:
             return await forget(

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
+from webrag.argument_checks import shown_moment
+from webrag.errors import InputError
 from webrag.frozen import FrozenModel, shared_fields
 from webrag.ingestion.versions import Edition
 
@@ -304,3 +306,47 @@ class PageName:
     document_id: UUID
     url: str
     title: str | None
+
+
+class PastPage(FrozenModel):
+    """A text that a page had: first delivered, last confirmed, and when another took its place."""
+
+    url: str
+    title: str | None
+    version: str | None
+    stored_at: datetime
+    fetched_at: datetime
+    replaced_at: datetime
+    markdown: str
+
+
+class Holdings(NamedTuple):
+    """Numbers of pages with a text of a moment, and with only later ones; times of the earliest."""
+
+    held: int
+    missing: int
+    since: list[datetime]
+
+    def refusal(self, moment: datetime, url: str | None = None) -> InputError | None:
+        """Say why nothing is known of a moment; None where something is, or nothing is stored."""
+        if self.held or not (self.since or url):
+            return None
+        if not self.since:
+            return InputError(f"{url} is not stored; nothing is fetched for an earlier moment.")
+        what = "What was stored" if url is None else f"The text that {url} had"
+        held = ", ".join(map(shown_moment, self.since))
+        earliest = "the earliest texts" if len(self.since) > 1 else "the earliest text"
+        return InputError(
+            f"{what} on {shown_moment(moment)} is not there; {earliest} held: from {held}.",
+            hint="WEBRAG_KEEP_VERSIONS says how many earlier texts of a page are kept.",
+        )
+
+    def warning(self, moment: datetime) -> str | None:
+        """Say in a sentence what an answer as of a moment lacks."""
+        if not self.missing:
+            return None
+        pages = "1 page is" if self.missing == 1 else f"{self.missing:,} pages are"
+        return (
+            f"{pages} left out: what is stored there is from after {shown_moment(moment)}, and no"
+            " text of then was kept (WEBRAG_KEEP_VERSIONS)."
+        )

@@ -18,6 +18,7 @@ from webrag.corpus.indexes import (
 from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
+    Holdings,
     LinkCandidate,
     PageImage,
     PageListing,
@@ -25,10 +26,10 @@ from webrag.corpus.models import (
     PageStatus,
     PageText,
     PassageText,
+    PastPage,
     SiteSize,
     StoredPage,
 )
-from webrag.corpus.past_pages import HELD, HOLDINGS, Holdings, PastPage
 from webrag.corpus.queries import KnownChunks, KnownVersions, read_chunks, read_versions
 from webrag.corpus.schema import corpus_embedding
 from webrag.corpus.site_index import enriched
@@ -230,13 +231,11 @@ class Corpus:
 
     async def holdings(self, moment: datetime, urls: Sequence[str] | None = None) -> Holdings:
         """Give what is held as of a moment, of everything or of some pages."""
-        values = {"moment": moment, "urls": None if urls is None else list(urls)}
-        return Holdings(*(await self._database.fetch(HOLDINGS, values))[0])
+        return await self._database.run(lambda each: queries.read_holdings(each, moment, urls))
 
     async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
         """Give the pages that some addresses stood for at a moment, as `holdings` counts them."""
-        rows = await self._database.fetch(HELD, {"moment": moment, "urls": list(urls)})
-        return [url for (url,) in rows]
+        return await self._database.run(lambda each: queries.urls_held(each, moment, urls))
 
     async def past(self, url: str) -> list[PastPage]:
         """Give the kept earlier texts of a page by its canonical URL, the latest first."""

@@ -1,9 +1,9 @@
-"""Writes pages, in bulk loads, within a transaction that others open and commit."""
+"""Puts pages into a collection, in bulk loads, keeps their earlier texts, and takes pages out."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -15,14 +15,18 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from pydantic_core import to_jsonable_python
 
+from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.corpus.models import LastOutcome, LinkCandidate
-from webrag.corpus.past_pages import keep_past
+from webrag.corpus.queries import find_pages
 from webrag.corpus.rows import ChildRow, PageRows, ParentRow
+from webrag.corpus.schema import update_schema
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
-from webrag.ingestion.addresses import site_of
+from webrag.errors import InputError
+from webrag.frozen import FrozenModel
+from webrag.ingestion.addresses import canonical_url, is_file, page_address, site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
-from webrag.postgres.database import Connection
+from webrag.postgres.database import Connection, Database
 
 Embeddings = Sequence[Any] | NDArray[np.float32]
 
@@ -157,6 +161,83 @@ async def clear_attempts(connection: Connection, urls: Iterable[str]) -> bool:
     return bool(wanted) and await connection.change(statement, (wanted,)) > 0
 
 
+# Its text and its rows, before they are deleted. A page that had gone was replaced then.
+_KEEP = """
+with kept as (
+    insert into {past_pages}
+        (url, title, version, stored_at, fetched_at, replaced_at, content_hash, markdown)
+    select d.url, d.title, d.version, coalesce(d.stored_at, d.fetched_at), d.fetched_at,
+           least(d.gone_at, n.at), d.content_hash, d.markdown
+    from unnest(%(urls)s::text[], %(hashes)s::text[], %(times)s::timestamptz[]) n(url, hash, at)
+    join {documents} d on d.url = n.url and d.content_hash <> n.hash
+    returning id, url, stored_at, replaced_at
+), pages as (
+    insert into {past_documents} ({page_columns}, markdown, html, stored_at, gone_at, past)
+    select {page_values}, '', '', k.stored_at, k.replaced_at, k.id
+    from kept k join {documents} d on d.url = k.url
+    returning id
+), parents as (
+    insert into {past_parents} ({parent_columns})
+    select {parent_columns} from {parents} where document in (select id from pages)
+), children as (
+    insert into {past_children} ({child_columns})
+    select {child_columns} from {data_children} where document in (select id from pages)
+)
+insert into {past_postings} ({posting_columns})
+select {posting_columns} from {postings} where document in (select id from pages)
+"""
+_TRIM = """
+delete from {past_pages} where id in (
+    select id from (
+        select id, row_number() over (partition by url order by id desc) as place
+        from {past_pages} where url = any(%(urls)s)
+    ) p where place > %(most)s
+)
+"""
+
+
+# The text stands in past_pages; no search reads the HTML of a page.
+_COPIED = [
+    name for name in DOCUMENTS.loaded if name not in ("markdown", "html", "stored_at", "gone_at")
+]
+
+
+async def _keep_past(
+    connection: Connection,
+    pages: Mapping[str, tuple[str, datetime]],
+    *,
+    most: int,
+) -> None:
+    """Keep the stored texts, so many of each at most, of pages that are about to get others.
+
+    Pages are told by the hash of their new text, and when it was delivered.
+    """
+    if not most:
+        return
+    columns = {
+        "page_columns": _columns(_COPIED),
+        "page_values": _columns(_COPIED, "d"),
+        "parent_columns": _columns(PARENTS.loaded),
+        "child_columns": _columns(["id", *CHILDREN.loaded]),
+        "posting_columns": _columns(POSTINGS.loaded),
+    }
+    await connection.change(
+        _KEEP,
+        {
+            "urls": list(pages),
+            "hashes": [new_hash for new_hash, _ in pages.values()],
+            "times": [at for _, at in pages.values()],
+        },
+        **columns,
+    )
+    await connection.change(_TRIM, {"urls": list(pages), "most": most})
+
+
+def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
+    parts = [sql.Identifier(*filter(None, (alias, name))) for name in names]
+    return sql.SQL(", ").join(parts)
+
+
 EmbeddedPage = tuple[PageRows, Embeddings]
 
 _DEEPEST = 2**31 - 1
@@ -202,7 +283,7 @@ async def write_pages(
         for (rows, _), own in zip(pages, urls, strict=True)
         for url in own
     }
-    await keep_past(connection, changing, most=keep_versions)
+    await _keep_past(connection, changing, most=keep_versions)
     previous = await _delete_previous(connection, urls)
     ids = await next_page_ids(connection, len(pages))
     numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
@@ -289,3 +370,126 @@ async def _delete_previous(connection: Connection, urls: Sequence[set[str]]) -> 
         stored = {content_hash: stored_at for *_, content_hash, stored_at in rows}
         found.append(_Previous({row[0] for row in rows}, depth, known, stored))
     return found
+
+
+class ForgetReport(FrozenModel):
+    """Canonical URLs of the pages that were deleted, and named URLs that are not stored."""
+
+    removed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+# The rows of a page that was loaded with others stand on some hundred disk pages. To pack these for
+# the log, as the embedded server does, takes 100 ms; to write them as they are takes 3.
+_IMAGES_AS_THEY_ARE = """
+select set_config('wal_compression', 'off', true) where current_setting('is_superuser') = 'on'
+"""
+
+
+async def _urls_to_forget(
+    database: Database,
+    *,
+    site: str | None = None,
+    fetched_before: datetime | None = None,
+    below: str = "",
+) -> list[str]:
+    rows = await database.fetch(
+        "select url from {documents} where (%(site)s::text is null or site = %(site)s)"
+        " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
+        " and starts_with(url, %(below)s) order by url",
+        {"site": site, "before": fetched_before, "below": below},
+    )
+    return [url for (url,) in rows]
+
+
+async def forget_page(
+    database: Database, url: str, *, fetched_before: datetime | None = None
+) -> bool:
+    """Delete a page with everything made from it, or what became of one that never came.
+
+    False when neither is there, or the page is not that old.
+    """
+    statement = (
+        "delete from {documents} where url = %(url)s"
+        " and (%(before)s::timestamptz is null or fetched_at < %(before)s)"
+        " returning requested_url"
+    )
+
+    async def work(connection: Connection) -> bool:
+        await lock_pages(connection, [url])
+        await connection.execute(_IMAGES_AS_THEY_ARE)
+        removed = await connection.fetch(statement, {"url": url, "before": fetched_before})
+        if not removed:
+            return fetched_before is None and await clear_attempts(connection, [url])
+        await clear_attempts(connection, {url, *removed[0]})
+        await connection.change("delete from {past_pages} where url = %s", (url,))
+        return True
+
+    return await database.run(work)
+
+
+async def forget(
+    database: Database,
+    urls: str | Sequence[str] | None = None,
+    *,
+    site: str | None = None,
+    older_than: timedelta | None = None,
+    confirm: Callable[[Sequence[str]], bool] | bool | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ForgetReport:
+    """Delete pages, by URL or by conditions, once they are confirmed; as `WebRAG.forget`."""
+    wanted = [urls] if isinstance(urls, str) else list(urls or ())
+    wanted = list(dict.fromkeys(page_address(url) for url in wanted))
+    if bool(wanted) == (site is not None or older_than is not None):
+        raise InputError(
+            "Name the pages to forget: URLs, or a site, an age, or both of the latter."
+        )
+    now = datetime.now(UTC)
+    before = None if older_than is None else moment_before("older_than", older_than, now)
+    if await update_schema(database) is None:
+        return ForgetReport(unknown=tuple(wanted))
+    found, unknown = await _pages_to_forget(database, wanted, site, before)
+    if not found or not _is_confirmed(confirm, found):
+        return ForgetReport(unknown=unknown)
+    removed = []
+    for done, url in enumerate(found, 1):
+        if await forget_page(database, url, fetched_before=before):
+            removed.append(url)
+        if on_progress is not None:
+            on_progress(done, len(found))
+    return ForgetReport(removed=tuple(removed), unknown=unknown)
+
+
+def _is_confirmed(
+    confirm: Callable[[Sequence[str]], bool] | bool | None, found: Sequence[str]
+) -> bool:
+    if callable(confirm):
+        return confirm(found)
+    if confirm is None and len(found) > FORGOTTEN_UNASKED:
+        raise InputError(
+            f"This would forget {len(found):,} pages; more than {FORGOTTEN_UNASKED} are forgotten"
+            " only when that is confirmed.",
+            hint="Pass confirm=True, or a function that is told the URLs and decides.",
+        )
+    return confirm is not False
+
+
+async def _pages_to_forget(
+    database: Database, urls: Sequence[str], site: str | None, before: datetime | None
+) -> tuple[list[str], tuple[str, ...]]:
+    if urls:
+        known = await database.run(lambda connection: find_pages(connection, urls))
+        missing = [url for url in urls if url not in known]
+        failed = "select url from {page_outcomes} where url = any(%s)"
+        found = dict.fromkeys(page.url for page in known.values())
+        found |= {url: None for (url,) in await database.fetch(failed, (missing,))}
+        unknown = []
+        for url in missing:
+            if url not in found:
+                files = await _urls_to_forget(database, below=f"{url}/") if is_file(url) else []
+                found.update(dict.fromkeys(files))
+                unknown += [] if files else [url]
+        return list(found), tuple(unknown)
+    if site is not None:
+        site = site_of(canonical_url(site if "://" in site else f"https://{site}/"))
+    return await _urls_to_forget(database, site=site, fetched_before=before), ()

@@ -27,8 +27,7 @@ from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
 from webrag.postgres.database import Connection
 from webrag.redaction import redacted_failure
-from webrag.retrieval.citation_checks import CitationCheck
-from webrag.retrieval.verification import Verifier
+from webrag.retrieval.citation_checks import CitationCheck, Verifier
 
 _log = logging.getLogger(__name__)
 

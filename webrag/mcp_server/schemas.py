@@ -121,7 +121,7 @@ class VerifyOutput(FrozenModel):
 def output_schema(tool: str) -> dict[str, Any]:
     """The schema of a tool's structured content."""
     # Imported here: clients wait for the tool list, and few are shown schemas of results.
-    from webrag.corpus.maintenance.forgetting import ForgetReport
+    from webrag.corpus.writer import ForgetReport
     from webrag.presentation.jobs import EnqueuedJobs
     from webrag.presentation.results import ResultDocument
 

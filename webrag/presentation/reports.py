@@ -23,8 +23,8 @@ from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import VERBATIM, CitationCheck, Finding
 
 if TYPE_CHECKING:
-    from webrag.corpus.maintenance.forgetting import ForgetReport
     from webrag.corpus.maintenance.reembedding import ReindexReport
+    from webrag.corpus.writer import ForgetReport
     from webrag.retrieval.reading import PageExcerpt
 
 

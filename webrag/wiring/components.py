@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from webrag.orchestration.links.site_maps import SiteMaps
     from webrag.orchestration.question.analyzer import QueryAnalyzer
     from webrag.orchestration.ranking.reranker import ChunkReranker
+    from webrag.retrieval.citation_checks import Verifier
     from webrag.retrieval.search import Searcher
-    from webrag.retrieval.verification import Verifier
 
 _EXTRACTION_WORKERS = 2
 _PARTS = 16  # of a collection, embedded by as many workers at once
@@ -386,7 +386,7 @@ class Components:
     @part
     def verifier(self) -> "Verifier":
         """Checks quotations."""
-        from webrag.retrieval.verification import Verifier
+        from webrag.retrieval.citation_checks import Verifier
 
         return Verifier(self.corpus, self.ingestion)
 

@@ -8,8 +8,8 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
+from webrag.corpus.writer import forget_page
 from webrag.errors import StorageError
 from webrag.ingestion.models import Anchor, NormalizedDocument
 from webrag.postgres.database import Database, table

@@ -8,9 +8,9 @@ from psycopg import AsyncConnection, sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import CorpusCheck, check_corpus
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import update_schema
+from webrag.corpus.writer import forget_page
 from webrag.ingestion.models import NormalizedDocument
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database

@@ -7,8 +7,8 @@ import pytest
 
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
+from webrag.corpus.writer import forget_page
 from webrag.errors import (
     FetchError,
     PageGoneError,

@@ -17,11 +17,11 @@ from psycopg import AsyncConnection, sql
 
 from tests.kept_collections import KeptCollections
 from webrag.corpus.indexer import Indexer
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.maintenance.transfer import export_corpus, import_corpus
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
 from webrag.corpus.site_index import MappedLinks
+from webrag.corpus.writer import forget_page
 from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash

@@ -12,11 +12,10 @@ from psycopg import sql
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.indexes import BLOCK_PAGES, compact_postings
 from webrag.corpus.maintenance.checking import check_corpus
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.pages import Corpus
 from webrag.corpus.queries import stored_versions
 from webrag.corpus.schema import ensure_schema
-from webrag.corpus.writer import next_page_ids
+from webrag.corpus.writer import forget_page, next_page_ids
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms

@@ -13,11 +13,11 @@ from psycopg import AsyncConnection, sql
 from tests.corpus_fixtures import DIMENSIONS
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.maintenance.checking import check_corpus
-from webrag.corpus.maintenance.forgetting import forget_page
 from webrag.corpus.maintenance.reembedding import prepare_next, reembed
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.corpus.tables import TABLES
+from webrag.corpus.writer import forget_page
 from webrag.embedding.embedder import Embedder, EmbeddingLimits
 from webrag.errors import ConfigurationError, InputError, ProviderError, StorageError
 from webrag.ingestion.models import NormalizedDocument

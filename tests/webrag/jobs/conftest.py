@@ -22,7 +22,7 @@ from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker, Tools
 from webrag.postgres.database import Database
-from webrag.retrieval.verification import Verifier
+from webrag.retrieval.citation_checks import Verifier
 
 QUICK = WorkerOptions(heartbeat_s=0.5, stalled_s=20, poll_s=0.2, grace_s=5)
 

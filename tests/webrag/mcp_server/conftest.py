@@ -35,7 +35,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from webrag.app import IngestReport
-from webrag.corpus.maintenance.forgetting import ForgetReport
 from webrag.corpus.models import (
     AcquiredPage,
     CollectionSize,
@@ -45,6 +44,7 @@ from webrag.corpus.models import (
     PageStatus,
     PageText,
 )
+from webrag.corpus.writer import ForgetReport
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.jobs.models import Job, JobRequest
