@@ -47,7 +47,7 @@ from webrag.corpus.writer import copy_postings, forget_page
 from webrag.lexical.bm25 import CorpusTotals, score_words
 from webrag.lexical.postings import block_of_rows, pack_postings
 from webrag.postgres.database import Connection, Database, table
-from webrag.retrieval.chunk_search import SearchRows, SearchText, search_chunks
+from webrag.retrieval.chunk_search import Found, SearchText, search_chunks
 from webrag.retrieval.models import RetrievalConfig
 from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import Queries, Statement
@@ -402,7 +402,7 @@ class Lab:
         """What is measured of one question."""
         question = [int(term[1:]) for term in terms]
 
-        async def search(connection: Any) -> SearchRows:
+        async def search(connection: Any) -> Found:
             variants = [SearchText("", tuple(terms), vector)]
             config = RetrievalConfig()
             return await search_chunks(

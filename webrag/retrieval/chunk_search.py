@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any, TypeVar
 from uuid import UUID
@@ -24,7 +25,7 @@ from webrag.lexical.bm25 import (
     split_key,
 )
 from webrag.postgres.database import Connection, Rows
-from webrag.retrieval.models import RetrievalConfig, RetrievedChunk, WordingScores
+from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk, WordingScores
 from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import (
     CHUNK_KEY,
@@ -154,16 +155,11 @@ def in_reading_order(
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRows:
-    """The rows that a search found, with the matched children of each parent, best first.
-
-    Texts are node id, offsets, text and heading path by child key; weights are of each term.
-    """
+class Found:
+    """The parents that were found or read whole, as they are shown, and the weight of each term."""
 
     totals: CorpusTotals
-    parents: list[dict[str, Any]] = field(default_factory=list)
-    hits: dict[Any, tuple[Candidate, ...]] = field(default_factory=dict)
-    texts: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    chunks: tuple[RetrievedChunk, ...] = ()
     idf: dict[str, float] = field(default_factory=dict)
     wording_idf: tuple[dict[str, float], ...] = ()
     is_cut: bool = False
@@ -171,7 +167,7 @@ class SearchRows:
 
 async def read_everything(
     connection: Connection, queries: Queries, budget: int, *, most: int | None = None
-) -> SearchRows | None:
+) -> Found | None:
     """Read as many whole pages as fit the budget, in order; None above `most` tokens in scope."""
     totals = totals_of(await queries.totals().fetch(connection))
     if most is not None and totals.tokens > most:
@@ -179,11 +175,12 @@ async def read_everything(
     pages = await queries.pages_in_reading_order().fetch(connection)
     kept_pages, _ = fit_budget(pages, lambda page: int(page[1]), budget)
     if not kept_pages:
-        return SearchRows(totals)
+        return Found(totals)
     rows = await queries.parents_of_pages([page[0] for page in kept_pages]).fetch(connection)
     parents = parents_of(rows)
     kept, _ = fit_budget(parents, lambda row: int(row["token_end"] - row["token_start"]), budget)
-    return SearchRows(totals, kept, is_cut=len(kept) < totals.parents)
+    chunks = tuple(RetrievedChunk(**row, score=1.0, as_of=queries.scope.as_of) for row in kept)
+    return Found(totals, chunks, is_cut=len(chunks) < totals.parents)
 
 
 async def search_chunks(
@@ -194,7 +191,7 @@ async def search_chunks(
     *,
     budget: int,
     limit: int,
-) -> SearchRows:
+) -> Found:
     """Find the parents of the children that match best by meaning and by words.
 
     The variants are the question, then other wordings of it, which add at most half as much again.
@@ -210,7 +207,7 @@ async def search_chunks(
         found_keys.append(dict.fromkeys([*by_words, *nearest]))
     keys = list(dict.fromkeys(key for each in found_keys for key in each))
     if not keys:
-        return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
+        return Found(totals, idf=idf[0], wording_idf=idf[1:])
 
     rows = await queries.candidates(
         [split_key(key) for key in keys], [each.vector for each in variants]
@@ -222,20 +219,52 @@ async def search_chunks(
         own, extra = _with_wordings(rows, words, found_keys, own, config, limit)
     hits, is_trimmed = _hits(own, extra, budget)
     if not hits:
-        return SearchRows(totals, idf=idf[0], wording_idf=idf[1:])
+        return Found(totals, idf=idf[0], wording_idf=idf[1:])
 
     children = [split_key(match.key) for hit in hits for match in hit]
     text_rows, parent_rows = await fetch_together(
         connection, queries.texts(children), queries.parents([hit[0].parent_id for hit in hits])
     )
-    return SearchRows(
+    texts = {child_key(row[0], row[1]): row[2:] for row in text_rows}
+    hit_of = {hit[0].parent_id: hit for hit in hits}
+    chunks = [
+        _chunk(row, hit_of[row["chunk_id"]], texts, queries.scope.as_of)
+        for row in parents_of(parent_rows)
+    ]
+    return Found(
         totals,
-        parents_of(parent_rows),
-        {hit[0].parent_id: hit for hit in hits},
-        {child_key(row[0], row[1]): row[2:] for row in text_rows},
+        in_reading_order(chunks, chunk=lambda chunk: chunk, score=lambda chunk: chunk.score),
         idf[0],
         idf[1:],
         is_cut=is_trimmed or len(candidates) > limit,
+    )
+
+
+def _chunk(
+    row: Mapping[str, Any],
+    hit: Sequence[Candidate],
+    texts: Mapping[int, tuple[Any, ...]],
+    as_of: datetime | None,
+) -> RetrievedChunk:
+    return RetrievedChunk(
+        **row,
+        as_of=as_of,
+        score=hit[0].score,
+        raw_similarity=max(match.scores[0].similarity for match in hit),
+        matches=tuple(_match(match, texts[match.key]) for match in hit),
+    )
+
+
+def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
+    node_id, char_start, char_end, text, heading_path = row
+    return ChildMatch(
+        node_id=node_id,
+        char_start=char_start,
+        char_end=char_end,
+        text=text,
+        heading_path=tuple(heading_path or ()),
+        wordings=candidate.scores[1:],
+        **dict(candidate.scores[0]),
     )
 
 

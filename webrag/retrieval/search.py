@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, groupby
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from uuid import UUID
 
 from webrag.argument_checks import check_choice, checked_count
@@ -21,10 +21,8 @@ from webrag.lexical.analysis import analyze, content_words
 from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
 from webrag.postgres.database import Connection, Database
 from webrag.retrieval.chunk_search import (
-    Candidate,
-    SearchRows,
+    Found,
     SearchText,
-    in_reading_order,
     parents_of,
     read_everything,
     search_chunks,
@@ -38,7 +36,6 @@ from webrag.retrieval.filters import (
 )
 from webrag.retrieval.models import (
     RETRIEVAL_MODES,
-    ChildMatch,
     CorpusStats,
     RetrievalConfig,
     RetrievalMode,
@@ -193,7 +190,8 @@ class Searcher:
         )
         tell_retrieving(query)
         result = await self._retrieved(request, filters, similarity_floor)
-        tell_retrieved(query, passages(result.chunks))
+        told = passages(result.chunks)
+        tell_retrieved(query, told)
         return result
 
     async def _retrieved(
@@ -350,7 +348,7 @@ async def _prepared(
     filters: SearchFilters,
     *,
     is_searched: bool = True,
-) -> tuple[RetrievalRequest, SearchRows | None, Doubts]:
+) -> tuple[RetrievalRequest, Found | None, Doubts]:
     """Read which versions the filters mean, then all in scope, if wanted, or doubtful words."""
     collection = request.queries.collection
     choice = await read_choice(connection, filters)
@@ -368,16 +366,11 @@ async def _prepared(
 
 
 def _result(
-    found: SearchRows, request: RetrievalRequest, embed_ms: float | None = None
+    found: Found, request: RetrievalRequest, embed_ms: float | None = None
 ) -> RetrievalResult:
-    """Group what was read or found by page, in reading order; what is read whole scores 1.0."""
-    as_of = request.queries.scope.as_of
+    """Tell what was read whole or found, with what the user should know of the search."""
     elapsed = (time.perf_counter() - request.started) * 1000
-    chunks = tuple(_chunk(row, found, as_of) for row in found.parents)
-    if embed_ms is not None:
-        chunks = in_reading_order(
-            chunks, chunk=lambda chunk: chunk, score=lambda chunk: chunk.score
-        )
+    chunks = found.chunks
     wordings = zip(request.wordings, found.wording_idf, strict=False)
     # Of the libraries that something was found of; where nothing was, of all.
     libraries = {chunk.library for chunk in chunks} if chunks else set(request.version_notes)
@@ -400,30 +393,4 @@ def _result(
         timing=TimingInfo(
             embed_ms=embed_ms or 0.0, search_ms=elapsed - (embed_ms or 0.0), total_ms=elapsed
         ),
-    )
-
-
-def _chunk(row: Mapping[str, Any], found: SearchRows, as_of: datetime | None) -> RetrievedChunk:
-    hit = found.hits.get(row["chunk_id"])
-    if hit is None:
-        return RetrievedChunk(**row, as_of=as_of, score=1.0)
-    return RetrievedChunk(
-        **row,
-        as_of=as_of,
-        score=hit[0].score,
-        raw_similarity=max(match.scores[0].similarity for match in hit),
-        matches=tuple(_match(match, found.texts[match.key]) for match in hit),
-    )
-
-
-def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
-    node_id, char_start, char_end, text, heading_path = row
-    return ChildMatch(
-        node_id=node_id,
-        char_start=char_start,
-        char_end=char_end,
-        text=text,
-        heading_path=tuple(heading_path or ()),
-        wordings=candidate.scores[1:],
-        **dict(candidate.scores[0]),
     )
