@@ -44,7 +44,7 @@ from webrag.corpus.pages import Corpus
 from webrag.corpus.rows import PageRows, build_page_rows, document_id_of
 from webrag.corpus.schema import ensure_schema
 from webrag.corpus.tables import vector_index_statement
-from webrag.corpus.writer import write_pages
+from webrag.corpus.writer import EmbeddedPage, write_pages
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
@@ -231,7 +231,7 @@ class Bare:
         loading = Loading(self._next, self.collection)
         self._next += len(pages)
         connection: Any = loading
-        written = [(page.rows, page.vectors) for page in pages]
+        written = [EmbeddedPage(page.rows, page.vectors) for page in pages]
         await write_pages(connection, written)
         return loading.made
 
@@ -289,7 +289,7 @@ async def run(pages: list[Page], data_dir: Path) -> None:
     async def load_bulk(part: Sequence[Page]) -> None:
         for start in range(0, len(part), BATCH):
             batch = part[start : start + BATCH]
-            await corpus.replace_pages([(page.rows, page.vectors) for page in batch])
+            await corpus.replace_pages([EmbeddedPage(page.rows, page.vectors) for page in batch])
 
     clock = Clock()
     async with AsyncExitStack() as stack:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -17,15 +17,10 @@ from pydantic import Field
 from webrag.concurrency import in_background
 from webrag.corpus.batches import Batches
 from webrag.corpus.models import AcquiredPage, StoredPage
-from webrag.corpus.page_worker import CutPage, CutSetup, PagePart, PageTask
+from webrag.corpus.page_worker import CutSetup, PagePart, PageTask
 from webrag.corpus.pages import Corpus
-from webrag.corpus.rows import (
-    ChildRow,
-    PageRows,
-    build_page_rows,
-    document_id_of,
-    rows_of_chunks,
-)
+from webrag.corpus.rows import ChildRow, CutPage, PageRows, build_page_rows, document_id_of
+from webrag.corpus.writer import EmbeddedPage
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
@@ -134,8 +129,7 @@ class PageWorkers:
             cut = await self._cut(document)
         if isinstance(cut, UnusablePageError):
             raise cut
-        rows = await in_background(rows_of_chunks, document, cut.chunks, depth=depth)
-        return replace(rows, postings=cut.postings, term_count=cut.term_count)
+        return await in_background(PageRows.of, document, cut, depth=depth)
 
     async def _cut(self, document: NormalizedDocument) -> CutPage | UnusablePageError:
         try:
@@ -185,11 +179,9 @@ def _too_large(document: NormalizedDocument, what: str) -> UnusablePageError:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedPage:
-    """A page that only has to be stored; `held` keeps its vectors for pages that share a text."""
+class PreparedPage(EmbeddedPage):
+    """A page for `Indexer.store`; `held` keeps its vectors for pages that share a text."""
 
-    rows: PageRows
-    embeddings: NDArray[np.float32]
     outcome: Literal["indexed", "updated"]
     chunks_added: int
     chunks_embedded: int
@@ -295,7 +287,7 @@ class Indexer:
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
         """Store prepared pages, no two with a URL or their text in common, in one transaction."""
-        stored = await self._corpus.replace_pages([(page.rows, page.embeddings) for page in pages])
+        stored = await self._corpus.replace_pages(pages)
         return [page.acquired(result) for page, result in zip(pages, stored, strict=True)]
 
     async def _confirm(

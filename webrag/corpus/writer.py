@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.corpus.models import LastOutcome, LinkCandidate
 from webrag.corpus.queries import find_pages
-from webrag.corpus.rows import ChildRow, PageRows, ParentRow
+from webrag.corpus.rows import ChildRow, PageRows, ParentRow, document_id_of
 from webrag.corpus.schema import update_schema
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.errors import InputError
@@ -238,7 +238,13 @@ def _columns(names: Iterable[str], alias: str = "") -> sql.Composed:
     return sql.SQL(", ").join(parts)
 
 
-EmbeddedPage = tuple[PageRows, Embeddings]
+@dataclass(frozen=True, slots=True)
+class EmbeddedPage:
+    """A page that only has to be stored; its children's vectors are in their order."""
+
+    rows: PageRows
+    embeddings: Embeddings
+
 
 _DEEPEST = 2**31 - 1
 _LOCK_SEED = 42  # keeps page locks apart from other users' advisory locks on the same text
@@ -276,31 +282,31 @@ async def write_pages(
     One stored under the requested URL is replaced too: the site has moved it. The smallest depth
     and all earlier aliases are kept, of other texts at most `keep_versions`. No two share a URL.
     """
-    urls = [{rows.document.url, rows.document.requested_url} for rows, _ in pages]
+    documents = [page.rows.document for page in pages]
+    urls = [{document.url, document.requested_url} for document in documents]
     await lock_pages(connection, set().union(*urls))
     changing = {
-        url: (rows.document.content_hash, rows.document.fetched_at)
-        for (rows, _), own in zip(pages, urls, strict=True)
+        url: (document.content_hash, document.fetched_at)
+        for document, own in zip(documents, urls, strict=True)
         for url in own
     }
     await _keep_past(connection, changing, most=keep_versions)
     previous = await _delete_previous(connection, urls)
     ids = await next_page_ids(connection, len(pages))
-    numbered = [(page_id, *page) for page_id, page in zip(ids, pages, strict=True)]
+    numbered = list(zip(ids, pages, strict=True))
     await copy_documents(
         connection,
         (
-            _document_row(page_id, rows, known)
-            for (page_id, rows, _), known in zip(numbered, previous, strict=True)
+            _document_row(number, page.rows, known)
+            for (number, page), known in zip(numbered, previous, strict=True)
         ),
     )
-    await copy_parents(connection, ((each, rows.parents) for each, rows, _ in numbered))
+    await copy_parents(connection, ((number, page.rows.parents) for number, page in numbered))
     await copy_children(
-        connection, ((each, rows.children, vectors) for each, rows, vectors in numbered)
+        connection, ((number, page.rows.children, page.embeddings) for number, page in numbered)
     )
-    await copy_postings(connection, ((each, rows.postings) for each, rows, _ in numbered))
-    await copy_links(connection, ((each, rows.links) for each, rows, _ in numbered))
-    documents = [rows.document for rows, _ in pages]
+    await copy_postings(connection, ((number, page.rows.postings) for number, page in numbered))
+    await copy_links(connection, ((number, page.rows.links) for number, page in numbered))
     await clear_attempts(connection, set().union(*urls) - {document.url for document in documents})
     attempts = {
         document.url: Attempt(
@@ -330,7 +336,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
     return {
         **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
         "id": page_id,
-        "document_id": page.document_id,
+        "document_id": document_id_of(document.url),
         "aliases": sorted(aliases - {document.url}),
         "site": site_of(document.url),
         "publication_year": document.published_at and document.published_at.year,
