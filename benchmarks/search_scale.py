@@ -404,10 +404,8 @@ class Lab:
 
         async def search(connection: Any) -> Found:
             variants = [SearchText("", tuple(terms), vector)]
-            config = RetrievalConfig()
-            return await search_chunks(
-                connection, self.queries, config, variants, budget=8_000, limit=80
-            )
+            config = RetrievalConfig(context_budget=8_000)
+            return await search_chunks(connection, self.queries, config, variants)
 
         async def record(connection: Connection) -> list[list[Statement]]:
             recorded = Recorded(connection)

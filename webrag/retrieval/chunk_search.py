@@ -188,17 +188,14 @@ async def search_chunks(
     queries: Queries,
     config: RetrievalConfig,
     variants: Sequence[SearchText],
-    *,
-    budget: int,
-    limit: int,
 ) -> Found:
     """Find the parents of the children that match best by meaning and by words.
 
     The variants are the question, then other wordings of it, which add at most half as much again.
-    Parents have `budget` tokens at most; `limit` children are taken from each leg, and kept after
-    fusion. The connection is in a snapshot.
+    The connection is in a snapshot.
     """
-    totals, legs = await _both_legs(connection, queries, config, variants=variants, limit=limit)
+    limit = config.children_limit
+    totals, legs = await _both_legs(connection, queries, config, variants)
     words = [each for each, _ in legs]
     idf = tuple(each.idf for each in words)
     found_keys = []
@@ -216,8 +213,8 @@ async def search_chunks(
     own: list[Candidate] = candidates[:limit]
     extra: list[Candidate] = []
     if len(variants) > 1:
-        own, extra = _with_wordings(rows, words, found_keys, own, config, limit)
-    hits, is_trimmed = _hits(own, extra, budget)
+        own, extra = _with_wordings(rows, words, found_keys, own, config)
+    hits, is_trimmed = _hits(own, extra, config.context_budget)
     if not hits:
         return Found(totals, idf=idf[0], wording_idf=idf[1:])
 
@@ -286,12 +283,10 @@ async def _both_legs(
     connection: Connection,
     queries: Queries,
     config: RetrievalConfig,
-    *,
     variants: Sequence[SearchText],
-    limit: int,
 ) -> tuple[CorpusTotals, list[tuple[WordScores, list[int]]]]:
     """Read the size of the scope, and each wording's BM25 and nearest keys, in one round trip."""
-    few = config.exact_scan_limit
+    few, limit = config.exact_scan_limit, config.children_limit
     terms = list(dict.fromkeys(term for each in variants for term in each.terms))
     vectors = [each.vector for each in variants if any(each.vector)]
     blocks = await read_blocks(connection, queries)
@@ -446,9 +441,8 @@ def _with_wordings(
     found: Sequence[Mapping[int, None]],
     own: Sequence[Candidate],
     config: RetrievalConfig,
-    limit: int,
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Give the question's candidates, and at most half of `limit` that wordings add in turns."""
+    """Give the question's candidates, and those that wordings add in turns, half as many."""
     told = [_columns(rows, each, place, config) for place, each in enumerate(words)]
     places = {_key(row): place for place, row in enumerate(rows)}
     added: dict[int, None] = {}
@@ -465,7 +459,7 @@ def _with_wordings(
         key, text = _key(rows[place]), rows[place][3]
         if key in known or text in texts:
             continue
-        if len(added) >= limit * _ADDED_SHARE:
+        if len(added) >= config.children_limit * _ADDED_SHARE:
             break
         added[place] = None
         known.add(key)

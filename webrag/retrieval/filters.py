@@ -210,13 +210,9 @@ class Scope:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        filters: SearchFilters,
-        choice: Condition | None = None,
-        left_out: Sequence[str] = (),
-    ) -> "Scope":
+    def of(cls, filters: SearchFilters, choice: "VersionChoice | None" = None) -> "Scope":
         """Make the conditions of some filters, with the `choice` of versions, if any matters."""
+        chosen = None if choice is None else choice.pages
         given = (
             # A page may be known by several addresses.
             _given(
@@ -224,7 +220,7 @@ class Scope:
                 filters.source_urls,
                 filters.source_urls,
             ),
-            of_sites(filters.sites) if choice is None else choice,
+            of_sites(filters.sites) if chosen is None else chosen,
             _given("d.publication_year = any(%s)", filters.years),
             ALWAYS
             if filters.fetched_since is None
@@ -233,8 +229,8 @@ class Scope:
         pages = all_of(given)
         # Children are what their parents are.
         chunks = all_of([Condition(f"p.has_{kind}") for kind in filters.has])
-        is_all = pages == choice and filters.as_of is None
-        return cls(pages, chunks, filters.as_of, tuple(left_out) if is_all else ())
+        is_all = pages == chosen and filters.as_of is None
+        return cls(pages, chunks, filters.as_of, choice.left_out if choice and is_all else ())
 
     @property
     def restricts_pages(self) -> bool:

@@ -112,7 +112,7 @@ async def _is_phrase(connection: Connection, queries: Queries, first: str, secon
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """A question within limits: tokens, children, and the tokens that `auto` mode reads whole.
+    """A question within limits, and what is known of its search so far.
 
     Notes tell by library the version that is searched unasked; replaced words go with theirs.
     """
@@ -121,9 +121,6 @@ class RetrievalRequest:
     wordings: tuple[SearchText, ...]
     queries: Queries
     mode: RetrievalMode
-    budget: int
-    limit: int
-    threshold: int
     warnings: tuple[str, ...]
     started: float
     version_notes: Mapping[str, str] = field(default_factory=dict)
@@ -180,29 +177,27 @@ class Searcher:
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
             similarity_floor: Least cosine of a candidate without words; None as configured.
         """
-        request = self._checked(
-            query,
-            filters,
-            mode,
-            wordings=wordings,
+        config = self._configured(
             context_budget=context_budget,
             children_limit=children_limit,
+            similarity_floor=similarity_floor,
         )
+        request = self._checked(query, mode, config, wordings)
         tell_retrieving(query)
-        result = await self._retrieved(request, filters, similarity_floor)
+        request, whole, doubts = await self._read(
+            lambda connection: _prepared(connection, request, filters, config)
+        )
+        if whole is not None:
+            result = _result(whole, request)
+        else:
+            result = await self._searched(await self._respelled(request, doubts), config)
         told = passages(result.chunks)
         tell_retrieved(query, told)
         return result
 
-    async def _retrieved(
-        self, request: RetrievalRequest, filters: SearchFilters, similarity_floor: float | None
+    async def _searched(
+        self, request: RetrievalRequest, config: RetrievalConfig
     ) -> RetrievalResult:
-        request, whole, doubts = await self._read(
-            lambda connection: _prepared(connection, request, filters)
-        )
-        if whole is not None:
-            return _result(whole, request)
-        request = await self._respelled(request, doubts)
         started = time.perf_counter()
         texts = [request.question, *request.wordings]
         vectors = await all_of(self._embedder.embed_query(each.text) for each in texts)
@@ -211,18 +206,8 @@ class Searcher:
             replace(each, vector=vector.tolist())
             for each, vector in zip(texts, vectors, strict=True)
         ]
-        config = self._config
-        if similarity_floor is not None:
-            config = config.model_copy(update={"similarity_floor": similarity_floor})
         found = await self._read(
-            lambda connection: search_chunks(
-                connection,
-                request.queries,
-                config,
-                variants,
-                budget=request.budget,
-                limit=request.limit,
-            )
+            lambda connection: search_chunks(connection, request.queries, config, variants)
         )
         return _result(found, request, embed_ms)
 
@@ -235,9 +220,10 @@ class Searcher:
         context_budget: int | None = None,
     ) -> RetrievalResult | None:
         """Give all that may be returned, unsearched; with `auto` None above the threshold."""
-        request = self._checked(query, filters, mode, context_budget=context_budget)
+        config = self._configured(context_budget=context_budget)
+        request = self._checked(query, mode, config)
         request, whole, _ = await self._read(
-            lambda connection: _prepared(connection, request, filters, is_searched=False)
+            lambda connection: _prepared(connection, request, filters, config, is_searched=False)
         )
         return None if whole is None else _result(whole, request)
 
@@ -249,46 +235,39 @@ class Searcher:
         rows = await self._read(queries.parents_at(places).fetch)
         return [RetrievedChunk(**row, score=0.0, as_of=as_of) for row in parents_of(rows)]
 
+    def _configured(self, **numbers: float | None) -> RetrievalConfig:
+        """Put what was given in place of what is configured."""
+        given = {name: number for name, number in numbers.items() if number is not None}
+        for name in given.keys() & {"context_budget", "children_limit"}:
+            checked_count(name, given[name], minimum=1)
+        return self._config.model_copy(update=given)
+
     def _checked(
         self,
         query: str,
-        filters: SearchFilters,
         mode: RetrievalMode,
-        *,
+        config: RetrievalConfig,
         wordings: Sequence[str] = (),
-        context_budget: int | None = None,
-        children_limit: int | None = None,
     ) -> RetrievalRequest:
-        """Check what is asked, for every version of a library until it is chosen."""
-        started, config = time.perf_counter(), self._config
+        started = time.perf_counter()
         check_choice("mode", mode, RETRIEVAL_MODES)
         question = SearchText.of(query)
         if not question.text:
             raise InputError("The query is empty; it must hold at least one visible character.")
-        for name, number in (
-            ("context_budget", context_budget),
-            ("children_limit", children_limit),
-        ):
-            if number is not None:
-                checked_count(name, number, minimum=1)
-        budget = context_budget or config.context_budget
-        threshold = min(config.full_context_threshold, budget)
         warnings = []
-        if mode == "auto" and threshold < config.full_context_threshold:
+        if mode == "auto" and config.full_context_threshold > config.context_budget:
             warnings.append(
                 f"The full-context threshold of {config.full_context_threshold} tokens exceeds the"
-                f" context budget of {budget} tokens; the budget is used in its place."
+                f" context budget of {config.context_budget} tokens; the budget is used in its"
+                " place."
             )
             logger.warning(warnings[0])
         texts = map(SearchText.of, wordings)
         return RetrievalRequest(
             question=question,
             wordings=tuple({each.text: each for each in texts if each.text}.values()),
-            queries=Queries(self._database.config.collection, Scope.of(filters)),
+            queries=Queries(self._database.config.collection),
             mode=mode,
-            budget=budget,
-            limit=children_limit or config.children_limit,
-            threshold=threshold,
             warnings=tuple(warnings),
             started=started,
         )
@@ -346,23 +325,24 @@ async def _prepared(
     connection: Connection,
     request: RetrievalRequest,
     filters: SearchFilters,
+    config: RetrievalConfig,
     *,
     is_searched: bool = True,
 ) -> tuple[RetrievalRequest, Found | None, Doubts]:
     """Read which versions the filters mean, then all in scope, if wanted, or doubtful words."""
-    collection = request.queries.collection
     choice = await read_choice(connection, filters)
-    scope = Scope.of(filters, choice.pages, choice.left_out)
-    request = replace(request, queries=Queries(collection, scope), version_notes=choice.notes)
+    queries = Queries(connection.collection, Scope.of(filters, choice))
+    request = replace(request, queries=queries, version_notes=choice.notes)
     nothing = Doubts({}, ())
     if request.mode != "chunk":
-        most = request.threshold if request.mode == "auto" else None
-        whole = await read_everything(connection, request.queries, request.budget, most=most)
+        budget = config.context_budget
+        most = min(config.full_context_threshold, budget) if request.mode == "auto" else None
+        whole = await read_everything(connection, queries, budget, most=most)
         if whole is not None:
             return request, whole, nothing
     if not is_searched:
         return request, None, nothing
-    return request, None, await find_doubts(connection, request.queries, request.question.text)
+    return request, None, await find_doubts(connection, queries, request.question.text)
 
 
 def _result(

@@ -191,7 +191,7 @@ async def newest_version(database: Database) -> Scope:
     """What is searched of two versions when none is asked for."""
     stored = await database.run(lambda connection: stored_versions(connection))
     choice = choose_versions(NO_FILTERS, stored)
-    return Scope.of(NO_FILTERS, choice.pages, choice.left_out)
+    return Scope.of(NO_FILTERS, choice)
 
 
 @pytest.fixture
