@@ -9,7 +9,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from webrag.corpus.schema import HOSTS_SCHEMA
+from webrag.corpus.schema import HOSTS_SCHEMA, LOCK_SEED
 from webrag.ingestion.characters import storable
 from webrag.ingestion.http.robots import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Connection, Database
@@ -167,8 +167,7 @@ class HostTurns:
 
     async def _usable_hosts(self, connection: Connection) -> str:
         if await self._may_use(connection) is None:
-            lock = "select pg_advisory_xact_lock(hashtextextended(%s, 41))"
-            await connection.execute(lock, (HOSTS_SCHEMA,))
+            await connection.take_lock(HOSTS_SCHEMA, LOCK_SEED)
         if await self._may_use(connection) is None:
             try:
                 async with connection.transaction():

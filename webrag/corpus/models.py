@@ -261,12 +261,18 @@ class StoredVersion(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PageText:
-    """A stored page with the text that all offsets refer to."""
+class PageName:
+    """Id, URL and title of a stored page."""
 
     document_id: UUID
     url: str
     title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PageText(PageName):
+    """A stored page with the text that all offsets refer to."""
+
     markdown: str
     fetched_at: datetime
     gone_at: datetime | None
@@ -274,13 +280,10 @@ class PageText:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageText:
+class PassageText(PageName):
     """A parent chunk of a stored page: `markdown[char_start:char_end]` of it."""
 
     id: UUID
-    document_id: UUID
-    url: str
-    title: str | None
     heading: str | None
     text: str
     char_start: int
@@ -297,15 +300,6 @@ class PageImage:
     position: int
     alt: str
     caption: str
-
-
-@dataclass(frozen=True, slots=True)
-class PageName:
-    """Id, URL and title of a stored page."""
-
-    document_id: UUID
-    url: str
-    title: str | None
 
 
 class PastPage(FrozenModel):

@@ -27,6 +27,9 @@ from webrag.postgres.database import Connection, Database, table
 
 logger = logging.getLogger(__name__)
 
+LOCK_SEED = 41
+"""Keeps locks on tables apart from other advisory locks on the same names."""
+
 HOSTS_SCHEMA = "webrag$hosts"
 """Holds what all collections of a database agree on; no collection can have such a name."""
 
@@ -34,9 +37,7 @@ HOSTS_SCHEMA = "webrag$hosts"
 async def lock_tables(connection: Connection, collection: str) -> None:
     """Keep others from changing the tables; the transaction may then take as long as it needs."""
     await connection.lift_timeouts()
-    await connection.execute(
-        "select pg_advisory_xact_lock(hashtextextended(%s, 41))", (f"webrag {collection}",)
-    )
+    await connection.take_lock(f"webrag {collection}", LOCK_SEED)
 
 
 async def create_tables(connection: Connection, embedding: tuple[str, int]) -> None:

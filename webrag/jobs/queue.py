@@ -43,6 +43,7 @@ _PAGE_PRIORITY: Final = 1  # somebody waits for it
 _EPOCH: Final = 1_700_000_000
 _MOST_DEATHS: Final = 20
 _REMOVED_AT_ONCE: Final = 1_000
+_KEY_SEED: Final = 43
 _ALONE_SEED: Final = 44
 _LONGEST_EVERY: Final = timedelta(days=3650)
 
@@ -403,10 +404,7 @@ class JobQueue:
     async def _enqueue_one(
         self, connection: Connection, request: JobRequest, schedule: int | None = None
     ) -> int:
-        await connection.execute(
-            "select pg_advisory_xact_lock(hashtextextended(%s, 43))",
-            (f"{self.collection}\n{request.key}",),
-        )
+        await connection.take_lock(f"{self.collection}\n{request.key}", _KEY_SEED)
         waiting = "select id from {jobs} where key = %s and ended_at is null"
         for (number,) in await connection.fetch(waiting, (request.key,)):
             return int(number)

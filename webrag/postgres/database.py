@@ -130,8 +130,12 @@ class Connection(AsyncConnection[TupleRow]):
         """Let the rest of this transaction take as long as the corpus is large."""
         await self.set_locally(statement_timeout="0", lock_timeout="0")
 
+    async def take_lock(self, name: str, seed: int) -> None:
+        """Wait for an advisory lock, which is held until the transaction ends."""
+        await self.execute("select pg_advisory_xact_lock(hashtextextended(%s, %s))", (name, seed))
+
     async def try_lock(self, name: str, seed: int) -> bool:
-        """Take an advisory lock until the transaction ends, unless somebody else has it."""
+        """As `take_lock`, unless somebody else has it; tell whether it is held."""
         statement = "select pg_try_advisory_xact_lock(hashtextextended(%s, %s))"
         return bool((await self.fetch(statement, (name, seed)))[0][0])
 

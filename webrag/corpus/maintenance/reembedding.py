@@ -32,7 +32,7 @@ select (select count(*) from {data_children}), (select count(*) from {reindex_ch
 _BUILD_MEMORY = "256MB"
 
 _PENDING = """
-select c.id, c.node_id, c.text, c.metadata_ as metadata, c.ordinal,
+select c.id, c.node_id, c.text, c.metadata_ as metadata,
        coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash,
        (select d.url from {documents} d where d.id = c.document) as url
 from {data_children} c
@@ -84,7 +84,6 @@ class PendingChunk:
     node_id: str
     text: str
     metadata: dict[str, Any] | None
-    ordinal: int
     text_hash: bytes
     url: str | None
 

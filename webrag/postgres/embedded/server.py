@@ -37,19 +37,18 @@ def open_lock_file(path: Path) -> int:
 @contextmanager
 def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[int]:
     """Hold the lock alone for the duration of the block; gives its descriptor."""
-    descriptor = open_lock_file(path)
+    descriptor = _held(path, fcntl.LOCK_EX, timeout_s)
     try:
-        _wait(descriptor, path, fcntl.LOCK_EX, timeout_s)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def shared_lock(path: Path, *, timeout_s: float) -> int:
-    """A descriptor that holds the lock together with others until it is closed."""
+def _held(path: Path, kind: int, timeout_s: float) -> int:
+    """A descriptor that holds the lock, alone or with others, until it is closed."""
     descriptor = open_lock_file(path)
     try:
-        _wait(descriptor, path, fcntl.LOCK_SH, timeout_s)
+        _wait(descriptor, path, kind, timeout_s)
     except BaseException:
         os.close(descriptor)
         raise
@@ -155,8 +154,8 @@ class EmbeddedPostgres:
         with exclusive_lock(self.folder / "lock", timeout_s=self._lock_timeout_s) as lock:
             if not self._holds_lease():
                 self._drop_lease()
-                lease = shared_lock(self.folder / "clients", timeout_s=self._lock_timeout_s)
-                self._lease = lease
+                clients = self.folder / "clients"
+                self._lease = _held(clients, fcntl.LOCK_SH, self._lock_timeout_s)
             try:
                 # Before the server, so that a client killed in the middle leaves none behind.
                 self._ensure_watcher()
