@@ -18,8 +18,7 @@ from webrag import WebRAG
 from webrag.concurrency import all_of
 from webrag.errors import FetchError
 from webrag.ingestion.addresses import parse_git
-from webrag.ingestion.git.clone import GitClones
-from webrag.ingestion.git.source import GitSource
+from webrag.ingestion.git import GitClones, GitSource
 from webrag.ingestion.models import FetchedPage
 from webrag.settings import Settings
 

@@ -42,7 +42,7 @@ from webrag.errors import ConfigurationError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import file_url
 from webrag.ingestion.browser import BrowserRenderer
 from webrag.ingestion.fetch_context import received
-from webrag.ingestion.files.access import FileAccess
+from webrag.ingestion.files.source import FileAccess
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, FirecrawlConfig, MappedLink
 from webrag.mcp_server.authorization.setup import authorize

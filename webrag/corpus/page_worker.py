@@ -12,8 +12,7 @@ from pydantic import ConfigDict
 
 from webrag.corpus.rows import CutPage, cut_rows, document_fields
 from webrag.frozen import FrozenModel
-from webrag.ingestion.extraction_worker import Conversion, make_converter
-from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.models import Conversion, FetchedPage, NormalizedDocument
 from webrag.lexical.postings import TooManyPostingsError
 
 Tokenize = Callable[[str], Sequence[Any]]
@@ -50,6 +49,8 @@ class PagePart(FrozenModel):
 
 def make_page_worker(setup: CutSetup) -> Callable[[PageTask], Generator[PagePart, None, PagePart]]:
     """Load what converts and cuts pages; the conversion comes first, then the cut."""
+    from webrag.ingestion.extract import make_converter
+
     convert = make_converter(None)
     tokenize = _tokenizer(setup)
     sizes = ChunkSizes(setup.parent_tokens, setup.child_tokens)

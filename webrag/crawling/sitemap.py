@@ -12,11 +12,11 @@ from ada_url import URL
 from webrag.concurrency import in_background
 from webrag.errors import FetchError
 from webrag.ingestion.addresses import canonical_url, link_target, parent_urls, site_of
-from webrag.ingestion.dates import parse_date
 from webrag.ingestion.http.decode import decode
-from webrag.ingestion.site_maps.books import read_llms
+from webrag.ingestion.site_maps.indexes import read_llms
 from webrag.ingestion.site_maps.listing import MapRefusedError
 from webrag.ingestion.site_maps.reading import MAX_TEXT_BYTES, parse_sitemap
+from webrag.ingestion.versions import parse_date
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from selectolax.lexbor import LexborHTMLParser
 
 from webrag.errors import UnusablePageError, how_to_install
+from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import content_hash, is_local, page_address
 from webrag.ingestion.characters import (
     collapse,
@@ -19,8 +20,7 @@ from webrag.ingestion.characters import (
     storable,
     strip_private_use,
 )
-from webrag.ingestion.dates import parse_date
-from webrag.ingestion.formats.lines import line_anchors
+from webrag.ingestion.formats.code import line_anchors
 from webrag.ingestion.formats.markdown import (
     read_front_matter,
     without_components,
@@ -58,6 +58,7 @@ from webrag.ingestion.html.tree import (
 )
 from webrag.ingestion.models import (
     Anchor,
+    Conversion,
     FetchedPage,
     MapMark,
     NormalizedDocument,
@@ -66,7 +67,7 @@ from webrag.ingestion.models import (
 )
 from webrag.ingestion.quality import PageSigns, judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
-from webrag.ingestion.versions import edition_of
+from webrag.ingestion.versions import edition_of, parse_date
 
 # By a link's title or text, and its address: a print version holds other pages once more, mdBook's
 # the whole book.
@@ -430,3 +431,15 @@ _READERS = {
     "mail": _from_mail,
     "office": _from_office,
 }
+
+
+def make_converter(_setup: object) -> Callable[[FetchedPage], Conversion]:
+    """Give the job behind `ExtractionPool` what it converts pages with."""
+
+    def convert(page: FetchedPage) -> Conversion:
+        try:
+            return Conversion(document=extract(page))
+        except UnusablePageError as error:
+            return Conversion(failure=str(error), **shared_fields(Conversion, error))
+
+    return convert

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_
 from ada_url import URL
 from pydantic import ConfigDict, Field, SecretStr
 
+from webrag.errors import UnusablePageError
 from webrag.frozen import Allowed, FrozenModel
 from webrag.ingestion.addresses import BARE_URL, link_target, site_of
 from webrag.ingestion.formats.kinds import FileKind
@@ -363,3 +364,20 @@ def markdown_version(links: Iterable[tuple[str, str]], url: str, base: str) -> s
             if target is not None and target != url and site_of(target) == site_of(url):
                 return target
     return None
+
+
+class Conversion(FrozenModel):
+    """A page after its conversion: a document, or a failure as UnusablePageError has it."""
+
+    document: NormalizedDocument | None = None
+    failure: str = ""
+    hint: str | None = None
+    kind: str = ""
+    alternative_url: str | None = None
+
+    def result(self, page: FetchedPage) -> NormalizedDocument:
+        """Give the document that a page became, or raise UnusablePageError where it became none."""
+        if self.document is not None:
+            return self.document
+        said = self.model_dump(include={"hint", "kind", "alternative_url"})
+        raise UnusablePageError(self.failure, url=page.url, status=page.status, **said)

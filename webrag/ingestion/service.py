@@ -9,9 +9,9 @@ from ada_url import URL
 
 from webrag.errors import FetchError, RefusedAddressError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import is_file, is_git, page_address
-from webrag.ingestion.extraction_worker import Conversion
 from webrag.ingestion.fetch_context import check_request, count_answer, note
 from webrag.ingestion.models import (
+    Conversion,
     FetchedPage,
     NormalizedDocument,
     NotModified,
@@ -23,7 +23,7 @@ from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 if TYPE_CHECKING:
     from webrag.ingestion.browser import BrowserRenderer
 
-_JOB: Final = Job("webrag.ingestion.extraction_worker:make_converter", Conversion)
+_JOB: Final = Job("webrag.ingestion.extract:make_converter", Conversion)
 
 
 class ExtractionPool:

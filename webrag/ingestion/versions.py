@@ -1,9 +1,11 @@
-"""Tells and orders the versions of libraries that pages are about; it reads no page."""
+"""Tells and orders versions and dates as pages and packages state them; it reads no page."""
 
+import email.utils
 import hashlib
 import json
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -268,3 +270,33 @@ def _parsed(version: str) -> Version | None:
         return Version(version.removesuffix(".x"))
     except InvalidVersion:
         return None
+
+
+_DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?\Z")
+_COMPACT_DATE = re.compile(r"(?:19|20)\d{6}\Z")
+# A date may be ahead of this machine's by its time zone, and clocks differ.
+_AHEAD = timedelta(days=2)
+
+
+def parse_date(text: str) -> datetime | None:
+    """Return a date or time as written in metadata, in UTC; None when it is none or implausible."""
+    value = text.strip()
+    partial = _DATE.match(value)
+    try:
+        if partial:
+            year, month, day = (int(part) if part else 1 for part in partial.groups())
+            moment = datetime(year, month, day, tzinfo=UTC)
+        elif _COMPACT_DATE.match(value) or not value.isdecimal():
+            moment = datetime.fromisoformat(value)
+        else:
+            return None
+    except ValueError:
+        try:
+            moment = email.utils.parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return None
+    try:
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return None
+    return moment if moment.year >= 1970 and moment <= datetime.now(UTC) + _AHEAD else None

@@ -14,10 +14,8 @@ from webrag.corpus.schema import corpus_embedding, ensure_schema, update_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import EmbeddingChoice
 from webrag.errors import ConfigurationError, InputError, how_to_install
-from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.source import FileSource
-from webrag.ingestion.git.clone import GitClones
-from webrag.ingestion.git.source import GitSource
+from webrag.ingestion.files.source import FileAccess, FileSource
+from webrag.ingestion.git import GitClones, GitSource
 from webrag.ingestion.service import ExtractionPool, IngestionService, SourceByAddress
 from webrag.postgres.database import Database
 from webrag.settings import Settings

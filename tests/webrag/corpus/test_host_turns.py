@@ -15,8 +15,8 @@ from webrag.corpus.host_turns import HostTurns
 from webrag.corpus.schema import drop_collection, ensure_schema
 from webrag.errors import FetchError
 from webrag.ingestion.fetch_context import patiently
+from webrag.ingestion.http.answers import RobotsAnswer
 from webrag.ingestion.http.fetcher import HttpFetcher
-from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.models import FetchConfig
 from webrag.postgres.database import Database
 

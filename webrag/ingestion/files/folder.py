@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webrag.errors import ConfigurationError, InputError, how_to_install
-from webrag.ingestion.files.access import opened_file, opened_folder
 from webrag.ingestion.files.gitignore import IgnoreRules
+from webrag.ingestion.files.source import opened_file, opened_folder
 from webrag.ingestion.formats.kinds import why_left_out
 
 _MAX_FILES = 20_000

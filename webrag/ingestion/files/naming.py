@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
-from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
+from webrag.ingestion.files.source import FileAccess
 
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
 

@@ -13,28 +13,26 @@ from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.ingestion.html.sheets import (
-    Matcher,
-    Rule,
-    last_name,
-    read_rules,
-    specificity,
-    without_strings,
-)
-from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select, text_length
-from webrag.ingestion.html.unseen import (
+from webrag.ingestion.html.styles import (
     FAMILIES,
     LEAST_OPACITY,
     SUSPECT,
     Color,
     Declared,
+    Matcher,
+    Rule,
     color_of,
     declarations,
     is_lost,
     is_mute,
+    last_name,
+    read_rules,
     reason_of,
+    specificity,
     with_variables,
+    without_strings,
 )
+from webrag.ingestion.html.tree import ancestors, attribute, drop, inline_text, select, text_length
 
 # Properties that hide an element's own text, though an element inside may be seen.
 _INHERITED: Final = ("visibility", "font-size", "text-indent")

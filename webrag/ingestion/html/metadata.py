@@ -15,10 +15,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
-from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.tree import ancestors, attribute, inline_text
 from webrag.ingestion.models import markdown_version
-from webrag.ingestion.versions import MAX_NAME_CHARS, plain_version
+from webrag.ingestion.versions import MAX_NAME_CHARS, parse_date, plain_version
 
 _MAX_CHARS: Final = 2_000
 _WORD: Final = r"[vV]?(\d[\w.+-]{0,40})"

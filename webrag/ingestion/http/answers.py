@@ -3,6 +3,7 @@
 import email.utils
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ada_url import URL
@@ -26,7 +27,6 @@ from webrag.ingestion.http.decode import (
     media_type_of,
     page_kind,
 )
-from webrag.ingestion.http.robots import RobotsAnswer
 from webrag.ingestion.models import FetchedPage, markdown_version
 from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
@@ -149,6 +149,14 @@ def raise_for_status(answer: Answer) -> None:
         raise failure
     if not answer.body.strip():
         raise UnusablePageError(f"The page {url} is empty.", url=url, status=status, kind="empty")
+
+
+@dataclass(frozen=True)
+class RobotsAnswer:
+    """A robots.txt, of which "" allows everything, or the reason why there is none to read."""
+
+    text: str = ""
+    failure: str | None = None
 
 
 def robots_answer(url: str, answer: Answer) -> RobotsAnswer:

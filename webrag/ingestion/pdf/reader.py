@@ -15,7 +15,6 @@ import pypdfium2.raw as pdfium_c
 from webrag.errors import UnusablePageError
 from webrag.ingestion.addresses import link_target, page_address
 from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
-from webrag.ingestion.dates import parse_date
 from webrag.ingestion.formats.markdown import fenced
 from webrag.ingestion.html.metadata import PageMetadata
 from webrag.ingestion.models import Anchor, OutgoingLink, written_links
@@ -28,6 +27,7 @@ from webrag.ingestion.pdf.layout import (
     without_leaders,
     without_running_lines,
 )
+from webrag.ingestion.versions import parse_date
 
 _MAX_LINKS = 5_000
 _MAX_ANCHOR_CHARS = 300

@@ -15,14 +15,20 @@ from urllib.parse import unquote, urlsplit
 from webrag.ingestion.addresses import same_site
 from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import MapMark
-from webrag.ingestion.site_maps.books import (
+from webrag.ingestion.site_maps.indexes import (
+    doxygen_files,
+    doxygen_trees,
     parsed_page,
     read_docusaurus,
+    read_doxygen_search,
+    read_doxygen_tree,
     read_index_page,
+    read_javadoc,
     read_json_list,
     read_llms,
     read_mdbook,
     read_mkdocs,
+    read_search_index,
     read_vitepress,
     vitepress_next,
 )
@@ -34,14 +40,6 @@ from webrag.ingestion.site_maps.listing import (
     SiteListing,
 )
 from webrag.ingestion.site_maps.marks import find_marks
-from webrag.ingestion.site_maps.programs import (
-    doxygen_files,
-    doxygen_trees,
-    read_doxygen_search,
-    read_doxygen_tree,
-    read_javadoc,
-    read_search_index,
-)
 
 _log = logging.getLogger(__name__)
 

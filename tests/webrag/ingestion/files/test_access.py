@@ -7,8 +7,8 @@ import pytest
 
 from webrag.errors import PageGoneError, RefusedAddressError, UnusablePageError
 from webrag.ingestion.addresses import file_url
-from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.folder import list_files
+from webrag.ingestion.files.source import FileAccess
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import file_url
-from webrag.ingestion.files.access import FileAccess
 from webrag.ingestion.files.naming import expand_named, named_address, named_urls
+from webrag.ingestion.files.source import FileAccess
 
 
 def test_existing_path_is_a_file_and_everything_else_a_url(

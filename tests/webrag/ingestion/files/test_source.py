@@ -6,8 +6,7 @@ import pytest
 
 from webrag.errors import PageGoneError, UnusablePageError
 from webrag.ingestion.addresses import file_url
-from webrag.ingestion.files.access import FileAccess
-from webrag.ingestion.files.source import FileSource
+from webrag.ingestion.files.source import FileAccess, FileSource
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 
 

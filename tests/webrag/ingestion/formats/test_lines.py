@@ -1,4 +1,4 @@
-from webrag.ingestion.formats.lines import line_anchors
+from webrag.ingestion.formats.code import line_anchors
 
 
 def line_of(source: str, text: str, words: str) -> int:

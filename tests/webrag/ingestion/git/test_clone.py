@@ -9,8 +9,7 @@ import pytest
 from tests.git_host import git, served_repositories
 from webrag.errors import FetchError, PageGoneError
 from webrag.ingestion.addresses import parse_git
-from webrag.ingestion.git import clone
-from webrag.ingestion.git.clone import GitClones, listed_commit
+from webrag.ingestion.git import GitClones, listed_commit
 
 ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 40
 
@@ -80,7 +79,7 @@ async def test_redirects_are_not_followed_by_any_git(tmp_path: Path) -> None:
 async def test_nothing_is_cloned_without_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clone, "_SETTINGS", tmp_path / "gone.gitconfig")
+    monkeypatch.setattr("webrag.ingestion.git._SETTINGS", tmp_path / "gone.gitconfig")
     clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
 
     with pytest.raises(FetchError, match="could not be cloned: No such file"):

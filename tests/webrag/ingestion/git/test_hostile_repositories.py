@@ -13,7 +13,7 @@ import pytest
 from tests.git_host import Host, git, served_repositories
 from webrag.errors import FetchError
 from webrag.ingestion.addresses import parse_git
-from webrag.ingestion.git.clone import GitClones
+from webrag.ingestion.git import GitClones
 
 
 @pytest.fixture

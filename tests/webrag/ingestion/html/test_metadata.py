@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.dates import parse_date
 from webrag.ingestion.html.metadata import PageMetadata, read_metadata
+from webrag.ingestion.versions import parse_date
 
 URL = "https://www.site.test/docs/page"
 

@@ -3,7 +3,8 @@ import asyncio
 import pytest
 
 from tests.pattern_attacks import stopped_after
-from webrag.ingestion.http.robots import RobotsAnswer, RobotsCache
+from webrag.ingestion.http.answers import RobotsAnswer
+from webrag.ingestion.http.fetcher import RobotsCache
 
 AGENT = "WebRAG/0.1 (+https://example.com)"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.pattern_attacks import stopped_after
 from webrag.corpus.site_index import MapIndex, pack_listing
-from webrag.ingestion.site_maps.books import (
+from webrag.ingestion.site_maps.indexes import (
     read_docusaurus,
     read_json_list,
     read_llms,

@@ -2,7 +2,7 @@ import pytest
 
 from tests.pattern_attacks import stopped_after
 from webrag.ingestion.models import MapMark
-from webrag.ingestion.site_maps.books import read_index_page
+from webrag.ingestion.site_maps.indexes import read_index_page
 from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError
 from webrag.ingestion.site_maps.reading import NamedMaps, Wanted, read_map
 

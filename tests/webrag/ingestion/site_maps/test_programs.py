@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
-from webrag.ingestion.site_maps.programs import (
+from webrag.ingestion.site_maps.indexes import (
     doxygen_files,
     doxygen_trees,
     read_doxygen_search,
     read_doxygen_tree,
     read_javadoc,
 )
+from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError, SiteListing
 
 ROOT = "https://docs.test/api/"
 

@@ -1,7 +1,7 @@
 import pytest
 
+from webrag.ingestion.site_maps.indexes import read_search_index
 from webrag.ingestion.site_maps.listing import ListedPage, MapRefusedError
-from webrag.ingestion.site_maps.programs import read_search_index
 
 ROOT = "https://docs.test/en/"
 # As Sphinx 3 and Sphinx 8 write it.
