@@ -13,7 +13,7 @@ from typing import Final, Literal
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.queue import CrawlQueue, CrawlRecord, CrawlState, QueuedPage, TurnLostError
+from webrag.crawling.queue import CrawlRecord, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import (
     CrawlOptions,
     CrawlProgress,
@@ -146,6 +146,7 @@ class CrawlTally:
 
 
 _WORKERS: Final = 8  # per host the fetcher is stricter
+_WINDOW: Final = 32
 _TEXT_CHARS: Final = 8_000
 _PROVIDER_FAILURES: Final = 3
 # Pages beyond these can hardly come up before the limit does.
@@ -181,13 +182,15 @@ class _CrawlRun:
     _provider_failures: int = 0
     _scope: CrawlScope = field(init=False)
     _guard: TrapGuard = field(init=False)
-    _queue: CrawlQueue = field(init=False)
     _queue_limit: int = field(init=False)
+    # What comes next of those that wait, and what workers have taken and not done yet.
+    _window: deque[QueuedPage] = field(default_factory=deque)
+    _under_way: set[str] = field(default_factory=set)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
         self._scope = self._scope_around(self.record.roots or (self._start,))
         self._guard = TrapGuard(TrapLimits.for_pages(self._options.max_pages))
-        self._queue = CrawlQueue(self._state, self.record.id)
         self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
     async def open(self, site_list: SitemapReader | None) -> None:
@@ -264,21 +267,50 @@ class _CrawlRun:
                     await self._visit(entry)
 
     async def _worker(self) -> None:
-        while entry := await self._queue.take(is_over=self._is_over, refuse=self._refuse):
+        while entry := await self._next():
             try:
                 await self._visit(entry)
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise asyncio.CancelledError  # which some code took for a failure
             finally:
-                await self._queue.done([entry.url])
+                async with self._changed:
+                    self._under_way.discard(entry.url)
+                    self._changed.notify_all()
+
+    async def _next(self) -> QueuedPage | None:
+        """Take the next page, waiting while others may still find some; None when none is left."""
+        async with self._changed:
+            while not self._is_over():
+                if (entry := await self._following()) is not None:
+                    self._under_way.add(entry.url)
+                    return entry
+                if not self._under_way:
+                    return None
+                await self._changed.wait()
+            return None
+
+    async def _following(self) -> QueuedPage | None:
+        while True:
+            if not self._window:
+                self._window.extend(
+                    await self._state.next_pages(
+                        self.record.id, limit=_WINDOW, under_way=list(self._under_way)
+                    )
+                )
+            if not self._window:
+                return None
+            entry = self._window.popleft()
+            if not await self._refuse(entry):
+                return entry
 
     def _is_over(self) -> bool:
-        visited = self.record.visited + self.tally.visited + self._queue.under_way
+        visited = self.record.visited + self.tally.visited + len(self._under_way)
         is_over = self._turn is not None and self._turn.is_over()
         return is_over or visited >= self._options.max_pages or self.tally.site_is_down
 
     async def _refuse(self, entry: QueuedPage) -> bool:
+        """Take a page out of the queue that must not be visited any more, and tell if it was."""
         if not entry.outside and self._guard.may_wait(entry.url):
             await self._state.put_off(self.record.id, entry.url)
             return True

@@ -1,11 +1,9 @@
 """The pages of each crawl still to visit, in the database, so that an interrupted one goes on."""
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from webrag.errors import WebRAGError
 from webrag.postgres.database import Connection, Database
@@ -15,7 +13,6 @@ _QUEUED, _VISITED, _SKIPPED, _OBTAINED = range(4)
 # What was seen of a site a week ago says little about it now.
 _KEPT = timedelta(days=7)
 _BATCH = 5_000
-_WINDOW: Final = 32
 _NEXT_FIELDS = "url, depth, outside, newest, attempts"
 _SET_STATE = "update {crawl_urls} set state = %s where crawl = %s and url = any(%s)"
 
@@ -286,63 +283,3 @@ class CrawlState:
         )
         await connection.change(upsert, (url, _OBTAINED, crawl))
         return False
-
-
-class CrawlQueue:
-    """A small window on the queue of one crawl; it belongs to one event loop."""
-
-    def __init__(self, state: CrawlState, crawl: int) -> None:
-        self._state = state
-        self._crawl = crawl
-        self._window: deque[QueuedPage] = deque()
-        self._under_way: set[str] = set()
-        self._changed = asyncio.Condition()
-
-    @property
-    def under_way(self) -> int:
-        """Pages handed out and not done yet."""
-        return len(self._under_way)
-
-    async def take(
-        self,
-        *,
-        is_over: Callable[[], bool],
-        refuse: Callable[[QueuedPage], Awaitable[bool]],
-    ) -> QueuedPage | None:
-        """Give the next page, waiting while others may still find some; None when nothing is left.
-
-        `is_over` tells whether no further page may be begun; `refuse` takes a page out of the queue
-        that must not be visited any more, and tells whether it did.
-        """
-        async with self._changed:
-            while not is_over():
-                entry = await self._following(refuse)
-                if entry is not None:
-                    self._under_way.add(entry.url)
-                    return entry
-                if not self._under_way:
-                    return None
-                await self._changed.wait()
-            return None
-
-    async def done(self, urls: Iterable[str]) -> None:
-        """Wake those who wait: these pages are dealt with, and others may have been queued."""
-        async with self._changed:
-            self._under_way.difference_update(urls)
-            self._changed.notify_all()
-
-    async def _following(
-        self, refuse: Callable[[QueuedPage], Awaitable[bool]]
-    ) -> QueuedPage | None:
-        while True:
-            if not self._window:
-                self._window.extend(
-                    await self._state.next_pages(
-                        self._crawl, limit=_WINDOW, under_way=list(self._under_way)
-                    )
-                )
-            if not self._window:
-                return None
-            entry = self._window.popleft()
-            if not await refuse(entry):
-                return entry

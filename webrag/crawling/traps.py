@@ -7,7 +7,7 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
@@ -211,11 +211,6 @@ class _Series:
     new: int = 0
 
 
-class _Key(NamedTuple):
-    rule: str
-    value: str
-
-
 class TrapGuard:
     """Keeps count of one crawl; its memory is bounded whatever the site."""
 
@@ -265,17 +260,17 @@ class TrapGuard:
             "deep": self._limits.per_deep,
             "facets": self._limits.per_facets,
         }
-        for key in keys:
-            if self._counts[_hashed(key)] >= limits[key.rule]:
-                return _LIMIT_REASONS[key.rule]
+        for rule, key in keys:
+            if self._counts[key] >= limits[rule]:
+                return _LIMIT_REASONS[rule]
         if self._too_many_key_sets(url):
             return _LIMIT_REASONS["facets"]
-        self._counts.update(map(_hashed, keys))
+        self._counts.update(key for _, key in keys)
         return None
 
     def release(self, url: str) -> None:
         """Take back an admission: the page was known already."""
-        self._counts.subtract(map(_hashed, self._keys(url)))
+        self._counts.subtract(key for _, key in self._keys(url))
 
     def closed(self, url: str) -> str | None:
         """Say why nothing more is fetched where this page is, None when it may be."""
@@ -293,17 +288,17 @@ class TrapGuard:
         if reason is not None:
             return reason
         keys = self._series_keys(url)
-        for key in keys:
-            known = self._series.setdefault(_hashed(key), _Series())
+        for rule, key in keys:
+            known = self._series.setdefault(key, _Series())
             if known.visited >= self._limits.trial + _VISITS_PER_NEW_TEXT * known.new:
-                return _SERIES_REASONS[key.rule]
-        for key in keys:
-            self._series[_hashed(key)].visited += 1
+                return _SERIES_REASONS[rule]
+        for _, key in keys:
+            self._series[key].visited += 1
         return None
 
     def may_wait(self, url: str) -> bool:
         """Tell whether a page comes after all others: pages like it have had their share."""
-        found = (self._series.get(_hashed(key)) for key in self._series_keys(url))
+        found = (self._series.get(key) for _, key in self._series_keys(url))
         return any(each is not None and each.visited >= self._limits.share for each in found)
 
     def note_obtained(
@@ -312,13 +307,13 @@ class TrapGuard:
         """Learn from a page, or an alias, by its `text_signature`, or else its `words_hash`."""
         is_known = signature is not None and self._texts.add(signature)
         if not is_alias and not is_known and self._is_new(signature, words):
-            for series in self._series_keys(url):
-                self._series.setdefault(_hashed(series), _Series()).new += 1
+            for _, key in self._series_keys(url):
+                self._series.setdefault(key, _Series()).new += 1
         if is_alias or is_known:
             self._note(url, "duplicates")
             return
-        for key in places(url):
-            self._folders.pop(key, None)
+        for place in places(url):
+            self._folders.pop(place, None)
 
     def note_failed(self, url: str) -> None:
         """Learn from a page that could not be obtained."""
@@ -346,28 +341,29 @@ class TrapGuard:
         self._short_texts.add(words)
         return True
 
-    def _series_keys(self, url: str) -> list[_Key]:
+    def _series_keys(self, url: str) -> list[tuple[str, int]]:
         keys = []
         if varies(url):
-            keys.append(_Key("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
+            keys.append(_key("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
         if len(parameters(url)) == 1:
-            keys.append(_Key("query", path_pattern(url)))
+            keys.append(_key("query", path_pattern(url)))
         return keys
 
-    def _keys(self, url: str) -> list[_Key]:
-        keys = [_Key("waiting", f"{rule} {value}") for rule, value in self._series_keys(url)]
+    def _keys(self, url: str) -> list[tuple[str, int]]:
+        """The limits that a page counts for, each with what it is counted under."""
+        keys = [_key("waiting", f"{rule} {series}") for rule, series in self._series_keys(url)]
         if urlsplit(url).path.strip("/").count("/") + 1 >= self._limits.deep_segments:
-            keys.append(_Key("deep", ""))
+            keys.append(_key("deep", ""))
         if len(parameters(url)) > 1:
-            keys.append(_Key("facets", path_pattern(url)))
+            keys.append(_key("facets", path_pattern(url)))
         return keys
 
     def _too_many_key_sets(self, url: str) -> bool:
         names = sorted(key for key, _ in parameters(url))
         if not names:
             return False
-        known = self._key_sets.setdefault(_hashed(_Key("keys", path_pattern(url))), set())
-        combination = _hashed(_Key("set", "&".join(names)))
+        known = self._key_sets.setdefault(_key("keys", path_pattern(url))[1], set())
+        _, combination = _key("set", "&".join(names))
         if combination not in known and len(known) >= self._limits.key_sets:
             return True
         known.add(combination)
@@ -411,6 +407,7 @@ def _patience(is_tree: bool, path: str) -> int:
     return _TREE_FACTOR if path != "/" else _SITE_FACTOR
 
 
-def _hashed(key: _Key) -> int:
-    digest = hashlib.blake2b(f"{key.rule}\n{key.value}".encode("utf-8", "replace"), digest_size=8)
-    return int.from_bytes(digest.digest(), "big")
+def _key(rule: str, value: str) -> tuple[str, int]:
+    """A rule, and a number for what it counts, so that memory does not grow with addresses."""
+    digest = hashlib.blake2b(f"{rule}\n{value}".encode("utf-8", "replace"), digest_size=8)
+    return rule, int.from_bytes(digest.digest(), "big")

@@ -86,6 +86,16 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+def one_line(text: str) -> str:
+    """A text on one line, without what is drawn as nothing and without icons."""
+    return collapse(normalize_characters(strip_private_use(text)))
+
+
+def folded(text: str) -> str:
+    """The letters and digits of a text alone, whatever their case."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
 def _names_private(match: re.Match[str]) -> bool:
     code = int(match.group(1), 16) if match.group(1) else int(match.group(2))
     return 0xE000 <= code <= 0xF8FF or code >= 0xF0000

@@ -15,7 +15,7 @@ from llama_index.core.schema import Document, MetadataMode
 from webrag.concurrency import Threads
 from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, content_hash, page_address
-from webrag.ingestion.characters import collapse, normalize_characters, storable, storable_values
+from webrag.ingestion.characters import one_line, storable, storable_values
 from webrag.ingestion.fetch_context import received
 from webrag.ingestion.html.markdown import PageFacts, fact_of, html_from_markdown, page_html
 from webrag.ingestion.http.guard import AddressCheck
@@ -218,7 +218,7 @@ class ReaderSource:
             ) from error
         # Readers are other people's code and raise whatever the libraries under them raise.
         except Exception as error:  # noqa: BLE001 - foreign code
-            said = collapse(normalize_characters(redacted_failure(str(error))))[:_MAX_SAID]
+            said = one_line(redacted_failure(str(error)))[:_MAX_SAID]
             reason = ": ".join(filter(None, (type(error).__name__, said.rstrip("."))))
             message = f"{self.name} could not read {url} ({reason})."
             raise FetchError(message, url=url) from safe_cause(error)

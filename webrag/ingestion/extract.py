@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -34,6 +34,7 @@ from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.metadata import (
     MAX_DESCRIPTION_CHARS,
     MAX_TITLE_CHARS,
+    Content,
     PageMetadata,
     read_metadata,
 )
@@ -57,10 +58,8 @@ from webrag.ingestion.html.tree import (
     select,
 )
 from webrag.ingestion.models import (
-    Anchor,
     Conversion,
     FetchedPage,
-    MapMark,
     NormalizedDocument,
     OutgoingLink,
     written_links,
@@ -148,17 +147,6 @@ def _main_script(text: str) -> str | None:
 _LESS = "\ufdd0"  # no character of any text
 
 
-@dataclass(frozen=True)
-class _Content:
-    meta: PageMetadata
-    markdown: str
-    html: str
-    links: tuple[OutgoingLink, ...]
-    signs: PageSigns = field(default_factory=PageSigns)
-    anchors: tuple[Anchor, ...] = ()
-    map_marks: tuple[MapMark, ...] = ()
-
-
 def extract(page: FetchedPage) -> NormalizedDocument:
     """Convert a page to markdown with located links and metadata.
 
@@ -181,8 +169,8 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         raise
     meta = content.meta
     return NormalizedDocument(
+        **shared_fields(NormalizedDocument, page, "url", "language", "markdown_url"),
         url=meta.url,
-        requested_url=page.requested_url,
         # Every chunk carries the title, wherever it was written.
         title=meta.title and meta.title[:MAX_TITLE_CHARS].rstrip(),
         description=meta.description and meta.description[:MAX_DESCRIPTION_CHARS].rstrip(),
@@ -191,7 +179,6 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         language=page_language((*meta.languages, page.language), content.markdown),
         published_at=meta.published_at,
         modified_at=meta.modified_at,
-        fetched_at=page.fetched_at,
         markdown=content.markdown,
         html=content.html,
         links=_with_nofollow(content.links, of_page=page.is_nofollow or meta.is_nofollow),
@@ -199,16 +186,11 @@ def extract(page: FetchedPage) -> NormalizedDocument:
         anchors=content.anchors,
         map_marks=content.map_marks,
         content_hash=content_hash(content.markdown),
-        etag=page.etag,
-        last_modified=page.last_modified,
-        status=page.status,
-        source=page.source,
-        with_login=page.with_login,
         edition=edition_of(meta.url, marked=meta.version, manifest=page.manifest),
     )
 
 
-def _from_html(page: FetchedPage, html: str) -> _Content:
+def _from_html(page: FetchedPage, html: str) -> Content:
     try:
         return _converted(page, html)
     except MarkupBomb as error:
@@ -220,7 +202,7 @@ def _unusable(page: FetchedPage, why: str, kind: str, hint: str | None = None) -
     return UnusablePageError(said, url=page.url, status=page.status, kind=kind, hint=hint)
 
 
-def _converted(page: FetchedPage, html: str) -> _Content:
+def _converted(page: FetchedPage, html: str) -> Content:
     check_markup(html)
     tree = framed(LexborHTMLParser(strip_private_use(html)))
     meta = read_metadata(tree, page.url)
@@ -228,7 +210,7 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     map_marks = find_marks(tree, page.url)
     body = tree.body
     if body is None:
-        return _Content(meta, "", "", (), signs, map_marks=map_marks)
+        return Content(meta, "", "", (), signs, map_marks=map_marks)
     unveil(tree)
     found = collect_links(tree, meta.base_url, page_address(page.url))
     unveil_formulas(body)
@@ -249,10 +231,10 @@ def _converted(page: FetchedPage, html: str) -> _Content:
     marked = mark_links(root, found)
     markdown, spans, headings = _without_margins(marked_markdown(root.html or ""))
     links = outgoing_links(marked, spans, Passages(markdown, headings))
-    return _Content(meta, markdown, shown, links, signs, map_marks=map_marks)
+    return Content(meta, markdown, shown, links, signs, map_marks=map_marks)
 
 
-def _from_markdown(page: FetchedPage) -> _Content:
+def _from_markdown(page: FetchedPage) -> Content:
     source = without_components(page.text) if page.url.endswith(".mdx") else page.text
     return _described(page, without_containers(source))
 
@@ -263,7 +245,7 @@ def _described(
     given: Mapping[str, str] | None = None,
     *,
     has_tags: bool = True,
-) -> _Content:
+) -> Content:
     """Markdown with what its front matter says of it, or what was `given` in its place.
 
     Made of a format that has no tags, what looks like one is text.
@@ -286,7 +268,7 @@ def _described(
     return replace(content, meta=meta, signs=PageSigns(title=meta.title or ""))
 
 
-def _from_text(page: FetchedPage) -> _Content:
+def _from_text(page: FetchedPage) -> Content:
     text = normalize_characters(strip_private_use(page.text)).strip("\n").rstrip()
     own = page_address(page.url)
     passages = Passages(text, [])
@@ -298,10 +280,10 @@ def _from_text(page: FetchedPage) -> _Content:
         for link, place in itertools.islice(places, MAX_LINKS)
     )
     meta = PageMetadata(base_url=page.url, url=own, title=_first_line(text))
-    return _Content(meta, text, "", links)
+    return Content(meta, text, "", links)
 
 
-def _titled(content: _Content, title: str | None, **meta: Any) -> _Content:
+def _titled(content: Content, title: str | None, **meta: Any) -> Content:
     return replace(content, meta=replace(content.meta, title=title or None, **meta))
 
 
@@ -330,7 +312,7 @@ def _first_line(text: str) -> str | None:
     return None
 
 
-def _as_file(page: FetchedPage, content: _Content) -> _Content:
+def _as_file(page: FetchedPage, content: Content) -> Content:
     """A file needs no wall to be looked for, leads to its lines, and belongs to no site's map."""
     if not any(map(str.isalnum, content.markdown)):
         raise _unusable(page, "holds no readable text", "empty")
@@ -344,7 +326,7 @@ def _as_file(page: FetchedPage, content: _Content) -> _Content:
 _OF_LINES = frozenset({"html", "markdown", "text", "rst", "asciidoc"})
 
 
-def _from_rst(page: FetchedPage) -> _Content:
+def _from_rst(page: FetchedPage) -> Content:
     try:
         from webrag.ingestion.formats.rst import read_rst
     except ImportError as error:
@@ -358,13 +340,13 @@ def _from_rst(page: FetchedPage) -> _Content:
     return _titled(content, title, published_at=parse_date(date), modified_at=None)
 
 
-def _from_asciidoc(page: FetchedPage) -> _Content:
+def _from_asciidoc(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.asciidoc import read_asciidoc
 
     return _described(page, *read_asciidoc(page.text), has_tags=False)
 
 
-def _from_notebook(page: FetchedPage) -> _Content:
+def _from_notebook(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.code import markdown_from_notebook
 
     try:
@@ -373,7 +355,7 @@ def _from_notebook(page: FetchedPage) -> _Content:
         raise _unusable(page, f"cannot be read as a notebook: {error}", "damaged") from error
 
 
-def _from_code(page: FetchedPage) -> _Content:
+def _from_code(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.code import read_code
     from webrag.ingestion.formats.kinds import code_language
 
@@ -382,10 +364,10 @@ def _from_code(page: FetchedPage) -> _Content:
     markdown, anchors = read_code(source, code_language(path[-1]))
     own = page_address(page.url)
     meta = PageMetadata(base_url=page.url, url=own, title="/".join(path[-2:]))
-    return _Content(meta, markdown, "", (), anchors=anchors)
+    return Content(meta, markdown, "", (), anchors=anchors)
 
 
-def _from_mail(page: FetchedPage) -> _Content:
+def _from_mail(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.office import read_mail
 
     text, is_plain, said = read_mail(page.body)
@@ -399,7 +381,7 @@ def _from_mail(page: FetchedPage) -> _Content:
 _BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
 
 
-def _from_office(page: FetchedPage) -> _Content:
+def _from_office(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.office import read_office
 
     text, is_html = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
@@ -411,12 +393,11 @@ def _from_office(page: FetchedPage) -> _Content:
     return _described(page, text, {"title": named[1]} if named else None, has_tags=False)
 
 
-def _from_pdf(page: FetchedPage) -> _Content:
+def _from_pdf(page: FetchedPage) -> Content:
     # Loading the library takes longer than converting a page; few pages are PDFs.
     from webrag.ingestion.pdf.reader import read_pdf
 
-    pdf = read_pdf(page.body, page.url)
-    return _Content(pdf.meta, pdf.markdown, pdf.html, pdf.links, anchors=pdf.anchors)
+    return read_pdf(page.body, page.url)
 
 
 _READERS = {

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from webrag.concurrency import settled
@@ -163,12 +163,8 @@ class GitClones:
                     await self._clone(file, fresh, pinned)
                     await asyncio.to_thread(_swap, fresh, self.of(file))
         except OSError as error:
-            is_late = isinstance(error, TimeoutError)
-            why = (
-                f" within {self._timeout_s:g} seconds"
-                if is_late
-                else f": {error.strerror or error}"
-            )
+            late = f" within {self._timeout_s:g} seconds"
+            why = late if isinstance(error, TimeoutError) else f": {error.strerror or error}"
             message = f"{file.repository} could not be cloned{why}."
             raise FetchError(message, url=file.url) from error
 
@@ -188,19 +184,19 @@ class GitClones:
 
         asked = ["ls-remote", "--quiet", "--", file.repository, file.ref, f"{file.ref}^{{}}"]
         async with self._scratch() as folder:
-            return await self._run(file, folder, asked, pinned, commit)
+            found: str | None = await self._run(file, folder, pinned, asked, commit)
+            return found
 
     async def _clone(self, file: GitFile, folder: Path, pinned: str) -> None:
         own = folder / ".git"
         git = [f"--git-dir={own}", f"--work-tree={folder}"]
-        await self._run(
-            file, folder, ["init", "--quiet", "--template=", str(folder)], pinned, _silent
-        )
+        run = partial(self._run, file, folder, pinned)
+        await run(["init", "--quiet", "--template=", str(folder)])
         attributes = own / "info" / "attributes"
         await asyncio.to_thread(attributes.parent.mkdir, exist_ok=True)
         await asyncio.to_thread(attributes.write_text, _ATTRIBUTES, encoding="ascii")
         fetch = [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-        await self._run(file, folder, [*fetch, "--", file.repository, file.ref], pinned, _silent)
+        await run([*fetch, "--", file.repository, file.ref])
         left = self._max_bytes - await asyncio.to_thread(_size, own)
 
         def check(output: IO[bytes]) -> None:
@@ -209,19 +205,17 @@ class GitClones:
             if sum(int(size) for size in sizes if size != "-") > left:
                 raise self._too_large(file)
 
-        listing = [*git, "ls-tree", "-r", "-t", "--long", "FETCH_HEAD"]
-        await self._run(file, folder, listing, pinned, check)
-        checkout = [*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"]
-        await self._run(file, folder, checkout, pinned, _silent)
+        await run([*git, "ls-tree", "-r", "-t", "--long", "FETCH_HEAD"], check)
+        await run([*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"])
 
     async def _run(
         self,
         file: GitFile,
         folder: Path,
-        arguments: Sequence[str],
         pinned: str,
-        read: Callable[[IO[bytes]], _T],
-    ) -> _T:
+        arguments: Sequence[str],
+        read: Callable[[IO[bytes]], Any] = IO.read,
+    ) -> Any:
         allow, resolve = f"protocol.{file.scheme}.allow=always", f"http.curloptResolve={pinned}"
         program = await asyncio.to_thread(shutil.which, "git")
         if program is None:
@@ -333,10 +327,6 @@ def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -
         process.wait()
 
 
-def _silent(output: IO[bytes]) -> None:
-    output.read()
-
-
 def _end(said: IO[bytes]) -> str:
     said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID_BYTES))
     return said.read().decode("utf-8", errors="replace")
@@ -346,10 +336,8 @@ def _lines(file: GitFile, output: IO[bytes], most: int, what: str) -> Iterator[s
     """Yield the lines of a list; FetchError where there are too many, or one is too long."""
     for count, line in enumerate(iter(partial(output.readline, _LINE_BYTES), b"")):
         if count == most or len(line) == _LINE_BYTES:
-            many = f"more than {most:,} {what}"
-            found = (
-                many if count == most else f"{what} with names of more than {_LINE_BYTES:,} bytes"
-            )
+            long = f"{what} with names of more than {_LINE_BYTES:,} bytes"
+            found = f"more than {most:,} {what}" if count == most else long
             said = f"{file.repository} has {found}, the most that is cloned."
             raise FetchError(said, url=file.url)
         if line.endswith(b"\n"):  # or it ended in the middle, which its status tells

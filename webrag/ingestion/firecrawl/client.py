@@ -20,7 +20,7 @@ from llama_index.postprocessor.webrag.service_calls import (
 
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.addresses import link_target
-from webrag.ingestion.characters import collapse, normalize_characters, storable
+from webrag.ingestion.characters import one_line, storable
 from webrag.ingestion.html.markdown import PageFacts
 from webrag.ingestion.http.answers import retry_after_s
 from webrag.ingestion.models import FirecrawlConfig, MappedLink
@@ -139,8 +139,7 @@ def _said(error: Exception) -> str:
 
 def clean_text(text: str) -> str:
     """A service's words on one short line, without anything that looks like a key."""
-    line = collapse(normalize_characters(redacted_failure(text)))
-    return line[:_MAX_SAID].rstrip(". ")
+    return one_line(redacted_failure(text))[:_MAX_SAID].rstrip(". ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,7 @@ def _plain(redactor: Redactor, value: Any) -> str:
 
 
 def _one_line(redactor: Redactor, value: Any) -> str:
-    return collapse(normalize_characters(_plain(redactor, value)))[:_MAX_FIELD_CHARS]
+    return one_line(_plain(redactor, value))[:_MAX_FIELD_CHARS]
 
 
 class BatchRun:

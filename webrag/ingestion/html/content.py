@@ -205,12 +205,10 @@ def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
             doomed.difference_update(members)
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for box in (block.box for block in blocks):
-        holder = _HOLDERS.get(box.node.tag or "")
-        outer: _Box | None = box
-        while outer is not None and holder and outer.node.tag not in holder:
-            outer = outer.outer
-        if holder and outer is not None:
-            groups[id(outer)].append(id(box))
+        kinds = _HOLDERS.get(box.node.tag or "", ())
+        holders = (outer for outer in _outward(box) if outer.node.tag in kinds)
+        if kinds and (holder := next(holders, None)) is not None:
+            groups[id(holder)].append(id(box))
     for members in groups.values():
         if 2 * len(doomed.intersection(members)) > len(members):
             doomed.update(members)
@@ -365,27 +363,18 @@ def _about(box: _Box, text: str) -> Iterator[str]:
     for name in box.tags:
         yield f"in {name}"
         yield f"in {name} links {links}"
-    outer = box.outer
-    for level in range(1, 4):
-        if outer is None:
-            break
+    for level, outer in enumerate(itertools.islice(_outward(box.outer), 3), start=1):
         shared = _linked(outer.all_links, outer.all_chars)
         yield f"outer {level} size {_bin(outer.all_chars // 16)}"
         yield f"outer {level} links {shared}"
         yield f"outer {level} plain {_bin((outer.all_chars - outer.all_links) // 16)} {links}"
-        outer = outer.outer
     for level, inner in enumerate(itertools.islice(_outward(box), 4)):
         if inner.outer is not None:
             alike = inner.outer.inner[inner.kind]
             yield f"alike {level} {min(alike, 8)}"
             if inner.node.tag not in ("p", "li"):
                 yield f"alike {level} {min(alike, 4)} {_bin(inner.all_chars // 16)} {links}"
-    names: set[str] = set()
-    each: _Box | None = box
-    for _ in range(_NAMED_LEVELS):
-        if each is None or each.node.tag in ("body", "html"):
-            break
-        names.update(each.names)
-        each = each.outer
-    for name in names:
+    around = itertools.islice(_outward(box), _NAMED_LEVELS)
+    named = itertools.takewhile(lambda each: each.node.tag not in ("body", "html"), around)
+    for name in {name for each in named for name in each.names}:
         yield f"name {name}"

@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from html import unescape
 from typing import Any, Final
@@ -14,9 +14,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.html.tree import ancestors, attribute, inline_text
-from webrag.ingestion.models import markdown_version
+from webrag.ingestion.models import Anchor, MapMark, OutgoingLink, markdown_version
+from webrag.ingestion.quality import PageSigns
 from webrag.ingestion.versions import MAX_NAME_CHARS, parse_date, plain_version
 
 _MAX_CHARS: Final = 2_000
@@ -293,6 +294,19 @@ class PageMetadata:
     version: str = ""
 
 
+@dataclass(frozen=True)
+class Content:
+    """What one of the readers of pages found in a page; signs and maps are those of HTML alone."""
+
+    meta: PageMetadata
+    markdown: str
+    html: str
+    links: tuple[OutgoingLink, ...]
+    signs: PageSigns = field(default_factory=PageSigns)
+    anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
+
+
 def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     """Read a parsed page's metadata; must run before anything is pruned.
 
@@ -413,9 +427,9 @@ def _title(tree: LexborHTMLParser, metas: Mapping[str, str], names: _Names) -> s
     tagged = _without_site(whole, names) or whole
     parts = [part for part in _SITE_SEPARATOR.split(whole) if part.strip()]
     below = [text for node in tree.css("h2")[:_MOST_HEADINGS] if (text := _heading(node))]
-    own = [text for text in heads if _folded(text) not in names.site]
+    own = [text for text in heads if folded(text) not in names.site]
     others = [text for text in (*own, *below, named) if text]
-    others = [text for text in others if _folded(text) not in names.site]
+    others = [text for text in others if folded(text) not in names.site]
     agreed = (text for text in others if text in parts or tagged.startswith(text))
     # The heading that readers see, where the title tag speaks to search engines of the same.
     alike = [text for text in own if _is_like(text, f"{whole} {named}")]
@@ -427,7 +441,7 @@ def _without_site(text: str | None, names: _Names) -> str | None:
     """A title from its first to its last part that is not the site's name."""
     whole = _clean(text, MAX_TITLE_CHARS)
     parts = _SITE_SEPARATOR.split(whole or "")
-    own = [part for part in parts if part.strip() and _folded(part) not in names.site]
+    own = [part for part in parts if part.strip() and folded(part) not in names.site]
     if not whole or not own:
         return whole
     return whole[whole.find(own[0]) : whole.rfind(own[-1]) + len(own[-1])]
@@ -453,10 +467,6 @@ def _heading(node: LexborNode) -> str | None:
     return _clean(inline_text(node).rstrip(" ¶#§🔗"), MAX_TITLE_CHARS)
 
 
-def _folded(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
 def _names(
     tree: LexborHTMLParser, metas: Mapping[str, str], linked: Sequence[Mapping[str, Any]], url: str
 ) -> _Names:
@@ -474,7 +484,7 @@ def _names(
     host = (here.hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
-    site = frozenset(map(_folded, written)) - {""}
+    site = frozenset(map(folded, written)) - {""}
     return _Names(next(filter(None, headlines), None), site, named)
 
 
@@ -519,9 +529,9 @@ def _byline(text: str) -> str:
 
 
 def _is_of_site(name: str, names: _Names) -> bool:
-    folded = _folded(name)
-    is_named = any(site in folded for site in names.site if len(site) >= _LEAST_SITE_CHARS)
-    return is_named or folded in names.site or _OFFICE.search(name) is not None
+    own = folded(name)
+    is_named = any(site in own for site in names.site if len(site) >= _LEAST_SITE_CHARS)
+    return is_named or own in names.site or _OFFICE.search(name) is not None
 
 
 def _authors(page: _Page) -> Iterator[list[str]]:
@@ -559,5 +569,5 @@ def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
 
 
 def _clean(text: str | None, limit: int) -> str | None:
-    cleaned = collapse(normalize_characters(strip_private_use(text or "")))
+    cleaned = one_line(text or "")
     return cleaned[:limit].rstrip() or None

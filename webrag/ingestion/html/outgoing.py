@@ -8,12 +8,7 @@ from functools import cache, partial
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.addresses import link_target
-from webrag.ingestion.characters import (
-    collapse,
-    normalize_characters,
-    sentence_ends,
-    strip_private_use,
-)
+from webrag.ingestion.characters import collapse, one_line, sentence_ends
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
     MAX_LINKS,
@@ -51,18 +46,14 @@ class Passages:
 
     def trimmed(self, span: Span) -> Span | None:
         """Return the span without white space and emphasis around it, None when nothing is left."""
-        start, end = span.start, span.end
-        text = self._markdown
-        while start < end and text[start].isspace():
-            start += 1
-        while end > start and text[end - 1].isspace():
-            end -= 1
+        text = self._markdown[span.start : span.end]
+        start = span.start + len(text) - len(text.lstrip())
+        text = text.strip()
         for wrapper in _WRAPPERS:
             width = len(wrapper)
-            inside = text[start:end]
-            if len(inside) > 2 * width and inside.startswith(wrapper) and inside.endswith(wrapper):
-                start, end = start + width, end - width
-        return Span(start, end) if end > start else None
+            if len(text) > 2 * width and text.startswith(wrapper) and text.endswith(wrapper):
+                start, text = start + width, text[width:-width]
+        return Span(start, start + len(text)) if text else None
 
     def sentence(self, span: Span) -> str:
         """Return the sentence, list item or table row around a span, at most 300 characters."""
@@ -180,4 +171,4 @@ def _anchor_text(node: LexborNode) -> str:
 
 
 def _cleaned(text: str) -> str:
-    return collapse(normalize_characters(strip_private_use(text)))[:_MAX_ANCHOR_CHARS]
+    return one_line(text)[:_MAX_ANCHOR_CHARS]

@@ -234,24 +234,16 @@ def read_marks(marked: str) -> tuple[str, dict[int, Span], list[int]]:
     A link whose end got lost ends where it starts.
     """
     marked = _COMBINING_AFTER_MARK.sub(r"\2\1", marked)
-    pieces: list[str] = []
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
     headings: list[int] = []
-    length = 0
-    position = 0
-    for match in _MARK.finditer(marked):
-        piece = marked[position : match.start()]
-        pieces.append(piece)
-        length += len(piece)
-        position = match.end()
-        code = ord(match.group())
+    for before, match in enumerate(_MARK.finditer(marked)):
+        place, code = match.start() - before, ord(match.group())
         if match.group() == HEADING:
-            headings.append(length)
+            headings.append(place)
         elif code >= _LINK_END_BASE:
-            ends[code - _LINK_END_BASE] = length
+            ends[code - _LINK_END_BASE] = place
         else:
-            starts.setdefault(code - _LINK_BASE, length)
-    pieces.append(marked[position:])
+            starts.setdefault(code - _LINK_BASE, place)
     spans = {n: Span(start, max(start, ends.get(n, start))) for n, start in starts.items()}
-    return "".join(pieces), spans, headings
+    return _MARK.sub("", marked), spans, headings

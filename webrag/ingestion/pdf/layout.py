@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.characters import one_line
 
 # How the library writes a hyphen that only breaks a word at the end of a line.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\u00ad")
@@ -258,9 +258,7 @@ def _of_cells(line: Line, cells: Sequence[Cell]) -> Line | None:
 
 
 def _clean(text: str) -> str:
-    pieces = _SOFT_HYPHEN.split(text)
-    cleaned = [collapse(normalize_characters(strip_private_use(piece))) for piece in pieces]
-    return _BREAK.join(cleaned).strip(_BREAK)
+    return _BREAK.join(map(one_line, _SOFT_HYPHEN.split(text))).strip(_BREAK)
 
 
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:

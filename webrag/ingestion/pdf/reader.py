@@ -14,9 +14,9 @@ import pypdfium2.raw as pdfium_c
 
 from webrag.errors import UnusablePageError
 from webrag.ingestion.addresses import link_target, page_address
-from webrag.ingestion.characters import collapse, normalize_characters, strip_private_use
+from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.formats.markdown import fenced
-from webrag.ingestion.html.metadata import PageMetadata
+from webrag.ingestion.html.metadata import Content, PageMetadata
 from webrag.ingestion.models import Anchor, OutgoingLink, written_links
 from webrag.ingestion.pdf.layout import (
     Line,
@@ -46,7 +46,7 @@ def annotated_links(
                     seen.add(url)
                     with closing(page.get_textpage()) as said:
                         text = said.get_text_bounded(box.left, box.bottom, box.right, box.top)
-                    anchor = _clean(text)[:_MAX_ANCHOR_CHARS]
+                    anchor = one_line(text)[:_MAX_ANCHOR_CHARS]
                     yield OutgoingLink(url=url, anchor_text=anchor, sentence=anchor)
         if len(seen) > _MAX_LINKS:
             return
@@ -83,20 +83,6 @@ _FILE_TITLE = re.compile(
 )
 _HEADING_NUMBER = re.compile(r"(?:chapter|appendix|section|part|[a-z])?[\divxlc]*")
 _BLOCK_SYNTAX = re.compile(r"(#{1,6} |>|```|~~~|\| )")
-
-
-@dataclass(frozen=True)
-class PdfText:
-    """The content of a PDF; headings are where the outline names them, else one per page.
-
-    The HTML has one section per page with the id `page=N`; anchors are where each page begins.
-    """
-
-    markdown: str
-    html: str
-    anchors: tuple[Anchor, ...]
-    links: tuple[OutgoingLink, ...]
-    meta: PageMetadata
 
 
 @dataclass
@@ -152,8 +138,11 @@ class _Bookmark(NamedTuple):
     page: int
 
 
-def read_pdf(body: bytes, url: str) -> PdfText:
+def read_pdf(body: bytes, url: str) -> Content:
     """Read a PDF; of a very long one the first 1,500 pages or 5 million characters.
+
+    Headings are where the outline names them, else one per page. The HTML has one section per page
+    with the id `page=N`; anchors are where each page begins.
 
     UnusablePageError where it is encrypted, damaged, or holds pictures of pages only.
     """
@@ -172,7 +161,7 @@ def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageE
     return UnusablePageError(said, url=url, status=200, hint=hint, kind=kind)
 
 
-def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
+def _read(document: pdfium.PdfDocument, url: str) -> Content:
     count = min(len(document), _MAX_PAGES)
     bookmarks = list(_bookmarks(document))
     pages = with_hyphens(without_running_lines(list(_pages(document, count))))
@@ -194,7 +183,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
     for link in annotated_links(document, count, url):
         links.setdefault(link.url, link)
     info = document.get_metadata_dict(skip_empty=True)
-    return PdfText(
+    return Content(
         markdown=markdown,
         html=f"<article>{''.join(writer.sections)}</article>",
         anchors=tuple(writer.anchors),
@@ -205,7 +194,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> PdfText:
             title=_title(
                 info.get("Title", ""), pages[0] if pages else [], bookmarks, writer.blocks
             ),
-            description=_clean(info.get("Subject", ""))[:1_000] or None,
+            description=one_line(info.get("Subject", ""))[:1_000] or None,
             published_at=_date(info.get("CreationDate", "")),
             modified_at=_date(info.get("ModDate", "")),
         ),
@@ -243,9 +232,9 @@ def _heading_at(
 ) -> tuple[int, _Bookmark | None]:
     """Count the lines from `position` that make up a bookmark's title, and give it."""
     for mark in pending:
-        wanted = _key(mark.title)
+        wanted = folded(mark.title)
         for count in (1, 2, 3):
-            found = _key(" ".join(line.text for line in lines[position : position + count]))
+            found = folded(" ".join(line.text for line in lines[position : position + count]))
             if wanted and (found == wanted or (count == 1 and _is_numbered(found, wanted))):
                 return min(count, len(lines) - position), mark
     return 0, None
@@ -258,15 +247,11 @@ def _is_numbered(found: str, wanted: str) -> bool:
     return lead != longer and len(shorter) > 2 and bool(_HEADING_NUMBER.fullmatch(lead))
 
 
-def _key(text: str) -> str:
-    return "".join(char for char in text.casefold() if char.isalnum())
-
-
 def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
     for mark in document.get_toc(max_depth=6):
         target = mark.get_dest()
         index = target.get_index() if target is not None else None
-        title = _clean(mark.get_title())
+        title = one_line(mark.get_title())
         if index is not None and title:
             yield _Bookmark(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
 
@@ -274,7 +259,7 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
 def _title(
     named: str, first_page: list[Line], bookmarks: list[_Bookmark], blocks: list[str]
 ) -> str | None:
-    title = _clean(named)
+    title = one_line(named)
     if title and not _FILE_TITLE.search(title):
         return title[:300]
     title = largest_lines(first_page)
@@ -294,7 +279,3 @@ def _date(text: str) -> datetime | None:
     year, month, day, *time = match.groups()
     date = f"{year}-{month or '01'}-{day or '01'}"
     return parse_date(f"{date}T{':'.join(time)}" if time[-1] else date)
-
-
-def _clean(text: str) -> str:
-    return collapse(normalize_characters(strip_private_use(text)))

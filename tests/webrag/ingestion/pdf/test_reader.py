@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.growth import grows_as_its_input
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
+from webrag.ingestion.html.metadata import Content
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.ingestion.pdf.layout import Line, blocks_of
-from webrag.ingestion.pdf.reader import PdfText, read_pdf
+from webrag.ingestion.pdf.reader import read_pdf
 from webrag.ingestion.service import ExtractionPool
 
 URL = "https://site.test/paper.pdf"
@@ -111,7 +112,7 @@ def _file(objects: list[bytes], catalog: int, trailer: bytes) -> bytes:
     return bytes(out + b"startxref\n%d\n%%%%EOF" % table)
 
 
-def read(*pages: Sequence[str], **options: Any) -> PdfText:
+def read(*pages: Sequence[str], **options: Any) -> Content:
     return read_pdf(make_pdf(pages, **options), URL)
 
 
