@@ -43,7 +43,7 @@ from webrag.errors import ConfigurationError, InputError
 from webrag.ingesting import Ingester, IngestReport, PageListener
 from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
 from webrag.ingestion.characters import storable
-from webrag.ingestion.files.naming import check_named, named_urls
+from webrag.ingestion.files.folder import check_named, named_urls
 from webrag.ingestion.files.source import FileAccess
 from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback

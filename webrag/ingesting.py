@@ -15,7 +15,7 @@ from webrag.corpus.models import AcquiredPage
 from webrag.errors import FetchError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import is_file, is_git
 from webrag.ingestion.fetch_context import listening
-from webrag.ingestion.files.naming import NamedSources, expand_named
+from webrag.ingestion.files.folder import NamedSources, expand_named
 from webrag.ingestion.files.source import FileAccess
 from webrag.orchestration.models import ProgressCallback
 from webrag.question import Question

@@ -56,7 +56,6 @@ BORROWERS = {
     "webrag/embedding/served.py": "closes connections",
     "webrag/ingestion/browser.py": "looks at memory, some milliseconds",
     "webrag/ingestion/firecrawl/client.py": "imports a package",
-    "webrag/ingestion/files/naming.py": "lists folders that the user named, within limits",
     "webrag/ingestion/files/folder.py": "lists folders that the user named, within limits",
     "webrag/ingestion/git.py": "makes, measures, lists and removes folders, within limits",
     "webrag/postgres/database.py": "starts and stops the server",

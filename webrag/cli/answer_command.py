@@ -52,7 +52,7 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     webrag answer URL "question" --deep --budget 3
     webrag answer URL "How is a task cancelled?" --wording "Task.cancel() CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
-    from webrag.ingestion.files.naming import check_named, named_address
+    from webrag.ingestion.files.folder import check_named, named_address
     from webrag.presentation.results import narrowed
 
     reading = Reading.taken_from(given)
@@ -204,7 +204,7 @@ def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> 
     webrag ask "How is a task cancelled?" --wording "Task.cancel()" --wording "CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.answering.planning import check_answerable
-    from webrag.ingestion.files.naming import check_named
+    from webrag.ingestion.files.folder import check_named
 
     options, reading = run_options(ctx), Reading.taken_from(given)
     named, question = split_words(words)

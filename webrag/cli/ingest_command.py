@@ -95,7 +95,7 @@ def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -
     Exit code 1 when a named page could not be fetched, or when a folder or crawl gave nothing or
     a site stopped answering.
     """
-    from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.files.folder import named_address
     from webrag.ingestion.versions import checked_version
 
     if given["version"] is not None:
@@ -179,7 +179,7 @@ def _enqueue(
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, Any]) -> None:
-    from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.files.folder import named_address
 
     options = run_options(ctx)
     hints: dict[str, None] = {}  # what can be done about pages that failed, each once

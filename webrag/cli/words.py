@@ -28,7 +28,7 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 def sites_and_pages(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split what is named among stored pages: a host alone, as `status` prints it, is a site."""
-    from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.files.folder import named_address
 
     hosts, addresses = sites_and_addresses(words)
     return hosts, tuple(map(named_address, addresses))
@@ -36,7 +36,7 @@ def sites_and_pages(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, .
 
 def stored_address(word: str) -> str:
     """Give the address under which a page or file is stored; InputError for anything else."""
-    from webrag.ingestion.files.naming import named_address
+    from webrag.ingestion.files.folder import named_address
 
     return named_address(as_address(word))
 

@@ -27,8 +27,13 @@ from webrag.ingestion.formats.markdown import (
     without_containers,
 )
 from webrag.ingestion.html.content import remove_unwanted
-from webrag.ingestion.html.controls import framed, spell_out, unveil
-from webrag.ingestion.html.formulas import spell_out_formulas, unveil_formulas
+from webrag.ingestion.html.controls import (
+    framed,
+    spell_out,
+    spell_out_formulas,
+    unveil,
+    unveil_formulas,
+)
 from webrag.ingestion.html.layouts import rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.metadata import (

@@ -31,8 +31,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import GitFile, file_url, parse_git
 from webrag.ingestion.fetch_context import note
-from webrag.ingestion.files.folder import list_files
-from webrag.ingestion.files.naming import FilesBelow
+from webrag.ingestion.files.folder import FilesBelow, list_files
 from webrag.ingestion.files.source import FileAccess, FileSource
 from webrag.ingestion.models import FetchedPage, NotModified, Validators
 

@@ -13,7 +13,7 @@ from webrag.answering.page_summary import asks_for_summary
 from webrag.concurrency import in_background
 from webrag.errors import FetchError, InputError, WebRAGError
 from webrag.ingestion.addresses import as_address, sites_and_addresses, split_words
-from webrag.ingestion.files.naming import named_address
+from webrag.ingestion.files.folder import named_address
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.question import MAX_QUESTION_CHARS, Question

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode, create_tag
 
-from webrag.ingestion.html.tables import rewrite_tables, unwrap_table
+from webrag.ingestion.html.layouts import rewrite_tables, unwrap_table
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
     ITEM_NUMBER,

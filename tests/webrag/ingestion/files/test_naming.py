@@ -4,7 +4,7 @@ import pytest
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import file_url
-from webrag.ingestion.files.naming import expand_named, named_address, named_urls
+from webrag.ingestion.files.folder import expand_named, named_address, named_urls
 from webrag.ingestion.files.source import FileAccess
 
 

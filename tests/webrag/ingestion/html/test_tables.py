@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.html.tables import rewrite_tables
+from webrag.ingestion.html.layouts import rewrite_tables
 from webrag.ingestion.models import NormalizedDocument
 
 Convert = Callable[..., NormalizedDocument]
