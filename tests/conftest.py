@@ -65,7 +65,7 @@ _SLOW = (
     "tests/webrag/embedding/",
     "tests/webrag/ingestion/files/test_gitignore.py",
     "tests/webrag/ingestion/firecrawl/",
-    "tests/webrag/ingestion/git/",
+    "tests/webrag/ingestion/test_git",
     "tests/webrag/ingestion/http/test_fetcher",
     "tests/webrag/ingestion/http/test_hostile_servers.py",
     "tests/webrag/ingestion/site_maps/test_generators.py",

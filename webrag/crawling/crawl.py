@@ -13,7 +13,7 @@ from typing import Final, Literal
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.queue import CrawlRecord, CrawlState, QueuedPage, TurnLostError
+from webrag.crawling.queue import Crawl, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import (
     CrawlOptions,
     CrawlProgress,
@@ -168,8 +168,7 @@ class CrawlTurn:
 @dataclass(slots=True)
 class _CrawlRun:
     _acquirer: PageAcquirer
-    _state: CrawlState
-    record: CrawlRecord
+    crawl: Crawl
     _start: str
     _options: CrawlOptions
     _on_progress: CrawlProgressCallback | None
@@ -189,40 +188,40 @@ class _CrawlRun:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
-        self._scope = self._scope_around(self.record.roots or (self._start,))
+        self._scope = self._scope_around(self.crawl.roots or (self._start,))
         self._guard = TrapGuard(TrapLimits.for_pages(self._options.max_pages))
         self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
     async def open(self, site_list: SitemapReader | None) -> None:
         """Obtain the start page, and queue its links and the pages that the site itself lists."""
-        crawl, first = self.record.id, QueuedPage(self._start, depth=0)
+        first = QueuedPage(self._start, depth=0)
         try:
-            await self._state.add(crawl, [first])
+            await self.crawl.add([first])
             page = await self._acquire(first, is_start=True)
             self._scope = self._scope_around((self._start, page.url))
             await self._take_in(first, page)
         except WebRAGError:
             if self._turn is None:  # nobody else works at it
-                await self._state.end(crawl)
+                await self.crawl.end()
             raise
         if site_list is not None and self._options.depth != 0:
-            named = await self._state.sitemaps(page.page_id)
+            named = await self.crawl.sitemaps(page.page_id)
             listed = await site_list.entries(self._start, limit=self._queue_limit, named=named)
             pages = self._wanted(listed, depth=1)
-            self._count_added(pages, await self._state.add(crawl, pages))
-        await self._state.set_roots(crawl, self._scope.roots)
-        self._waiting = await self._state.queued(crawl)
+            self._count_added(pages, await self.crawl.add(pages))
+        await self.crawl.set_roots(self._scope.roots)
+        self._waiting = await self.crawl.queued()
 
     async def remember(self) -> None:
         """Bring the counts of an interrupted run back."""
-        learned = await self._state.learned(self.record.id) if self._turn else None
+        learned = await self.crawl.learned() if self._turn else None
         if learned is not None:
             self._guard.recall(learned)
-        async for page in self._state.known(self.record.id):
+        async for page in self.crawl.known():
             if learned is None:
                 self._guard.admit(page.url, page.depth)
             self._known += 1
-        self._waiting = await self._state.queued(self.record.id)
+        self._waiting = await self.crawl.queued()
 
     async def work(self) -> None:
         """Visit pages until none is left or the crawl must end."""
@@ -230,14 +229,14 @@ class _CrawlRun:
             await self._visit_begun()
         await all_of(self._worker() for _ in range(_WORKERS))
         if self._turn is not None:
-            await self._state.remember(self.record.id, self._guard.learned())
+            await self.crawl.remember(self._guard.learned())
 
     async def report(self) -> SiteReport:
         """Give the figures of this run."""
         tally = self.tally
-        queued = await self._state.queued(self.record.id)
+        queued = await self.crawl.queued()
         down = tally.site_is_down and queued > 0
-        full = self.record.visited + tally.visited >= self._options.max_pages
+        full = self.crawl.visited + tally.visited >= self._options.max_pages
         left: Literal["limit", "paused"] = "limit" if full or self._turn is None else "paused"
         return SiteReport(
             start_url=self._start,
@@ -249,14 +248,14 @@ class _CrawlRun:
             chunks_embedded=tally.chunks_embedded,
             queued=queued,
             ended="unreachable" if down else left if queued else "complete",
-            before=self.record.visited,
-            resumed=self.record.is_resumed,
+            before=self.crawl.visited,
+            resumed=self.crawl.is_resumed,
             seconds=round(time.monotonic() - tally.started, 3),
         )
 
     async def _visit_begun(self) -> None:
         """Visit alone each page that a worker may have died of, so that it takes no other along."""
-        for entry in await self._state.begun(self.record.id):
+        for entry in await self.crawl.begun():
             if self._is_over():
                 return
             if entry.attempts > _MOST_DEATHS:  # the first of them in company
@@ -294,9 +293,7 @@ class _CrawlRun:
         while True:
             if not self._window:
                 self._window.extend(
-                    await self._state.next_pages(
-                        self.record.id, limit=_WINDOW, under_way=list(self._under_way)
-                    )
+                    await self.crawl.next_pages(limit=_WINDOW, under_way=list(self._under_way))
                 )
             if not self._window:
                 return None
@@ -305,14 +302,14 @@ class _CrawlRun:
                 return entry
 
     def _is_over(self) -> bool:
-        visited = self.record.visited + self.tally.visited + len(self._under_way)
+        visited = self.crawl.visited + self.tally.visited + len(self._under_way)
         is_over = self._turn is not None and self._turn.is_over()
         return is_over or visited >= self._options.max_pages or self.tally.site_is_down
 
     async def _refuse(self, entry: QueuedPage) -> bool:
         """Take a page out of the queue that must not be visited any more, and tell if it was."""
         if not entry.outside and self._guard.may_wait(entry.url):
-            await self._state.put_off(self.record.id, entry.url)
+            await self.crawl.put_off(entry.url)
             return True
         reason = self._guard.begin(entry.url)
         if reason is not None:
@@ -349,11 +346,11 @@ class _CrawlRun:
 
     async def _acquire(self, entry: QueuedPage, *, is_start: bool = False) -> AcquiredPage:
         # Always as a refresh: when a due page cannot be had, a crawl must say so.
-        since = self.record.started_at
+        since = self.crawl.started_at
         if not self._options.refresh:
             since = self._acquirer.due_before(since)
             since = since if entry.newest is None else max(since, entry.newest)
-        begin = partial(self._state.begin_page, self.record.id, entry.url, entry.attempts + 1)
+        begin = partial(self.crawl.begin_page, entry.url, entry.attempts + 1)
         page_s = self._turn.page_s if self._turn else None
         async with self._acquirer.given_up_after(page_s, entry.url):
             return await self._acquirer.acquire(
@@ -367,12 +364,10 @@ class _CrawlRun:
             )
 
     async def _take_in(self, entry: QueuedPage, page: AcquiredPage) -> None:
-        found, text = await self._state.view(self.record.id, page.page_id, text_chars=_TEXT_CHARS)
+        found, text = await self.crawl.view(page.page_id, text_chars=_TEXT_CHARS)
         follow = self._options.depth is None or entry.depth < self._options.depth
         links = self._wanted(dict.fromkeys(found), depth=entry.depth + 1) if follow else []
-        seen, added = await self._state.visited(
-            self.record.id, entry.url, stored_as=page.url, links=links
-        )
+        seen, added = await self.crawl.note_visited(entry.url, stored_as=page.url, links=links)
         self._waiting -= 1
         self._count_added(links, added)
         self.tally.obtained(page)
@@ -389,15 +384,15 @@ class _CrawlRun:
             if self._provider_failures >= _PROVIDER_FAILURES:
                 raise error
         self._waiting -= 1
-        await self._state.visited(self.record.id, entry.url, links=[])
+        await self.crawl.note_visited(entry.url, links=[])
         if self.tally.site_is_down:
             # They are tried again when the crawl goes on.
-            await self._state.requeue(self.record.id, self.tally.unanswered)
+            await self.crawl.requeue(self.tally.unanswered)
 
     async def _leave_alone(self, entry: QueuedPage, reason: str) -> None:
         self.tally.left_alone(entry.url, reason)
         self._waiting -= 1
-        await self._state.skip(self.record.id, [entry.url])
+        await self.crawl.skip([entry.url])
 
     def _wanted(self, urls: Mapping[str, datetime | None], *, depth: int) -> list[QueuedPage]:
         pages: dict[str, QueuedPage] = {}
@@ -434,7 +429,7 @@ class _CrawlRun:
         if self._on_progress is None:
             return
         tally = self.tally
-        done = self.record.visited + tally.visited
+        done = self.crawl.visited + tally.visited
         self._ended.append(time.monotonic())
         took, is_told = self._ended[-1] - self._ended[0], len(self._ended) > _FEW
         self._on_progress(
@@ -483,19 +478,16 @@ class SiteCrawler:
         """
         start = canonical_url(start_url)
         CrawlScope.of(options.scope, [start], options.include, options.exclude)
-        state = self.state if turn is None else self.state.in_turn(turn.number)
-        record = await state.begin(options.key(start))
-        run = _CrawlRun(
-            self.acquirer, state, record, start, options, on_progress, turn, self._suspects
-        )
+        begun = await self.state.begin(options.key(start), turn.number if turn else None)
+        run = _CrawlRun(self.acquirer, begun, start, options, on_progress, turn, self._suspects)
         await run.remember()
         with listening(run.tally.note_degraded), patiently():
-            if record.is_resumed:
-                _log.info("Going on with the crawl of %s after %d pages.", start, record.visited)
+            if begun.is_resumed:
+                _log.info("Going on with the crawl of %s after %d pages.", start, begun.visited)
             else:
                 await run.open(self.site_list)
             await run.work()
         report = await run.report()
         if report.ended != "unreachable" and turn is None:
-            await state.end(record.id)
+            await begun.end()
         return report

@@ -18,21 +18,6 @@ _SET_STATE = "update {crawl_urls} set state = %s where crawl = %s and url = any(
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlRecord:
-    """One unfinished crawl, and the pages `visited` so far that count towards its limit."""
-
-    id: int
-    roots: tuple[str, ...]
-    started_at: datetime
-    visited: int
-
-    @property
-    def is_resumed(self) -> bool:
-        """An earlier run obtained the start page, whose addresses are the roots."""
-        return bool(self.roots)
-
-
-@dataclass(frozen=True, slots=True)
 class QueuedPage:
     """A page to visit, so many links from the start page; `newest` is its site's own date of it.
 
@@ -51,23 +36,17 @@ class TurnLostError(WebRAGError):
     """Catch it to stop a crawl that another worker has taken over; nothing was written."""
 
 
+@dataclass(frozen=True, slots=True)
 class CrawlState:
-    """The queues of all crawls of one collection; safe to share between tasks and processes.
+    """The crawls of one collection; safe to share between tasks and processes."""
 
-    Only who has the `turn` at a crawl may change it; it is None for crawls of one process, which
-    take no turns.
-    """
+    database: Database
 
-    def __init__(self, database: Database, turn: int | None = None) -> None:
-        self._database = database
-        self._turn = turn
+    async def begin(self, key: str, turn: int | None = None) -> "Crawl":
+        """Start a crawl, or give the one left unfinished with this key, equal for equal options.
 
-    def in_turn(self, turn: int) -> "CrawlState":
-        """The same queues for a turn; TurnLostError at a change as soon as another one has it."""
-        return CrawlState(self._database, turn)
-
-    async def begin(self, key: str) -> CrawlRecord:
-        """Start a crawl, or give the one left unfinished with this key, equal for equal options."""
+        `turn` is None for crawls of one process, which take no turns.
+        """
         now = datetime.now(UTC)
         forget = (
             "delete from {crawls} c where started_at < %s and not exists"
@@ -84,66 +63,84 @@ class CrawlState:
             " from {crawls} c where c.key = %s"
         )
 
-        async def work(connection: Connection) -> CrawlRecord:
+        async def work(connection: Connection) -> Crawl:
             await connection.change(forget, (now - _KEPT,))
             await connection.change(insert, (key, now))
-            if self._turn is not None:
-                await connection.change(take, (self._turn, key, self._turn))
+            if turn is not None:
+                await connection.change(take, (turn, key, turn))
             ((number, roots, started_at, visited),) = await connection.fetch(
                 select, (_VISITED, key)
             )
-            return CrawlRecord(number, tuple(roots), started_at, visited)
+            return Crawl(number, tuple(roots), started_at, visited, self.database, turn)
 
-        return await self._database.run(work)
+        return await self.database.run(work)
 
-    async def set_roots(self, crawl: int, roots: Sequence[str]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """One unfinished crawl with its queue, of which `visited` pages count towards its limit so far.
+
+    Only who has the `turn` at it may change it: another's change raises TurnLostError.
+    """
+
+    id: int
+    roots: tuple[str, ...]
+    started_at: datetime
+    visited: int
+    _database: Database
+    _turn: int | None
+
+    @property
+    def is_resumed(self) -> bool:
+        """An earlier run obtained the start page, whose addresses are the roots."""
+        return bool(self.roots)
+
+    async def set_roots(self, roots: Sequence[str]) -> None:
         """Remember under which addresses the start page is known."""
         await self._database.fetch(
-            "update {crawls} set roots = %s where id = %s", (list(roots), crawl)
+            "update {crawls} set roots = %s where id = %s", (list(roots), self.id)
         )
 
-    async def end(self, crawl: int) -> None:
+    async def end(self) -> None:
         """Forget a crawl that is done; its pages stay."""
-        await self._database.fetch("delete from {crawls} where id = %s", (crawl,))
+        await self._database.fetch("delete from {crawls} where id = %s", (self.id,))
 
-    async def next_pages(
-        self, crawl: int, *, limit: int, under_way: Sequence[str] = ()
-    ) -> list[QueuedPage]:
+    async def next_pages(self, *, limit: int, under_way: Sequence[str] = ()) -> list[QueuedPage]:
         """Give the pages to visit next but those under way: start folder first, breadth first."""
         statement = (
             f"select {_NEXT_FIELDS} from {{crawl_urls}}"
             " where crawl = %s and state = 0 and url <> all(%s::text[])"
             " order by outside, depth, id limit %s"
         )
-        rows = await self._database.fetch(statement, (crawl, list(under_way), limit))
+        rows = await self._database.fetch(statement, (self.id, list(under_way), limit))
         return [QueuedPage(*row) for row in rows]
 
-    async def begun(self, crawl: int) -> list[QueuedPage]:
+    async def begun(self) -> list[QueuedPage]:
         """Give the pages that a worker has begun with and not finished, the least tried first."""
         statement = (
             f"select {_NEXT_FIELDS} from {{crawl_urls}}"
             " where crawl = %s and state = 0 and attempts > 0"
             " order by attempts, outside, depth, id"
         )
-        return [QueuedPage(*row) for row in await self._database.fetch(statement, (crawl,))]
+        return [QueuedPage(*row) for row in await self._database.fetch(statement, (self.id,))]
 
-    async def begin_page(self, crawl: int, url: str, attempt: int) -> None:
+    async def begin_page(self, url: str, attempt: int) -> None:
         """Remember that a worker begins with a page, the `attempt`-th in a row that does."""
         statement = "update {crawl_urls} set attempts = %s where crawl = %s and url = %s"
-        await self._in_order(crawl, statement, (attempt, crawl, url))
+        await self._in_order(statement, (attempt, self.id, url))
 
-    async def learned(self, crawl: int) -> bytes | None:
+    async def learned(self) -> bytes | None:
         """Read what a turn before has learned of the site; None after the first."""
-        rows = await self._database.fetch("select learned from {crawls} where id = %s", (crawl,))
+        rows = await self._database.fetch("select learned from {crawls} where id = %s", (self.id,))
         return next((learned for (learned,) in rows), None)
 
-    async def remember(self, crawl: int, learned: bytes) -> None:
+    async def remember(self, learned: bytes) -> None:
         """Keep what this turn has learned of the site."""
         await self._database.fetch(
-            "update {crawls} set learned = %s where id = %s", (learned, crawl)
+            "update {crawls} set learned = %s where id = %s", (learned, self.id)
         )
 
-    async def known(self, crawl: int) -> AsyncIterator[QueuedPage]:
+    async def known(self) -> AsyncIterator[QueuedPage]:
         """Give every page a crawl has met, in the order it met them."""
         statement = (
             "select id, url, depth, outside, newest from {crawl_urls}"
@@ -151,16 +148,14 @@ class CrawlState:
         )
         last = 0
         while True:
-            rows = await self._database.fetch(statement, (crawl, last, _BATCH))
+            rows = await self._database.fetch(statement, (self.id, last, _BATCH))
             for row in rows:
                 yield QueuedPage(*row[1:])
             if len(rows) < _BATCH:
                 return
             last = rows[-1][0]
 
-    async def view(
-        self, crawl: int, page_id: int, *, text_chars: int
-    ) -> tuple[tuple[str, ...], str]:
+    async def view(self, page_id: int, *, text_chars: int) -> tuple[tuple[str, ...], str]:
         """Read the targets of a page that its crawl lacks, in order, and how its text begins."""
         links = """
             select l.url from (
@@ -173,7 +168,7 @@ class CrawlState:
         text = "select left(markdown, %s) from {documents} where id = %s"
 
         async def work(connection: Connection) -> tuple[tuple[str, ...], str]:
-            found = await connection.fetch(links, (page_id, crawl))
+            found = await connection.fetch(links, (page_id, self.id))
             rows = await connection.fetch(text, (text_chars, page_id))
             return tuple(url for (url,) in found), rows[0][0] if rows else ""
 
@@ -189,70 +184,68 @@ class CrawlState:
         )
         return [url for (url,) in await self._database.fetch(statement, (page_id,))]
 
-    async def add(self, crawl: int, pages: Sequence[QueuedPage]) -> set[str]:
+    async def add(self, pages: Sequence[QueuedPage]) -> set[str]:
         """Put pages into the queue, and give those that are new; none when the crawl was ended."""
         if not pages:
             return set()
-        return await self._database.run(lambda connection: self._add(connection, crawl, pages))
+        return await self._database.run(lambda connection: self._add(connection, pages))
 
-    async def visited(
-        self, crawl: int, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]
+    async def note_visited(
+        self, url: str, *, stored_as: str | None = None, links: Sequence[QueuedPage]
     ) -> tuple[bool, set[str]]:
         """Take a page out and put its links in; tell if it had been visited, and which are new."""
         alias = stored_as if stored_as != url else None
 
         async def work(connection: Connection) -> tuple[bool, set[str]]:
-            added = await self._add(connection, crawl, links)
-            known = alias is not None and await self._visit(connection, crawl, alias)
-            await connection.change(_SET_STATE, (_VISITED, crawl, [url]))
+            added = await self._add(connection, links)
+            known = alias is not None and await self._visit(connection, alias)
+            await connection.change(_SET_STATE, (_VISITED, self.id, [url]))
             return known, added
 
         return await self._database.run(work)
 
-    async def skip(self, crawl: int, urls: Sequence[str]) -> None:
+    async def skip(self, urls: Sequence[str]) -> None:
         """Take pages out of the queue that do not count as visited."""
-        await self._in_order(crawl, _SET_STATE, (_SKIPPED, crawl, list(urls)))
+        await self._in_order(_SET_STATE, (_SKIPPED, self.id, list(urls)))
 
-    async def put_off(self, crawl: int, url: str) -> None:
+    async def put_off(self, url: str) -> None:
         """Let a page wait until all others are visited."""
         await self._database.fetch(
-            "update {crawl_urls} set outside = true where crawl = %s and url = %s", (crawl, url)
+            "update {crawl_urls} set outside = true where crawl = %s and url = %s", (self.id, url)
         )
 
-    async def requeue(self, crawl: int, urls: Sequence[str]) -> None:
+    async def requeue(self, urls: Sequence[str]) -> None:
         """Put visited pages back into the queue, at their place."""
-        await self._in_order(crawl, _SET_STATE, (_QUEUED, crawl, list(urls)))
+        await self._in_order(_SET_STATE, (_QUEUED, self.id, list(urls)))
 
-    async def queued(self, crawl: int) -> int:
+    async def queued(self) -> int:
         """Number of pages that wait."""
         statement = "select count(*) from {crawl_urls} where crawl = %s and state = 0"
-        ((number,),) = await self._database.fetch(statement, (crawl,))
+        ((number,),) = await self._database.fetch(statement, (self.id,))
         return int(number)
 
-    async def _in_order(self, crawl: int, statement: str, values: tuple[Any, ...]) -> None:
+    async def _in_order(self, statement: str, values: tuple[Any, ...]) -> None:
         """Run a statement that no other writer of the crawl comes between."""
 
         async def work(connection: Connection) -> None:
-            await self._lock(connection, crawl)
+            await self._lock(connection)
             await connection.change(statement, values)
 
         await self._database.run(work)
 
-    async def _lock(self, connection: Connection, crawl: int) -> bool:
+    async def _lock(self, connection: Connection) -> bool:
         """Take turns in writing a crawl; a lost entry costs little, so none waits for the disk."""
         statement = (
             "select set_config('synchronous_commit', 'off', true), turn from {crawls}"
             " where id = %s for no key update"
         )
-        rows = await connection.fetch(statement, (crawl,))
+        rows = await connection.fetch(statement, (self.id,))
         if self._turn is not None and (not rows or rows[0][1] != self._turn):
             raise TurnLostError("Another worker has taken this crawl over.")
         return bool(rows)
 
-    async def _add(
-        self, connection: Connection, crawl: int, pages: Sequence[QueuedPage]
-    ) -> set[str]:
-        if not await self._lock(connection, crawl) or not pages:
+    async def _add(self, connection: Connection, pages: Sequence[QueuedPage]) -> set[str]:
+        if not await self._lock(connection) or not pages:
             return set()
         statement = """
             insert into {crawl_urls} (crawl, url, depth, outside, newest, state)
@@ -268,12 +261,12 @@ class CrawlState:
             [page.outside for page in pages],
             [page.newest for page in pages],
         ]
-        return {url for (url,) in await connection.fetch(statement, (crawl, *columns))}
+        return {url for (url,) in await connection.fetch(statement, (self.id, *columns))}
 
-    async def _visit(self, connection: Connection, crawl: int, url: str) -> bool:
+    async def _visit(self, connection: Connection, url: str) -> bool:
         """Mark a page that came in under another address, and tell whether it was here before."""
         select = "select state from {crawl_urls} where crawl = %s and url = %s"
-        rows = await connection.fetch(select, (crawl, url))
+        rows = await connection.fetch(select, (self.id, url))
         if rows and rows[0][0] in (_VISITED, _OBTAINED):
             return True
         upsert = (
@@ -281,5 +274,5 @@ class CrawlState:
             " select id, %s, 0, false, %s from {crawls} where id = %s"
             " on conflict (crawl, url) do update set state = excluded.state"
         )
-        await connection.change(upsert, (url, _OBTAINED, crawl))
+        await connection.change(upsert, (url, _OBTAINED, self.id))
         return False

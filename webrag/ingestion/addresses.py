@@ -85,10 +85,9 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     parts = (part for part in search.split("&") if keep_tracking or not _is_tracking(part))
     query = _normal_percent("&".join(parts)) if search else ""
     end = fragment if fragment.startswith("#!") else ""
-    result = f"{scheme}{host}{port}{_normal_percent(path)}{f'?{query}' if query else ''}{end}"
-    if len(result) > MAX_URL_CHARS:
-        raise InputError(_too_long(result))
-    return result
+    return _bounded(
+        f"{scheme}{host}{port}{_normal_percent(path)}{f'?{query}' if query else ''}{end}"
+    )
 
 
 def link_target(href: str, base: str | None = None, *, keep_tracking: bool = False) -> str | None:
@@ -122,12 +121,10 @@ def page_address(address: str) -> str:
         return canonical_url(address)
     if _FORBIDDEN.search(text):
         raise InputError(f"The address {_shown(text)} holds a control character.")
-    if len(text) > MAX_URL_CHARS:
-        raise InputError(_too_long(text))
     if is_document or is_repository:
-        return text if is_document else parse_git(text).url
+        return _bounded(text) if is_document else parse_git(_bounded(text)).url
     try:
-        return _file_address(URL(text))
+        return _file_address(URL(_bounded(text)))
     except ValueError as error:
         raise InputError(f"The address {_shown(text)} cannot be read.") from error
 
@@ -185,10 +182,7 @@ def _file_address(url: URL) -> str:
     if b"\x00" in name:
         raise InputError(f"The address {_shown(url.href)} holds a NUL character.")
     # Encoded one way, whoever wrote it: an index may say `%28` where a link says `(`.
-    result = f"file://{quote(name, safe='/~:@!$&()*+,;=')}"
-    if len(result) > MAX_URL_CHARS:
-        raise InputError(_too_long(result))
-    return result
+    return _bounded(f"file://{quote(name, safe='/~:@!$&()*+,;=')}")
 
 
 _PREFIXES: Final = ("git+https://", "git+http://")
@@ -328,9 +322,7 @@ def _checked_text(href: str, *, is_link: bool) -> str:
         raise InputError(
             f"The URL {_shown(text)} has a space or backslash in its host; {_EXPECTED}."
         )
-    if len(text) > MAX_URL_CHARS:
-        raise InputError(_too_long(text))
-    return text
+    return _bounded(text)
 
 
 _LOCAL_PATH = re.compile(
@@ -352,8 +344,10 @@ def _not_absolute(text: str) -> str:
     return f"The URL {_shown(text)} does not start with http:// or https://; {_EXPECTED}."
 
 
-def _too_long(text: str) -> str:
-    return (
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_URL_CHARS:
+        return text
+    raise InputError(
         f"The URL {_shown(text)} has {len(text):,} characters; "
         f"at most {MAX_URL_CHARS:,} are allowed."
     )

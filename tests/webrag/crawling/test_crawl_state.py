@@ -7,7 +7,7 @@ from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.crawling.queue import CrawlRecord, CrawlState, QueuedPage
+from webrag.crawling.queue import Crawl, CrawlState, QueuedPage
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
 from webrag.postgres.database import Database, table
 
@@ -19,7 +19,7 @@ def state(corpus: Corpus, database: Database) -> CrawlState:
 
 
 @pytest.fixture
-async def crawl(state: CrawlState) -> CrawlRecord:
+async def crawl(state: CrawlState) -> Crawl:
     return await state.begin("key")
 
 
@@ -27,127 +27,123 @@ def pages(*names: str, depth: int = 1) -> list[QueuedPage]:
     return [QueuedPage(f"https://a.test/{name}", depth) for name in names]
 
 
-async def names(state: CrawlState, crawl: CrawlRecord) -> list[str]:
-    found = await state.next_pages(crawl.id, limit=100)
+async def names(crawl: Crawl) -> list[str]:
+    found = await crawl.next_pages(limit=100)
     return [page.url.removeprefix("https://a.test/") for page in found]
 
 
-async def test_new_crawl_has_nothing(state: CrawlState, crawl: CrawlRecord) -> None:
+async def test_new_crawl_has_nothing(crawl: Crawl) -> None:
     assert (crawl.visited, crawl.is_resumed) == (0, False)
-    assert await state.next_pages(crawl.id, limit=5) == []
+    assert await crawl.next_pages(limit=5) == []
 
 
-async def test_crawl_with_the_same_key_goes_on(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.set_roots(crawl.id, ["https://a.test/"])
-    await state.add(crawl.id, pages("a", "b"))
-    await state.visited(crawl.id, "https://a.test/a", links=[])
+async def test_crawl_with_the_same_key_goes_on(state: CrawlState, crawl: Crawl) -> None:
+    await crawl.set_roots(["https://a.test/"])
+    await crawl.add(pages("a", "b"))
+    await crawl.note_visited("https://a.test/a", links=[])
 
     again = await state.begin("key")
 
     assert (again.id, again.visited, again.is_resumed) == (crawl.id, 1, True)
     assert again.started_at == crawl.started_at
-    assert await names(state, again) == ["b"]
+    assert await names(again) == ["b"]
 
 
-async def test_crawls_with_other_keys_are_apart(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.add(crawl.id, pages("a"))
+async def test_crawls_with_other_keys_are_apart(state: CrawlState, crawl: Crawl) -> None:
+    await crawl.add(pages("a"))
 
-    assert await names(state, await state.begin("other")) == []
-
-
-async def test_pages_come_in_folder_first_then_breadth_first_then_as_found(
-    state: CrawlState, crawl: CrawlRecord
-) -> None:
-    await state.add(crawl.id, [QueuedPage("https://a.test/out", 1, outside=True)])
-    await state.add(crawl.id, pages("deep", depth=2))
-    await state.add(crawl.id, pages("z", "a"))
-
-    assert await names(state, crawl) == ["z", "a", "deep", "out"]
+    assert await names(await state.begin("other")) == []
 
 
-async def test_known_pages_are_not_added_twice(state: CrawlState, crawl: CrawlRecord) -> None:
-    first = await state.add(crawl.id, pages("a", "b"))
-    second = await state.add(crawl.id, pages("b", "c"))
+async def test_pages_come_in_folder_first_then_breadth_first_then_as_found(crawl: Crawl) -> None:
+    await crawl.add([QueuedPage("https://a.test/out", 1, outside=True)])
+    await crawl.add(pages("deep", depth=2))
+    await crawl.add(pages("z", "a"))
+
+    assert await names(crawl) == ["z", "a", "deep", "out"]
+
+
+async def test_known_pages_are_not_added_twice(crawl: Crawl) -> None:
+    first = await crawl.add(pages("a", "b"))
+    second = await crawl.add(pages("b", "c"))
 
     assert first == {"https://a.test/a", "https://a.test/b"}
     assert second == {"https://a.test/c"}
 
 
-async def test_pages_under_way_are_left_out(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.add(crawl.id, pages("a", "b"))
+async def test_pages_under_way_are_left_out(crawl: Crawl) -> None:
+    await crawl.add(pages("a", "b"))
 
-    found = await state.next_pages(crawl.id, limit=5, under_way=["https://a.test/a"])
+    found = await crawl.next_pages(limit=5, under_way=["https://a.test/a"])
 
     assert [page.url for page in found] == ["https://a.test/b"]
 
 
-async def test_visited_page_puts_its_links_into_the_queue(
-    state: CrawlState, crawl: CrawlRecord
-) -> None:
-    await state.add(crawl.id, pages("a"))
+async def test_visited_page_puts_its_links_into_the_queue(crawl: Crawl) -> None:
+    await crawl.add(pages("a"))
 
-    seen, added = await state.visited(
-        crawl.id, "https://a.test/a", stored_as="https://a.test/a", links=pages("b", "a")
+    seen, added = await crawl.note_visited(
+        "https://a.test/a", stored_as="https://a.test/a", links=pages("b", "a")
     )
 
     assert (seen, added) == (False, {"https://a.test/b"})
-    assert await names(state, crawl) == ["b"]
+    assert await names(crawl) == ["b"]
 
 
 async def test_page_behind_two_addresses_is_recognised_the_second_time(
-    state: CrawlState, crawl: CrawlRecord
+    state: CrawlState, crawl: Crawl
 ) -> None:
-    await state.add(crawl.id, pages("a", "b", "page"))
+    await crawl.add(pages("a", "b", "page"))
 
     outcomes = [
-        await state.visited(
-            crawl.id, f"https://a.test/{name}", stored_as="https://a.test/page", links=[]
+        await crawl.note_visited(
+            f"https://a.test/{name}", stored_as="https://a.test/page", links=[]
         )
         for name in ("a", "b")
     ]
 
     assert [seen for seen, _ in outcomes] == [False, True]
-    assert await names(state, crawl) == []
+    assert await names(crawl) == []
     assert (await state.begin("key")).visited == 2
 
 
-async def test_skipped_pages_do_not_count_as_visited(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.add(crawl.id, pages("a", "b"))
+async def test_skipped_pages_do_not_count_as_visited(state: CrawlState, crawl: Crawl) -> None:
+    await crawl.add(pages("a", "b"))
 
-    await state.skip(crawl.id, ["https://a.test/a"])
+    await crawl.skip(["https://a.test/a"])
 
-    assert await names(state, crawl) == ["b"]
+    assert await names(crawl) == ["b"]
     assert (await state.begin("key")).visited == 0
 
 
-async def test_requeued_pages_take_their_old_place(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.add(crawl.id, pages("a", "b"))
-    await state.visited(crawl.id, "https://a.test/a", links=[])
+async def test_requeued_pages_take_their_old_place(crawl: Crawl) -> None:
+    await crawl.add(pages("a", "b"))
+    await crawl.note_visited("https://a.test/a", links=[])
 
-    await state.requeue(crawl.id, ["https://a.test/a"])
+    await crawl.requeue(["https://a.test/a"])
 
-    assert await names(state, crawl) == ["a", "b"]
+    assert await names(crawl) == ["a", "b"]
 
 
-async def test_known_gives_every_page_in_order(state: CrawlState, crawl: CrawlRecord) -> None:
+async def test_known_gives_every_page_in_order(crawl: Crawl) -> None:
     many = pages(*(f"p{number:05}" for number in range(5_003)))
-    await state.add(crawl.id, many)
+    await crawl.add(many)
 
-    assert [page async for page in state.known(crawl.id)] == many
+    assert [page async for page in crawl.known()] == many
 
 
-async def test_ended_crawl_takes_nothing_more(state: CrawlState, crawl: CrawlRecord) -> None:
-    await state.add(crawl.id, pages("a"))
-    await state.end(crawl.id)
+async def test_ended_crawl_takes_nothing_more(crawl: Crawl) -> None:
+    await crawl.add(pages("a"))
+    await crawl.end()
 
-    assert await state.add(crawl.id, pages("b")) == set()
-    assert await state.visited(
-        crawl.id, "https://a.test/a", stored_as="https://a.test/x", links=pages("c")
+    assert await crawl.add(pages("b")) == set()
+    assert await crawl.note_visited(
+        "https://a.test/a", stored_as="https://a.test/x", links=pages("c")
     ) == (False, set())
 
 
 async def test_crawl_left_for_weeks_starts_anew(
-    state: CrawlState, crawl: CrawlRecord, database: Database
+    state: CrawlState, crawl: Crawl, database: Database
 ) -> None:
     statement = sql.SQL("update {} set started_at = %s").format(
         table(database.config.collection, "crawls")
@@ -158,31 +154,28 @@ async def test_crawl_left_for_weeks_starts_anew(
     assert (await state.begin("key")).id != crawl.id
 
 
-async def test_writers_do_not_wait_for_each_other_in_a_circle(
-    state: CrawlState, crawl: CrawlRecord
-) -> None:
+async def test_writers_do_not_wait_for_each_other_in_a_circle(crawl: Crawl) -> None:
     forward = pages(*(f"p{number}" for number in range(200)))
 
     async with asyncio.timeout(20):
         added = await asyncio.gather(
-            *(state.add(crawl.id, forward[:: -1 if turn % 2 else 1]) for turn in range(8))
+            *(crawl.add(forward[:: -1 if turn % 2 else 1]) for turn in range(8))
         )
 
     assert sorted(url for urls in added for url in urls) == sorted(page.url for page in forward)
 
 
 async def test_view_gives_unknown_followable_links_and_the_beginning_of_the_text(
-    state: CrawlState,
-    crawl: CrawlRecord,
+    crawl: Crawl,
     indexer: Indexer,
     make_document: Callable[..., NormalizedDocument],
 ) -> None:
     ugly = OutgoingLink(url="https://a.test/no", anchor_text="no", rel=("nofollow",))
     links = ["https://a.test/b", "https://a.test/known", ugly, "https://a.test/a"]
     page = await indexer.index(make_document(links=[*links, "https://a.test/b"]))
-    await state.add(crawl.id, pages("known"))
+    await crawl.add(pages("known"))
 
-    found, text = await state.view(crawl.id, page.page_id, text_chars=9)
+    found, text = await crawl.view(page.page_id, text_chars=9)
 
     assert found == ("https://a.test/b", "https://a.test/a")
     assert text == "# Storage"

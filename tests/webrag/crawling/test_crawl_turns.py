@@ -23,16 +23,15 @@ def in_turn(crawler: SiteCrawler, url: str, number: int = 1) -> "asyncio.Task[Si
 async def begun(lab: CrawlLab, url: str) -> dict[str, int]:
     """Pages that a worker has begun with and not finished, and how often."""
     record = await lab.state.begin(ALL.key(url))
-    return {each.url: each.attempts for each in await lab.state.begun(record.id)}
+    return {each.url: each.attempts for each in await record.begun()}
 
 
 async def suspect(lab: CrawlLab, url: str) -> None:
     """Leave a crawl behind as a worker does that dies of its second page."""
-    state = lab.state.in_turn(1)
-    record = await state.begin(ALL.key(url))
-    await state.add(record.id, [QueuedPage(f"{url}a.html", 1)])
-    await state.set_roots(record.id, [url])
-    await state.begin_page(record.id, f"{url}a.html", 1)
+    crawl = await lab.state.begin(ALL.key(url), turn=1)
+    await crawl.add([QueuedPage(f"{url}a.html", 1)])
+    await crawl.set_roots([url])
+    await crawl.begin_page(f"{url}a.html", 1)
 
 
 @pytest.fixture

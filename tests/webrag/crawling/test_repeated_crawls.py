@@ -120,7 +120,8 @@ async def test_cancelled_crawl_leaves_no_task_and_no_connection(
 
     assert {task for task in asyncio.all_tasks() - before if "pool" not in task.get_name()} == set()
     async with asyncio.timeout(5):
-        await asyncio.gather(*(crawl_lab.state.queued(0) for _ in range(10)))
+        other = await crawl_lab.state.begin("other")
+        await asyncio.gather(*(other.queued() for _ in range(10)))
 
 
 async def test_finished_crawl_leaves_no_queue_behind(

@@ -312,11 +312,10 @@ async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_aft
     job = await queue.enqueue_site(START, ALL)
     turn = await queue.begin_turn(job.id)
     assert turn is not None
-    state = CrawlState(database, turn.number)
-    crawl = (await state.begin(ALL.key(START))).id
-    await state.add(crawl, [QueuedPage(START, 0)])
-    await state.begin_page(crawl, START, 4)
+    crawl = await CrawlState(database).begin(ALL.key(START), turn.number)
+    await crawl.add([QueuedPage(START, 0)])
+    await crawl.begin_page(START, 4)
 
     await queue.end_turn(turn, outcome=None, reason="The database was lost.")
 
-    assert [each.attempts for each in await state.begun(crawl)] == [1]
+    assert [each.attempts for each in await crawl.begun()] == [1]

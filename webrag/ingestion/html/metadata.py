@@ -296,7 +296,7 @@ class PageMetadata:
 
 @dataclass(frozen=True)
 class Content:
-    """What one of the readers of pages found in a page; signs and maps are those of HTML alone."""
+    """A page as the reader of its format read it; signs and maps are those of HTML alone."""
 
     meta: PageMetadata
     markdown: str

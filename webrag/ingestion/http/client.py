@@ -117,13 +117,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         assert isinstance(answer.stream, AsyncIterable)
         return httpx2.Response(
             status_code=answer.status,
-            # Each Content-Encoding under the name that it is unpacked by.
-            headers=[
-                (name, ", ".join(_codings(value.decode("latin-1"))).encode("latin-1"))
-                if name.lower() == b"content-encoding"
-                else (name, value)
-                for name, value in answer.headers
-            ],
+            headers=answer.headers,
             stream=_Stream(answer.stream),
             extensions=answer.extensions,
         )
@@ -200,6 +194,8 @@ def _codings(header: str) -> list[str]:
 
 async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
     codings = _codings(response.headers.get("content-encoding", ""))
+    # Each under the name that it is unpacked by.
+    response.headers["content-encoding"] = ", ".join(codings)
     # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
     is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
     unread = "" if is_read else ", ".join(codings)[:80]
