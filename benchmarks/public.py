@@ -45,7 +45,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from webrag import WebRAG, load_settings
 from webrag.errors import PageGoneError
-from webrag.evaluation.comparison import bootstrap_interval, permutation_test
+from webrag.evaluation.metrics import bootstrap_interval, permutation_test
 from webrag.ingestion.models import FetchedPage
 from webrag.settings.model import COMBINATIONS
 

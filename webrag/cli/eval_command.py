@@ -172,11 +172,10 @@ def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: boo
 
 def _ways(settings: "Settings", *, ask: bool, agent: bool) -> "tuple[Sequence[Way], _Judge]":
     from webrag.evaluation.report import report_agents, report_answers, report_evidence
-    from webrag.evaluation.runner import ask_answer, ask_evidence
+    from webrag.evaluation.runner import answering_with, ask_answer, ask_evidence, fetch_tools
 
     if not agent:
         return ([ask_answer], report_answers) if ask else ([ask_evidence], report_evidence)
-    from webrag.evaluation.agent import answering_with, fetch_tools
     from webrag.mcp_server.clients import mcp_tools
     from webrag.wiring.language_models import choose_language_model
 
@@ -323,8 +322,7 @@ def _sites(
 
 
 def _compare(questions: Path, first: Path, second: Path) -> None:
-    from webrag.evaluation.comparison import compare_scores, moved_questions
-    from webrag.evaluation.metrics import score_question
+    from webrag.evaluation.metrics import compare_scores, moved_questions, score_question
     from webrag.evaluation.questions import load_questions, read_run
     from webrag.evaluation.report import comparison_rows, moved_rows
 

@@ -1,4 +1,4 @@
-"""Scores of a run against its questions, and whether pages show what they are scored by."""
+"""Scores of a run against its questions, two runs compared, and checks of the gold."""
 
 import math
 import statistics
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 from pydantic import Field
 from selectolax.lexbor import LexborHTMLParser
 
@@ -121,7 +122,6 @@ class QuestionScore(FrozenModel):
     type: str
     answerable: bool | None
     evidence: dict[int, float] = Field(default_factory=dict)
-    all_evidence: dict[int, float] = Field(default_factory=dict)
     pages: dict[int, float] = Field(default_factory=dict)
     words: dict[int, float] = Field(default_factory=dict)
     reciprocal_rank: float | None = None
@@ -154,13 +154,11 @@ def score_question(question: Question, record: RunRecord) -> QuestionScore:
     gold, shown = question.gold, [result.text for result in record.retrieved]
     texts = list(map(comparison_key, shown))
     urls = [result.url for result in record.retrieved]
-    evidence = {k: _share(gold, _quote_in(texts[:k])) for k in RANKS}
     expected = {f"gold {number}" for number in range(len(gold))}
     first = _found_in_order(gold, texts[:_RANKING_DEPTH])
     return base.model_copy(
         update={
-            "evidence": evidence,
-            "all_evidence": {k: float(share == 1.0) for k, share in evidence.items()},
+            "evidence": {k: _share(gold, _quote_in(texts[:k])) for k in RANKS},
             "pages": {k: _share(gold, _page_in(urls[:k])) for k in RANKS},
             "words": {n: _share(gold, _quote_in(_first_words(shown, n))) for n in WORD_BUDGETS},
             "reciprocal_rank": reciprocal_rank(expected, _found_in_order(gold, texts)),
@@ -225,78 +223,28 @@ def _found_in_order(gold: Sequence[Gold], texts: Sequence[str]) -> list[str]:
     return ids
 
 
-class Summary(FrozenModel):
-    """Means over a group of questions, NaN of none; failed ones count in no share abstained."""
-
-    questions: int
-    answerable: int
-    failed: int
-    evidence: dict[int, float]
-    all_evidence: dict[int, float]
-    pages: dict[int, float]
-    words: dict[int, float]
-    mrr: float
-    hit_rate: float
-    ndcg: float
-    gold_cited: float
-    citations: int
-    citation_fidelity: float
-    abstained_unanswerable: float
-    abstained_answerable: float
-    pages_fetched_mean: float
-    pages_fetched_max: int
-    ms_p50: float
-    ms_p95: float
+def figures_of(score: QuestionScore) -> dict[str, float]:
+    """Figures of one question, by the names they have in reports; 0 without gold."""
+    return {
+        **{f"evidence recall @{k}": score.evidence.get(k, 0.0) for k in RANKS},
+        **{f"evidence recall in {n} words": score.words.get(n, 0.0) for n in WORD_BUDGETS},
+        **{f"page recall @{k}": score.pages.get(k, 0.0) for k in RANKS},
+        "hit rate @10": score.hit_rate or 0.0,
+        "mean reciprocal rank": score.reciprocal_rank or 0.0,
+        "nDCG @10": score.ndcg or 0.0,
+    }
 
 
-def summarise(scores: Sequence[QuestionScore]) -> Summary:
-    """Average a non-empty group of scores."""
-    judged = [score for score in scores if score.answerable]
-    hopeless = [score for score in scores if score.answerable is False]
-    citations = sum(score.citations for score in scores)
-    return Summary(
-        questions=len(scores),
-        answerable=len(judged),
-        failed=sum(score.failed for score in scores),
-        evidence=_means(RANKS, [score.evidence for score in judged]),
-        all_evidence=_means(RANKS, [score.all_evidence for score in judged]),
-        pages=_means(RANKS, [score.pages for score in judged]),
-        words=_means(WORD_BUDGETS, [score.words for score in judged]),
-        mrr=mean([score.reciprocal_rank or 0.0 for score in judged]),
-        hit_rate=mean([score.hit_rate or 0.0 for score in judged]),
-        ndcg=mean([score.ndcg or 0.0 for score in judged]),
-        gold_cited=mean([s.gold_cited for s in judged if s.gold_cited is not None]),
-        citations=citations,
-        citation_fidelity=(
-            sum(score.citations_verbatim for score in scores) / citations if citations else math.nan
-        ),
-        abstained_unanswerable=_abstained(hopeless),
-        abstained_answerable=_abstained(judged),
-        pages_fetched_mean=mean([float(score.pages_fetched) for score in scores]),
-        pages_fetched_max=max(score.pages_fetched for score in scores),
-        ms_p50=_percentile([score.ms for score in scores], 50),
-        ms_p95=_percentile([score.ms for score in scores], 95),
-    )
-
-
-def _abstained(scores: Sequence[QuestionScore]) -> float:
-    """A question that failed has told nothing about what the product would have said."""
-    return mean([float(score.abstained) for score in scores if not score.failed])
+def mean_figures(scores: Sequence[QuestionScore]) -> dict[str, float]:
+    """Average the answerable of some questions, one at least; NaN where none is."""
+    rows = [figures_of(score) for score in scores if score.answerable]
+    return {name: mean(row[name] for row in rows) for name in figures_of(scores[0])}
 
 
 def mean(values: Iterable[float]) -> float:
     """Arithmetic mean, NaN of nothing."""
     listed = list(values)
     return statistics.fmean(listed) if listed else math.nan
-
-
-def _means(keys: Sequence[int], rows: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    return {key: mean([row[key] for row in rows]) for key in keys}
-
-
-def _percentile(values: Sequence[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 Verdict = Literal["right", "half", "wrong"]
@@ -355,3 +303,120 @@ def _is_on_gold(gold: Sequence[Gold], citation: CitationRecord) -> bool:
     is_there = _page_in([citation.url])
     is_held = _quote_in([comparison_key(citation.verbatim_text)])
     return any(is_there(each) or is_held(each) for each in gold)
+
+
+# Up to so many questions that differ, every assignment of signs is tried; above, so many random
+# ones, which fixes a p-value near 0.05 to about 0.002.
+_EXACT_DIFFERENCES = 14
+_RANDOM_ASSIGNMENTS = 10_000
+_RESAMPLES = 10_000
+_SEED = 20_260_101
+_TOLERANCE = 1e-9
+
+
+class PairedFigure(FrozenModel):
+    """One figure of two runs over the same questions, and the 95 % bootstrap of its change.
+
+    Probabilities are of a mean difference at least as large, and of the counts, if runs were equal.
+    """
+
+    name: str
+    questions: int
+    first: float
+    second: float
+    low: float
+    high: float
+    better: int
+    worse: int
+    p_permutation: float
+    p_sign: float
+
+    @property
+    def difference(self) -> float:
+        """Mean of the second run minus that of the first."""
+        return self.second - self.first
+
+
+def compare_scores(
+    first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
+) -> list[PairedFigure]:
+    """Compare recall, ranking and words over the answerable questions of both runs; repeatable."""
+    ids = [
+        each
+        for each, score in first.items()
+        if score.answerable and each in second and second[each].answerable
+    ]
+    if not ids:
+        return []
+    one, other = ([figures_of(run[each]) for each in ids] for run in (first, second))
+    return [
+        _compare(name, [row[name] for row in one], [row[name] for row in other])
+        for name in one[0]
+        if not name.startswith("page recall")
+    ]
+
+
+def moved_questions(
+    first: Mapping[str, QuestionScore], second: Mapping[str, QuestionScore]
+) -> list[tuple[str, float, float]]:
+    """Id and reciprocal ranks of the questions whose first right result moved, the worse first."""
+    moved = [
+        (each, found, second[each].reciprocal_rank or 0.0)
+        for each, score in first.items()
+        if each in second
+        and (found := score.reciprocal_rank) is not None
+        and second[each].reciprocal_rank not in (None, found)
+    ]
+    return sorted(moved, key=lambda row: row[2] - row[1])
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided exact sign test: the probability of a split at least as uneven by chance."""
+    total = better + worse
+    tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1))
+    return min(1.0, 2 * tail / (1 << total))
+
+
+def permutation_test(differences: Sequence[float]) -> float:
+    """Test the mean difference, two-sided and paired (Fisher's, by flipping signs).
+
+    Exact for up to 14 differences that are not zero, else from 10,000 assignments drawn with a
+    fixed seed; then never below 1/10,001.
+    """
+    values = np.array([each for each in differences if each], dtype=float)
+    observed = abs(values.sum()) - _TOLERANCE
+    if len(values) <= _EXACT_DIFFERENCES:
+        bits = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
+        return float(np.mean(np.abs((bits * 2.0 - 1.0) @ values) >= observed))
+    random = np.random.default_rng(_SEED)
+    signs = random.choice([-1.0, 1.0], size=(_RANDOM_ASSIGNMENTS, len(values)))
+    extreme = int(np.sum(np.abs(signs @ values) >= observed))
+    return (extreme + 1) / (_RANDOM_ASSIGNMENTS + 1)
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of the 95 % percentile bootstrap interval of a mean; 10,000 samples, one seed."""
+    sample = np.array(values, dtype=float)
+    random = np.random.default_rng(_SEED)
+    drawn = random.integers(len(sample), size=(_RESAMPLES, len(sample)))
+    low, high = np.quantile(sample[drawn].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _compare(name: str, first: Sequence[float], second: Sequence[float]) -> PairedFigure:
+    one, other = np.array(first, dtype=float), np.array(second, dtype=float)
+    differences = other - one
+    better, worse = int(np.sum(differences > 0)), int(np.sum(differences < 0))
+    low, high = bootstrap_interval(differences.tolist())
+    return PairedFigure(
+        name=name,
+        questions=len(differences),
+        first=float(one.mean()),
+        second=float(other.mean()),
+        low=low,
+        high=high,
+        better=better,
+        worse=worse,
+        p_permutation=permutation_test(differences.tolist()),
+        p_sign=sign_test(better, worse),
+    )

@@ -6,15 +6,14 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, get_args
 
-from webrag.evaluation.agent import agent_figures
-from webrag.evaluation.comparison import PairedFigure
 from webrag.evaluation.metrics import (
     AnswerScore,
+    PairedFigure,
     QuestionScore,
     mean,
+    mean_figures,
     score_answer,
     score_question,
-    summarise,
 )
 from webrag.evaluation.questions import Question, RunRecord
 from webrag.orchestration.models import ConfidenceBand
@@ -26,30 +25,36 @@ _HEADER: Final = ("figure", "value")
 
 def figures(scores: Sequence[QuestionScore]) -> list[tuple[str, str]]:
     """Name and value of every figure over all questions."""
-    summary = summarise(scores)
-    rows = [
-        ("questions", str(summary.questions)),
-        ("answerable", str(summary.answerable)),
-        ("failed", str(summary.failed)),
+    judged = [score for score in scores if score.answerable]
+    hopeless = [score for score in scores if score.answerable is False]
+    citations = sum(score.citations for score in scores)
+    verbatim = sum(score.citations_verbatim for score in scores)
+    fetched = [score.pages_fetched for score in scores]
+    return [
+        ("questions", str(len(scores))),
+        ("answerable", str(len(judged))),
+        ("failed", str(sum(score.failed for score in scores))),
+        *((name, _share(value)) for name, value in mean_figures(scores).items()),
+        ("gold cited", _mean(s.gold_cited for s in judged if s.gold_cited is not None)),
+        ("citations", str(citations)),
+        ("citation fidelity", _share(verbatim / citations if citations else math.nan)),
+        ("abstained, no answer on the site", _abstained(hopeless)),
+        ("abstained, answerable", _abstained(judged)),
+        ("pages fetched per question, mean", f"{mean(fetched):.1f}"),
+        ("pages fetched per question, max", str(max(fetched))),
+        ("time per question, p50", _percentile(scores, 50)),
+        ("time per question, p95", _percentile(scores, 95)),
     ]
-    rows += [(f"evidence recall @{k}", _share(v)) for k, v in summary.evidence.items()]
-    rows += [(f"evidence recall in {k} words", _share(v)) for k, v in summary.words.items()]
-    rows += [(f"page recall @{k}", _share(v)) for k, v in summary.pages.items()]
-    rows += [
-        ("hit rate @10", _share(summary.hit_rate)),
-        ("mean reciprocal rank", _share(summary.mrr)),
-        ("nDCG @10", _share(summary.ndcg)),
-        ("gold cited", _share(summary.gold_cited)),
-        ("citations", str(summary.citations)),
-        ("citation fidelity", _share(summary.citation_fidelity)),
-        ("abstained, no answer on the site", _share(summary.abstained_unanswerable)),
-        ("abstained, answerable", _share(summary.abstained_answerable)),
-        ("pages fetched per question, mean", f"{summary.pages_fetched_mean:.1f}"),
-        ("pages fetched per question, max", str(summary.pages_fetched_max)),
-        ("time per question, p50", f"{summary.ms_p50:.0f} ms"),
-        ("time per question, p95", f"{summary.ms_p95:.0f} ms"),
-    ]
-    return rows
+
+
+def _abstained(scores: Sequence[QuestionScore]) -> str:
+    """A question that failed has told nothing about what the product would have said."""
+    return _mean(score.abstained for score in scores if not score.failed)
+
+
+def _percentile(scores: Sequence[QuestionScore], percent: int) -> str:
+    ordered = sorted(score.ms for score in scores)
+    return f"{ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]:.0f} ms"
 
 
 def figures_by_type(scores: Sequence[QuestionScore]) -> list[tuple[str, ...]]:
@@ -57,10 +62,12 @@ def figures_by_type(scores: Sequence[QuestionScore]) -> list[tuple[str, ...]]:
     header = ("type", "n", "@1", "@5", "@10", "1000 words", "all @10", "MRR")
     rows: list[tuple[str, ...]] = [header]
     for kind in sorted({score.type for score in scores if score.answerable}):
-        of_kind = summarise([score for score in scores if score.type == kind])
-        shares = [of_kind.evidence[k] for k in (1, 5, 10)]
-        shares += [of_kind.words[1000], of_kind.all_evidence[10], of_kind.mrr]
-        rows.append((kind, str(of_kind.answerable), *map(_share, shares)))
+        of_kind = [score for score in scores if score.answerable and score.type == kind]
+        means = mean_figures(of_kind)
+        shares = [means[f"evidence recall @{k}"] for k in (1, 5, 10)]
+        whole = mean(score.evidence[10] == 1 for score in of_kind)
+        shares += [means["evidence recall in 1000 words"], whole, means["mean reciprocal rank"]]
+        rows.append((kind, str(len(of_kind)), *map(_share, shares)))
     return rows
 
 
@@ -158,6 +165,40 @@ def _mean(values: Iterable[float]) -> str:
 
 def _median(scores: Sequence[AnswerScore], value: Callable[[AnswerScore], float]) -> str:
     return f"{statistics.median(map(value, scores)):.0f}" if scores else "-"
+
+
+def agent_figures(
+    questions: Sequence[Question], records: Sequence[RunRecord]
+) -> list[tuple[str, ...]]:
+    """Header, and a row per figure with a column for each kind of tools."""
+    kinds = list(dict.fromkeys(record.tools for record in records))
+    columns = [_column(questions, [r for r in records if r.tools == kind]) for kind in kinds]
+    return [("", *kinds), *((name, *(each[name] for each in columns)) for name in columns[0])]
+
+
+def _column(questions: Sequence[Question], records: Sequence[RunRecord]) -> dict[str, str]:
+    asked = {question.id: question for question in questions}
+    verdicts = [score_answer(asked[record.id], record).verdict for record in records]
+    unanswerable = [record for record in records if asked[record.id].gold == ()]
+    quoted = [citation.verbatim for record in records for citation in record.citations]
+    characters = [record.characters for record in records]
+    return {
+        "answerable": str(len(records) - verdicts.count(None)),
+        "right, all gold in the answer": str(verdicts.count("right")),
+        "half right": str(verdicts.count("half")),
+        "said to be not found": str(
+            sum(r.abstained for r, v in zip(records, verdicts, strict=True) if v)
+        ),
+        "unanswerable": str(len(unanswerable)),
+        "unanswerable, said so": str(sum(record.abstained for record in unanswerable)),
+        "failed": str(sum(record.error is not None for record in records)),
+        "calls": str(sum(record.calls for record in records)),
+        "characters read": f"{sum(characters):,}",
+        "characters per question, p50": f"{statistics.median(characters):,.0f}",
+        "seconds": f"{sum(record.ms for record in records) / 1000:.1f}",
+        "quotations": str(len(quoted)),
+        "quotations that the tools showed": str(sum(quoted)),
+    }
 
 
 class Report(NamedTuple):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from webrag.app import WebRAG
-    from webrag.evaluation.agent import Tools
+    from webrag.evaluation.runner import Tools
 
 NAME: Final = "webrag"
 _LOG_LINES: Final = 8
@@ -150,7 +150,7 @@ async def mcp_tools(memory: "WebRAG") -> "AsyncIterator[Tools]":
     """Open a server over an open memory, which stays open, with its settings, and a session."""
     from mcp import Client
 
-    from webrag.evaluation.agent import Tools, tool
+    from webrag.evaluation.runner import Tools, tool
     from webrag.mcp_server.server import assemble_server
 
     settings = memory.settings.model_copy(update={"mcp_transport": "stdio"})

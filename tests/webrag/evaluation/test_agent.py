@@ -2,8 +2,9 @@ from pathlib import Path
 from typing import Any
 
 from webrag import WebRAG
-from webrag.evaluation.agent import agent_figures, fetch_tools
 from webrag.evaluation.questions import Gold, Question, RunRecord
+from webrag.evaluation.report import agent_figures
+from webrag.evaluation.runner import fetch_tools
 
 
 async def test_fetch_gives_a_page_as_markdown_with_its_links(

@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.evaluation.comparison import compare_scores, permutation_test, sign_test
-from webrag.evaluation.metrics import RANKS, WORD_BUDGETS, QuestionScore
+from webrag.evaluation.metrics import (
+    RANKS,
+    WORD_BUDGETS,
+    QuestionScore,
+    compare_scores,
+    permutation_test,
+    sign_test,
+)
 
 
 def score(name: str, found: float, *, answerable: bool | None = True) -> QuestionScore:

@@ -1,5 +1,4 @@
-from webrag.evaluation.comparison import compare_scores
-from webrag.evaluation.metrics import QuestionScore
+from webrag.evaluation.metrics import QuestionScore, compare_scores
 from webrag.evaluation.questions import Question, ResultRecord, RunRecord
 from webrag.evaluation.report import comparison_rows, figures, figures_by_type, report_evidence
 
@@ -11,7 +10,7 @@ def score(type: str, answerable: bool | None = True) -> QuestionScore:
     unjudged = QuestionScore(id="q", type=type, answerable=answerable)
     if not answerable:
         return unjudged
-    shares = {"evidence": RANKS, "all_evidence": RANKS, "pages": RANKS, "words": WORDS}
+    shares = {"evidence": RANKS, "pages": RANKS, "words": WORDS}
     return unjudged.model_copy(update={**shares, "reciprocal_rank": 1.0})
 
 
@@ -29,6 +28,14 @@ def test_row_of_a_type_shows_its_word_budget_figure() -> None:
     header, row = figures_by_type([score("multi")])
 
     assert dict(zip(header, row, strict=True))["1000 words"] == "0.500"
+
+
+def test_row_of_a_type_counts_the_questions_with_all_of_their_evidence() -> None:
+    half = score("multi").model_copy(update={"evidence": {**RANKS, 10: 0.5}})
+
+    header, row = figures_by_type([score("multi"), half])
+
+    assert dict(zip(header, row, strict=True))["all @10"] == "0.500"
 
 
 def asked(name: str, *quotes: str) -> Question:
