@@ -8,7 +8,7 @@ import pytest
 from tests.growth import grows_as_its_input, processor_seconds
 from tests.webrag.orchestration.conftest import build_ranked
 from webrag.answering.citation_desk import locate
-from webrag.answering.injection import addresses_reader, unquotable_spans
+from webrag.answering.guardrails import addresses_reader, unquotable_spans
 from webrag.answering.planning import incoherence
 from webrag.answering.support import (
     clauses,

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from webrag.answering.evidence import Evidence
-from webrag.answering.injection import holds_secret, is_instruction
-from webrag.answering.models import AnswerCitation, AnswerPart, CitationTally, PartKind
-from webrag.answering.prompts import one_line
+from webrag.answering.guardrails import holds_secret, is_instruction
+from webrag.answering.language_model import one_line
+from webrag.answering.models import (
+    AnswerCitation,
+    AnswerPart,
+    CitationTally,
+    Evidence,
+    PartKind,
+    Proposal,
+)
 from webrag.answering.support import is_supported
 from webrag.orchestration.judge import judged
 from webrag.orchestration.models import RankedChunk
@@ -20,14 +25,6 @@ _MAX_SENTENCE_CHARS: Final = 800
 
 PartListener = Callable[[AnswerPart, tuple[AnswerCitation, ...]], None]
 """Told each accepted sentence and the citations it is the first to use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A citation as a writer proposes it: the number of a passage, and words of it."""
-
-    evidence: int
-    quote: str
 
 
 class CitationDesk:

@@ -7,8 +7,14 @@ from typing import Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
-from webrag.answering.injection import UnquotableSpan, unquotable_spans
-from webrag.answering.models import AnswerConfig, ExecutionPlan, RetrieveStep
+from webrag.answering.guardrails import unquotable_spans
+from webrag.answering.models import (
+    AnswerConfig,
+    Evidence,
+    ExecutionPlan,
+    RetrieveStep,
+    UnquotableSpan,
+)
 from webrag.answering.page_summary import SURE, page_summary
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.acquirer import PageAcquirer
@@ -42,35 +48,6 @@ def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) 
 _COVERED_PASSAGES: Final = 5
 # An answer that leaves a part of the question out is one in part, whatever the rest is worth.
 _IN_PART: Final = MEDIUM - 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A passage an answer may quote, but for its unquotable parts.
-
-    Its number, from 1, names it to a language model; `relevance` is the reranker's score, `order`
-    that score normalised and boosted.
-    """
-
-    number: int
-    chunk: RetrievedChunk
-    relevance: float
-    order: float
-    unquotable: tuple[UnquotableSpan, ...] = ()
-
-    def is_quotable(self, start: int, end: int) -> bool:
-        """Tell whether a span of the page lies in the chunk and touches nothing unquotable."""
-        inside = self.chunk.char_start <= start < end <= self.chunk.char_end
-        return inside and not any(each.overlaps(start, end) for each in self.unquotable)
-
-    def quotable_text(self, start: int, end: int) -> str:
-        """A span of the page without what may not be quoted."""
-        text, offset, kept = self.chunk.text, self.chunk.char_start, []
-        for span in sorted(self.unquotable, key=lambda each: each.start):
-            if span.overlaps(start, end):
-                kept.append(text[start - offset : max(span.start, start) - offset])
-                start = min(span.end, end)
-        return "".join([*kept, text[start - offset : end - offset]])
 
 
 def is_missing(part: Judgement) -> bool:

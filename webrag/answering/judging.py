@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import Gathered
-from webrag.answering.injection import holds_secret, is_instruction
+from webrag.answering.guardrails import holds_secret, is_instruction
 from webrag.answering.language_model import (
     Judgement,
     ask,
     attempt,
+    one_line,
     parse_judgement,
+    reflection_messages,
     with_temperature,
 )
 from webrag.answering.models import (
@@ -30,7 +32,6 @@ from webrag.answering.models import (
     Reflection,
     RetrieveStep,
 )
-from webrag.answering.prompts import one_line, reflection_messages
 from webrag.answering.support import identifiers, numbers
 from webrag.orchestration.confidence import HIGH, LOW, MEDIUM, in_hundredths
 

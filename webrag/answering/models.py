@@ -1,6 +1,7 @@
 """The contract of the answer manager: what it is asked, plans, cites and returns. No I/O here."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from webrag.frozen import FrozenModel, Share
 from webrag.question import QueryType
-from webrag.retrieval.models import CitationSpan
+from webrag.retrieval.models import CitationSpan, RetrievedChunk
 
 ManagerState = Literal["execute_plan", "success", "fail"]
 YearMode = Literal["explicit", "none"]
@@ -77,6 +78,56 @@ class RetrieveStep(FrozenModel):
     also_searched: dict[str, str] = Field(default_factory=dict)
     coverage: float = 0.0
     confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnquotableSpan:
+    """Part of a page, by its offsets there, that may not be quoted."""
+
+    start: int
+    end: int
+    kind: Literal["instruction", "secret"]
+
+    def overlaps(self, start: int, end: int) -> bool:
+        """Tell whether a span shares a character with it."""
+        return self.start < end and start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage an answer may quote, but for its unquotable parts.
+
+    Its number, from 1, names it to a language model; `relevance` is the reranker's score, `order`
+    that score normalised and boosted.
+    """
+
+    number: int
+    chunk: RetrievedChunk
+    relevance: float
+    order: float
+    unquotable: tuple[UnquotableSpan, ...] = ()
+
+    def is_quotable(self, start: int, end: int) -> bool:
+        """Tell whether a span of the page lies in the chunk and touches nothing unquotable."""
+        inside = self.chunk.char_start <= start < end <= self.chunk.char_end
+        return inside and not any(each.overlaps(start, end) for each in self.unquotable)
+
+    def quotable_text(self, start: int, end: int) -> str:
+        """A span of the page without what may not be quoted."""
+        text, offset, kept = self.chunk.text, self.chunk.char_start, []
+        for span in sorted(self.unquotable, key=lambda each: each.start):
+            if span.overlaps(start, end):
+                kept.append(text[start - offset : max(span.start, start) - offset])
+                start = min(span.end, end)
+        return "".join([*kept, text[start - offset : end - offset]])
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A citation as a writer proposes it: the number of a passage, and words of it."""
+
+    evidence: int
+    quote: str
 
 
 class AnswerCitation(CitationSpan):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, compress, dropwhile, takewhile
 from typing import TYPE_CHECKING, Final
 
-from webrag.answering.injection import unquotable_spans
+from webrag.answering.guardrails import unquotable_spans
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.pattern_file import PatternFile
 from webrag.retrieval.citations import extract_citation

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Evidence, Gathered, is_missing
-from webrag.answering.language_model import SentenceReader, attempt, stream
-from webrag.answering.models import AnswerConfig, ExecutionPlan, PartKind, SynthesisMethod
-from webrag.answering.prompts import synthesis_messages
+from webrag.answering.evidence import Gathered, is_missing
+from webrag.answering.language_model import SentenceReader, attempt, stream, synthesis_messages
+from webrag.answering.models import (
+    AnswerConfig,
+    Evidence,
+    ExecutionPlan,
+    PartKind,
+    SynthesisMethod,
+)
 from webrag.answering.support import terms_of
 from webrag.concurrency import in_background
 from webrag.orchestration.confidence import LOW

@@ -14,11 +14,11 @@ from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Evidence, EvidenceFinder, Gathered, judge_evidence
-from webrag.answering.injection import unquotable_spans
+from webrag.answering.evidence import EvidenceFinder, Gathered, judge_evidence
+from webrag.answering.guardrails import unquotable_spans
 from webrag.answering.judging import Reflector, TextSimilarity
 from webrag.answering.manager import Manager
-from webrag.answering.models import AnswerConfig, RetrieveStep
+from webrag.answering.models import AnswerConfig, Evidence, RetrieveStep
 from webrag.answering.planning import Planner
 from webrag.answering.writing import ExtractiveSynthesizer, LanguageModelSynthesizer
 from webrag.corpus.indexer import Indexer

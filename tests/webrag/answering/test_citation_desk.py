@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrag.answering.citation_desk import CitationDesk, Proposal, locate
-from webrag.answering.evidence import Evidence
+from webrag.answering.citation_desk import CitationDesk, locate
+from webrag.answering.models import Evidence, Proposal
 from webrag.retrieval.models import RetrievedChunk
 
 TEXT = "The broker listens on port 7411.\nThe  broker\nlistens on port 7412."

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.webrag.answering.planted import INNOCENT, PLANTED
-from webrag.answering.injection import holds_secret, is_instruction, unquotable_spans
+from webrag.answering.guardrails import holds_secret, is_instruction, unquotable_spans
 
 
 @pytest.mark.parametrize(

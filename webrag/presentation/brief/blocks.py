@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from webrag.answering.injection import addresses_reader
+from webrag.answering.guardrails import addresses_reader
 from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote, Seen
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
