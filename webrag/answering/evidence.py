@@ -1,9 +1,9 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
@@ -150,8 +150,7 @@ class EvidenceFinder:
             self._searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
             for place, query in enumerate(queries)
         )
-        years = tuple(sorted(filters.years or ()))
-        found = Candidates(tuple(zip(queries, results, strict=True)), years)
+        found = Candidates(tuple(zip(queries, results, strict=True)), filters.years or ())
         words = found.also_searched
         return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
@@ -165,9 +164,22 @@ class EvidenceFinder:
         )
         kept = self._evidence(parts, profile)
         judged_parts = await in_background(_judged_parts, parts, kept, self._encode, profile)
+        left_out = [span.kind for evidence in kept for span in evidence.unquotable]
+        whole = candidates.parts[0][1]
+        step = self._step(
+            candidates.years,
+            documents=whole.corpus_stats.total_documents,
+            candidates=candidates.count,
+            passages=len(kept),
+            excluded_instructions=left_out.count("instruction"),
+            excluded_secrets=left_out.count("secret"),
+            also_searched=candidates.also_searched,
+            coverage=_coverage(whole.term_idf, kept[:_COVERED_PASSAGES]),
+            confidence=confidence_of_parts(judged_parts),
+        )
         return Gathered(
             evidence=kept,
-            step=self._step(candidates, parts, kept, confidence_of_parts(judged_parts)),
+            step=step,
             judged=judged_parts,
             degraded=(degraded,) if degraded else (),
         )
@@ -185,11 +197,8 @@ class EvidenceFinder:
             )
             for place, chunk in enumerate(found.chunks, start=1)
         }
-        step = RetrieveStep(
-            year_mode="explicit" if filters.years else "none",
-            requested_years=tuple(sorted(filters.years or ())),
-            recent_year_window=self._config.recent_year_window,
-            fusion_method=self._retrieval.fusion_method,
+        step = self._step(
+            filters.years or (),
             documents=pages,
             candidates=len(chunks),
             passages=len(chunks),
@@ -229,28 +238,15 @@ class EvidenceFinder:
         unquotable = unquotable_spans(chunk.text, chunk.char_start)
         return Evidence(0, chunk, item.reranked_score, order, unquotable)
 
-    def _step(
-        self,
-        candidates: Candidates,
-        parts: Sequence[SubQueryResult],
-        kept: Sequence[Evidence],
-        confidence: float,
-    ) -> RetrieveStep:
-        idf, searched = parts[0].retrieval.term_idf, parts[0].retrieval.corpus_stats
-        left_out = [span.kind for evidence in kept for span in evidence.unquotable]
+    def _step(self, years: Iterable[int], **found: Any) -> RetrieveStep:
+        """The extent of a search of the pages of some years, or of all, and what it found."""
+        requested = tuple(sorted(years))
         return RetrieveStep(
-            year_mode="explicit" if candidates.years else "none",
-            requested_years=candidates.years,
+            year_mode="explicit" if requested else "none",
+            requested_years=requested,
             recent_year_window=self._config.recent_year_window,
             fusion_method=self._retrieval.fusion_method,
-            documents=searched.total_documents,
-            candidates=candidates.count,
-            passages=len(kept),
-            excluded_instructions=left_out.count("instruction"),
-            excluded_secrets=left_out.count("secret"),
-            also_searched=candidates.also_searched,
-            coverage=_coverage(idf, kept[:_COVERED_PASSAGES]),
-            confidence=confidence,
+            **found,
         )
 
 

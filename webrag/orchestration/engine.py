@@ -34,30 +34,29 @@ async def research(
     on_decision: Callable[[ExpansionDecision], None] = lambda _: None,
 ) -> OrchestrationResult:
     """Search and judge, and follow links or ask in other words, until the rules say stop."""
-    run = ResearchRun(components, state)
-    await run.prepare(report)
-    await run.analyse(report)
-    decision = await _searched(run, report)
+    run = ResearchRun(components, state, report)
+    await run.prepare()
+    await run.analyse()
+    decision = await _searched(run)
     on_decision(decision)
     while decision.action != "stop":
         # Whoever follows no link does not wait for what that takes to import.
         from webrag.orchestration.steps.actions import act
 
-        in_round = partial(report, iteration=state.iteration + 1, total=state.rounds)
-        has_acted = await act(run, decision, in_round)
-        decision = await (_searched(run, report) if has_acted else judge(run))
+        has_acted = await act(run, decision)
+        decision = await (_searched(run) if has_acted else judge(run))
         on_decision(decision)
-    return await build_result(run, report)
+    return await build_result(run)
 
 
-async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
+async def _searched(run: ResearchRun) -> ExpansionDecision:
     """Search and judge; a fast run goes a little beyond named pages that do not answer.
 
     It searches what is stored in scope, then looks through those that only list links.
     """
 
     async def found() -> ExpansionDecision:
-        await run.search(report)
+        await run.search()
         return await judge(run)
 
     decision = await found()
@@ -69,7 +68,7 @@ async def _searched(run: ResearchRun, report: Report) -> ExpansionDecision:
     if lists_links and run.state.confidence < MEDIUM:
         from webrag.orchestration.steps.actions import look_through
 
-        decision = await found() if await look_through(run, report) else decision
+        decision = await found() if await look_through(run) else decision
     return decision
 
 

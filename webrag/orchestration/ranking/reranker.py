@@ -266,9 +266,7 @@ def _ranked(
         for chunk in result.chunks
         if any(match.node_id in scores for match in chunk.matches)
     ]
-    return _best(
-        _held(ranked, _under_question(ranked, scores)) if result.wordings else ranked, len(ranked)
-    )
+    return _best(_held(ranked, _under_question(ranked, scores)) if result.wordings else ranked)
 
 
 async def rank_parts(
@@ -404,13 +402,12 @@ def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChu
         factor = listing_factor(item.chunk.text, has_code=item.chunk.has_code)
         score = item.reranked_score * factor
         lowered.append(item if factor == 1.0 else item.model_copy(update={"reranked_score": score}))
-    return _best(lowered, len(lowered))
+    return _best(lowered)
 
 
-def _best(ranked: Iterable[RankedChunk], top_n: int) -> tuple[RankedChunk, ...]:
+def _best(ranked: Iterable[RankedChunk]) -> tuple[RankedChunk, ...]:
     # Fused retrieval scores break ties, so that equal scores keep a meaningful order.
-    ordered = sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score))
-    return tuple(ordered[:top_n])
+    return tuple(sorted(ranked, key=lambda item: (-item.reranked_score, -item.chunk.score)))
 
 
 def _unit(score: float) -> float:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from webrag.ingestion.fetch_context import listening
@@ -19,7 +20,7 @@ _LOOKED_THROUGH: Final = 4
 _LOOK_S: Final = 3.0
 
 
-async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> bool:
+async def act(run: ResearchRun, decision: ExpansionDecision) -> bool:
     """Carry a decision that is not to stop out; False when it had nothing to work on after all.
 
     The run was judged before. Afterwards stored pages inside the scope are searched as well.
@@ -28,6 +29,7 @@ async def act(run: ResearchRun, decision: ExpansionDecision, report: Report) -> 
     assert state.signals is not None, "nothing is decided before it is judged"
     chunk_ids = frozenset(str(item.chunk.chunk_id) for item in state.merged.chunks)
     pending = PendingStep(decision, state.signals, chunk_ids, begun=time.monotonic())
+    report = partial(run.report, iteration=state.iteration + 1, total=state.rounds)
     state.tried.add(decision.action)
     with state.clock.timed("expansion_ms"):
         if decision.action == "expand_intent":
@@ -116,7 +118,7 @@ async def _follow(
     return outcome
 
 
-async def look_through(run: ResearchRun, report: Report) -> bool:
+async def look_through(run: ResearchRun) -> bool:
     """Follow the best links of named pages that only list links, in a fast run judged before.
 
     Tells whether pages were obtained, which the question is to be searched in.
@@ -134,8 +136,8 @@ async def look_through(run: ResearchRun, report: Report) -> bool:
     pending = PendingStep(decision, state.signals, frozenset(), begun=begun)
     with state.clock.timed("expansion_ms"), listening(state.note_degraded):
         frontier = await links_ahead(run, discovery_s=(until - begun) / 2)
-        report("expansion", f"Looking through the best {_LOOKED_THROUGH} links of the page...")
-        outcome = pending.outcome = await _follow(run, frontier, _LOOKED_THROUGH, until, report)
+        run.report("expansion", f"Looking through the best {_LOOKED_THROUGH} links of the page...")
+        outcome = pending.outcome = await _follow(run, frontier, _LOOKED_THROUGH, until, run.report)
     state.pending = pending if outcome.ingested else None
     return state.pending is not None
 

@@ -189,6 +189,7 @@ class ResearchRun:
 
     components: RunComponents
     state: RunState
+    report: Report
 
     @property
     def profile(self) -> ScoreProfile:
@@ -209,7 +210,7 @@ class ResearchRun:
         """Factor on the configured candidates and tokens of a retrieval."""
         return _RECALL_FACTOR if self.state.wants_recall else 1
 
-    async def prepare(self, report: Report) -> None:
+    async def prepare(self) -> None:
         """Get the named pages; nothing to do for a search."""
         state, question = self.state, self.state.question
         if question.is_search:
@@ -221,10 +222,10 @@ class ResearchRun:
         def on_page(page: AcquiredPage) -> None:
             verb = "Already stored" if page.outcome == "stored" else "Indexed"
             counts = f"{page.chunk_count} chunks, {page.token_count} tokens"
-            report("ingestion", f"{verb}: {page.url} ({counts})")
+            self.report("ingestion", f"{verb}: {page.url} ({counts})")
 
         for url in question.urls:
-            report("ingestion", f"Checking if {url} is indexed...")
+            self.report("ingestion", f"Checking if {url} is indexed...")
         seeds = Seeds((), (), is_complete=True)
         if question.urls:
             with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
@@ -244,7 +245,7 @@ class ResearchRun:
         state.warn(*seeds.warnings)
         state.partial = not seeds.is_complete
 
-    async def analyse(self, report: Report) -> None:
+    async def analyse(self) -> None:
         """Find out what the question asks for."""
         state, question = self.state, self.state.question
         with state.clock.timed("query_analysis_ms"):
@@ -260,9 +261,9 @@ class ResearchRun:
         state.note_degraded(degraded)
         count = len(state.parts)
         parts = "one query" if count == 1 else f"decomposed into {count} sub-queries"
-        report("analysis", f"Analyzing query: {parts}")
+        self.report("analysis", f"Analyzing query: {parts}")
 
-    async def search(self, report: Report) -> None:
+    async def search(self) -> None:
         """Rank what is found for every part, or do without when a part cannot be embedded.
 
         Raises:
@@ -272,7 +273,9 @@ class ResearchRun:
         state = self.state
         urls, sites = state.filters.source_urls, state.filters.sites
         where = "the whole corpus" if sites is None else f"what is stored of {', '.join(sites)}"
-        report("retrieval", f"Searching {where if urls is None else f'{len(urls)} documents'}...")
+        self.report(
+            "retrieval", f"Searching {where if urls is None else f'{len(urls)} documents'}..."
+        )
         try:
             with state.clock.timed("retrieval_ms"):
                 found = await all_of(self._retrieved(query) for query in state.queries)
@@ -282,7 +285,7 @@ class ResearchRun:
             await self._do_without_search(str(error))
             return
         count = sum(len(result.chunks) for _, result in found)
-        report("reranking", f"Reranking {count} chunks...")
+        self.report("reranking", f"Reranking {count} chunks...")
         await self.rank(found)
 
     async def _retrieved(self, query: str) -> tuple[str, RetrievalResult]:
@@ -361,24 +364,22 @@ class ResearchRun:
         state, reranker = self.state, self.components.reranker
         top_n = max(self.components.config.reranker_top_n, state.question.top_k or 0)
         top_n *= self.scale
-        if not state.scorer_failed:
-            # What the caller wants, for rerankers that take instructions.
-            intent, constraints = state.question.intent, state.question.constraints
-            wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
-            instruction = ". ".join([*wishes, *constraints]) or None
-            ranked, failure = await rank_parts(
-                reranker, retrieved, instruction=instruction, top_n=top_n
+        if state.scorer_failed:
+            return await all_of(
+                reranker.rank_by_fallback(query, result, top_n=top_n) for query, result in retrieved
             )
-            if failure is None:
-                return ranked
-            state.note_degraded(failure)
-            state.scorer_failed = True
-            # Nor may scores of two scorers meet in a comparison with the last ranking.
-            state.signals = None
-            return ranked
-        return await all_of(
-            reranker.rank_by_fallback(query, result, top_n=top_n) for query, result in retrieved
+        # What the caller wants, for rerankers that take instructions.
+        intent, constraints = state.question.intent, state.question.constraints
+        wishes = [f"Looking for {intent.replace('_', '-')} content"] if intent else []
+        instruction = ". ".join([*wishes, *constraints]) or None
+        ranked, failure = await rank_parts(
+            reranker, retrieved, instruction=instruction, top_n=top_n
         )
+        if failure is not None:
+            state.note_degraded(failure)
+            # Nor may scores of two scorers meet in a comparison with the last ranking.
+            state.scorer_failed, state.signals = True, None
+        return ranked
 
 
 def wordings_by_part(

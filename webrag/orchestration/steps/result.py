@@ -20,7 +20,7 @@ from webrag.orchestration.question.wishes import without_effect
 from webrag.orchestration.ranking.reranker import in_order_of_units
 from webrag.orchestration.state import RunState
 from webrag.orchestration.steps.judgement import links_ahead, question_weights, wording_weights
-from webrag.orchestration.steps.research import Report, ResearchRun
+from webrag.orchestration.steps.research import ResearchRun
 from webrag.retrieval.chunk_search import in_reading_order
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.markup import longest_piece
@@ -70,7 +70,7 @@ def _around(chunk: RetrievedChunk, radius: int) -> list[tuple[UUID, int]]:
     return [(chunk.document_id, index) for index in indexes if index >= 0]
 
 
-async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
+async def build_result(run: ResearchRun) -> OrchestrationResult:
     """The result of a run that has been judged at least once.
 
     Matched evidence comes first into the token budget; neighbours take what is left.
@@ -81,7 +81,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
     mode, matched, stats = await _evidence(run)
     parts = _parts(state)
     matched = _told_apart(matched, parts)
-    adjacent = await _adjacent(run, matched, report) if mode == "chunk" else ()
+    adjacent = await _adjacent(run, matched) if mode == "chunk" else ()
     _tell_vain_wishes(run, mode, matched)
     with state.clock.timed("merge_ms"):
         chunks = in_reading_order(
@@ -100,7 +100,7 @@ async def build_result(run: ResearchRun, report: Report) -> OrchestrationResult:
         counts = await run.components.corpus.page_counts(sites)
         stored = {site: counts.get(site, 0) for site in sites}
     tokens = sum(item.chunk.token_count for item in chunks)
-    report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
+    run.report("assembly", f"Assembling results ({len(chunks)} chunks, {tokens} tokens)...")
     return OrchestrationResult(
         query=question.text,
         as_of=question.as_of,
@@ -254,13 +254,11 @@ def _whole(whole: RetrievalResult, ranked: Sequence[RankedChunk]) -> tuple[Ranke
     )
 
 
-async def _adjacent(
-    run: ResearchRun, matched: Sequence[RankedChunk], report: Report
-) -> tuple[RankedChunk, ...]:
+async def _adjacent(run: ResearchRun, matched: Sequence[RankedChunk]) -> tuple[RankedChunk, ...]:
     config, state = run.components.config, run.state
     if not config.locality_enabled or state.question.is_search or not matched:
         return ()
-    report("locality", "Grabbing adjacent context...")
+    run.report("locality", "Grabbing adjacent context...")
     used = sum(item.chunk.token_count for item in matched)
     with state.clock.timed("locality_ms"):
         return await neighbours(
