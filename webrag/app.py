@@ -92,9 +92,9 @@ if TYPE_CHECKING:
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
     from webrag.orchestration.steps.research import RunComponents
+    from webrag.orchestration.version_comparison import VersionComparison
     from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Seen
     from webrag.retrieval.reading import PageExcerpt
-    from webrag.retrieval.version_changes import VersionComparison
     from webrag.wiring.components import Components
 
 __all__ = ["IngestReport", "WebRAG"]

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from webrag.presentation.untrusted import clean_block, one_line
-from webrag.retrieval.version_changes import (
+from webrag.orchestration.version_comparison import (
     ChangeKind,
     VersionChange,
     VersionComparison,
 )
+from webrag.presentation.untrusted import clean_block, one_line
 
 _MAX_CHARS: Final = 600
 _TITLES: Final[Mapping[ChangeKind, str]] = {
