@@ -32,7 +32,7 @@ from webrag.orchestration.models import (
     RankedChunk,
     ScoreProfile,
 )
-from webrag.orchestration.question.quantities import quantity_asked
+from webrag.orchestration.question.patterns import quantity_asked
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
 from webrag.retrieval.units import Cut, Unit, cut_units

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.orchestration.question.quantities import quantity_asked
+from webrag.orchestration.question.patterns import quantity_asked
 
 
 @pytest.mark.parametrize(
