@@ -12,6 +12,12 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class LenientModel(BaseModel):
+    """Refuses changes and passes over fields that it does not declare."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
 def shared_fields(model: type[BaseModel], source: object, *others: str) -> dict[str, Any]:
     """Collect what an object has under the names of a model's fields, to make the model of."""
     names = model.model_fields.keys() - set(others)

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from webrag.answering.guardrails import is_instruction
 from webrag.answering.models import AnswerPart, Evidence, ExecutionPlan, Proposal
 from webrag.errors import ProviderError, WebRAGError
+from webrag.frozen import LenientModel
 from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
 
 if TYPE_CHECKING:
@@ -204,11 +205,7 @@ def _framed(evidence: Evidence, nonce: str, place: int) -> str:
 _MAX_REPLY_CHARS: Final = 60_000
 
 
-class _Lenient(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Judgement(_Lenient):
+class Judgement(LenientModel):
     """A model's judgement of an answer, validated."""
 
     original_query_score: float = Field(ge=0, le=1, allow_inf_nan=False)
@@ -217,7 +214,7 @@ class Judgement(_Lenient):
     uncertainty_note: str = ""
 
 
-class WrittenSentence(_Lenient):
+class WrittenSentence(LenientModel):
     """A sentence as a model wrote it, before anything is checked."""
 
     text: str = Field(min_length=1, alias="sentence")

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TextIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from webrag.errors import InputError
+from webrag.frozen import LenientModel
 
 EXAMPLE_LINE: Final = (
     '{"id": "q1", "site": "handbook", "query": "Who approves travel?", "gold": [{"page":'
@@ -19,13 +20,7 @@ _WORDINGS_HINT: Final = (
     'A line looks like this: {"id": "q1", "phrasings": ["approval of business trips"]}'
 )
 
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
-class LenientModel(BaseModel):
-    """A line of a file that may hold more than is read."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+_Model = TypeVar("_Model", bound=LenientModel)
 
 
 class Passage(LenientModel):
