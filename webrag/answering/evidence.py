@@ -121,25 +121,18 @@ class Candidates:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class EvidenceFinder:
     """Finds passages by meaning and by words, and judges them by words alone without `encode`.
 
     Safe to use from several tasks at once.
     """
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        reranker: ChunkReranker,
-        retrieval: RetrievalConfig,
-        config: AnswerConfig,
-        encode: Encode | None = None,
-    ) -> None:
-        self._encode = encode
-        self._searcher = searcher
-        self._reranker = reranker
-        self._retrieval = retrieval
-        self._config = config
+    searcher: Searcher
+    reranker: ChunkReranker
+    retrieval: RetrievalConfig
+    config: AnswerConfig
+    encode: Encode | None = None
 
     async def retrieve(
         self, plan: ExecutionPlan, filters: SearchFilters = NO_FILTERS
@@ -147,7 +140,7 @@ class EvidenceFinder:
         """Retrieve candidates for each need of a coherent plan."""
         queries = tuple(dict.fromkeys((plan.revised_query, *plan.sub_queries)))
         results = await all_of(
-            self._searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
+            self.searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
             for place, query in enumerate(queries)
         )
         found = Candidates(tuple(zip(queries, results, strict=True)), filters.years or ())
@@ -156,14 +149,14 @@ class EvidenceFinder:
 
     async def rank(self, candidates: Candidates) -> Gathered:
         """Rank candidates as the engine does, and judge the best passages of them."""
-        ranked, degraded = await rank_parts(self._reranker, candidates.parts)
-        profile = self._reranker.fallback_profile if degraded else self._reranker.profile
+        ranked, degraded = await rank_parts(self.reranker, candidates.parts)
+        profile = self.reranker.fallback_profile if degraded else self.reranker.profile
         parts = tuple(
             SubQueryResult(sub_query=query, retrieval=result, ranked=chunks)
             for (query, result), chunks in zip(candidates.parts, ranked, strict=True)
         )
         kept = self._evidence(parts, profile)
-        judged_parts = await in_background(_judged_parts, parts, kept, self._encode, profile)
+        judged_parts = await in_background(_judged_parts, parts, kept, self.encode, profile)
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         whole = candidates.parts[0][1]
         step = self._step(
@@ -188,7 +181,7 @@ class EvidenceFinder:
         self, plan: ExecutionPlan, filters: SearchFilters
     ) -> tuple[Gathered | None, int]:
         """Give what the page that filters leave says it is about, and how many they leave."""
-        found, pages = await page_summary(self._searcher, plan.revised_query, filters)
+        found, pages = await page_summary(self.searcher, plan.revised_query, filters)
         if found is None:
             return None, pages
         chunks = {
@@ -225,12 +218,12 @@ class EvidenceFinder:
         found.sort(key=lambda each: (-each.order, -each.chunk.score))
         leading = {part.ranked[0].chunk.chunk_id for part in parts if part.ranked}
         kept = sorted(found, key=lambda each: each.chunk.chunk_id not in leading)
-        chosen = {each.chunk.chunk_id for each in kept[: self._config.evidence_passages]}
+        chosen = {each.chunk.chunk_id for each in kept[: self.config.evidence_passages]}
         ordered = (each for each in found if each.chunk.chunk_id in chosen)
         return tuple(replace(each, number=n) for n, each in enumerate(ordered, start=1))
 
     def _one(self, item: RankedChunk, profile: ScoreProfile, now: datetime) -> Evidence:
-        chunk, config = item.chunk, self._config
+        chunk, config = item.chunk, self.config
         fresh = freshness(chunk.published_at, window_years=config.recent_year_window, now=now)
         order = boosted(
             item.reranked_score, fresh, profile=profile, boost=config.rerank_recency_boost
@@ -244,8 +237,8 @@ class EvidenceFinder:
         return RetrieveStep(
             year_mode="explicit" if requested else "none",
             requested_years=requested,
-            recent_year_window=self._config.recent_year_window,
-            fusion_method=self._retrieval.fusion_method,
+            recent_year_window=self.config.recent_year_window,
+            fusion_method=self.retrieval.fusion_method,
             **found,
         )
 
@@ -326,12 +319,12 @@ def _passage(evidence: Evidence) -> str:
     return " ".join((chunk.title or "", *chunk.heading_path, text))
 
 
+@dataclass(frozen=True, slots=True)
 class NamedPages:
     """Reads the named pages, and with `deep` those their links lead to."""
 
-    def __init__(self, acquirer: PageAcquirer, engine: OrchestratorEngine) -> None:
-        self._acquirer = acquirer
-        self._engine = engine
+    acquirer: PageAcquirer
+    engine: OrchestratorEngine
 
     async def __call__(
         self, question: Question, progress: ProgressCallback
@@ -342,7 +335,7 @@ class NamedPages:
         if question.as_of is not None:
             return (*question.urls, *question.stored), ()
         if question.is_deep:
-            found = await self._engine.run(question, on_progress=progress)
+            found = await self.engine.run(question, on_progress=progress)
             matched = (ranked.chunk.source_url for ranked in found.chunks)
             urls = (*found.seed_urls, *question.stored, *found.urls_fetched, *matched)
             return list(dict.fromkeys(urls)), (*found.degraded, *found.warnings)
@@ -352,6 +345,6 @@ class NamedPages:
             await progress("ingestion", f"Checking if {url} is indexed...")
         notes: dict[str, None] = {}
         with listening(lambda sentence: notes.update({sentence: None})):
-            seeds = await acquire_seeds(self._acquirer, question.urls)
+            seeds = await acquire_seeds(self.acquirer, question.urls)
         pages = (page.url for page in seeds.pages)
         return [*pages, *question.stored], (*notes, *seeds.warnings)

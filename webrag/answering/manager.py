@@ -204,6 +204,7 @@ def _incoherent(run: Run, plan: ExecutionPlan, form: str = _INCOHERENT) -> Manag
     return run.end("fail", answer=answer, confidence=0.0, final_reason="incoherent_query")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Manager:
     """Answers questions; holds no state of a run, so it may be used from several tasks at once.
 
@@ -211,26 +212,14 @@ class Manager:
     `pages`; without `similarity`, the cosine of two texts, words alone are compared.
     """
 
-    def __init__(
-        self,
-        *,
-        planner: Planner,
-        scope: PageScope,
-        finder: EvidenceFinder,
-        synthesizer: Synthesizer,
-        reflector: Reflector,
-        pages: PageReader,
-        similarity: Callable[[str, str], float] | None = None,
-        guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS,
-    ) -> None:
-        self._planner = planner
-        self._scope = scope
-        self._finder = finder
-        self._synthesizer = synthesizer
-        self._reflector = reflector
-        self._pages = pages
-        self._similarity = similarity
-        self._guardrails = tuple(guardrails)
+    planner: Planner
+    scope: PageScope
+    finder: EvidenceFinder
+    synthesizer: Synthesizer
+    reflector: Reflector
+    pages: PageReader
+    similarity: Callable[[str, str], float] | None = None
+    guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS
 
     async def run(
         self, question: Question, *, on_event: EventListener | None = None
@@ -265,9 +254,9 @@ class Manager:
             )
 
     async def _execute(self, run: Run) -> ManagerResult:
-        check_stage("input", Checked(run.question.text), self._guardrails)
+        check_stage("input", Checked(run.question.text), self.guardrails)
         run.tell("step", "plan")
-        plan, problem = await in_span("plan", lambda: self._planner.plan(run.question))
+        plan, problem = await in_span("plan", lambda: self.planner.plan(run.question))
         run.plan = plan
         run.note(problem)
         if plan.coherence == "incoherent":
@@ -279,12 +268,12 @@ class Manager:
         plan = run.plan
         if gathered is None:
             return _incoherent(run, plan, _WHICH_PAGE)
-        check_stage("retrieval", Checked(run.question.text, gathered.evidence), self._guardrails)
+        check_stage("retrieval", Checked(run.question.text, gathered.evidence), self.guardrails)
         desk = await self._desk(run, gathered)
         run.tell("step", "synthesize")
         draft = await in_span(
             "synthesize",
-            lambda: self._synthesizer.write(plan, gathered, desk),
+            lambda: self.synthesizer.write(plan, gathered, desk),
             {"query": plan.original_query, "passages": len(gathered.evidence)},
         )
         run.note(draft.degraded)
@@ -292,7 +281,7 @@ class Manager:
             desk.add_excerpt(*place, kind="list", mark="- ")
         run.tell("step", "reflect")
         reflection, problem = await in_span(
-            "reflect", lambda: self._reflector.reflect(plan, gathered, desk)
+            "reflect", lambda: self.reflector.reflect(plan, gathered, desk)
         )
         run.note(problem)
         stored = await self._stored_pages(gathered.step)
@@ -304,7 +293,7 @@ class Manager:
         """Let the page speak of itself; None where it is not said which page is meant."""
         gathered, pages = await in_span(
             "retrieve",
-            lambda: self._finder.summary(plan, filters),
+            lambda: self.finder.summary(plan, filters),
             {"query": plan.revised_query},
         )
         if gathered is None and pages > 1:
@@ -319,7 +308,7 @@ class Manager:
         """The best passages for a question."""
         candidates = await in_span(
             "retrieve",
-            lambda: self._finder.retrieve(plan, filters),
+            lambda: self.finder.retrieve(plan, filters),
             {"query": plan.revised_query, "wordings": list(plan.wordings)},
         )
         run.note(*candidates.warnings)
@@ -327,7 +316,7 @@ class Manager:
         run.tell("step", "rerank")
         gathered = await in_span(
             "rerank",
-            lambda: self._finder.rank(candidates),
+            lambda: self.finder.rank(candidates),
             {"query": plan.revised_query, "candidates": candidates.count},
         )
         run.note(*gathered.degraded)
@@ -338,7 +327,7 @@ class Manager:
         question = run.question
         if question.urls and question.as_of is None:
             run.tell("step", "read pages")
-        urls, problems = await self._scope(question, run.progress)
+        urls, problems = await self.scope(question, run.progress)
         run.tell("step", "retrieve")
         run.note(*problems)
         return replace(question.filters, source_urls=None if urls is None else tuple(urls))
@@ -353,28 +342,26 @@ class Manager:
             self._check_output(run, (part,))
             run.tell("part", part_text(part), part=part, citations=citations)
 
-        return CitationDesk(
-            gathered.evidence, stored, similarity=self._similarity, on_part=accepted
-        )
+        return CitationDesk(gathered.evidence, stored, similarity=self.similarity, on_part=accepted)
 
     async def _text(self, url: str, as_of: datetime | None) -> str | None:
         if as_of is None:
-            return await self._pages.markdown(url)
-        assert isinstance(self._pages, Corpus), "only a corpus is asked for earlier texts"
-        return await self._pages.markdown_as_of(url, as_of)
+            return await self.pages.markdown(url)
+        assert isinstance(self.pages, Corpus), "only a corpus is asked for earlier texts"
+        return await self.pages.markdown_as_of(url, as_of)
 
     def _check_output(
         self, run: Run, parts: tuple[AnswerPart, ...], texts: tuple[str, ...] = ()
     ) -> None:
         assert run.gathered is not None
         checked = Checked(run.question.text, run.gathered.evidence, parts, texts)
-        check_stage("output", checked, self._guardrails)
+        check_stage("output", checked, self.guardrails)
 
     async def _stored_pages(self, step: RetrieveStep) -> int:
         """Pages that are stored; counted only where none was searched and the reader can count."""
-        if step.documents or not isinstance(self._pages, Corpus):
+        if step.documents or not isinstance(self.pages, Corpus):
             return step.documents
-        return (await self._pages.status(include_urls=False)).documents
+        return (await self.pages.status(include_urls=False)).documents
 
     def _answered(
         self,

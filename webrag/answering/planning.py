@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
@@ -155,11 +156,11 @@ def _contradicts(text: str, requested: Sequence[int]) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
 class Planner:
     """Makes complete plans, with questions split if there is an analyzer; safe to share."""
 
-    def __init__(self, analyzer: QueryAnalyzer | None = None) -> None:
-        self._analyzer = analyzer
+    analyzer: QueryAnalyzer | None = None
 
     async def plan(self, question: Question) -> tuple[ExecutionPlan, str | None]:
         """Give the plan, and a sentence naming what did not work, or None.
@@ -178,11 +179,9 @@ class Planner:
             sub_queries=(text,),
             wordings=wordings,
         )
-        if reason is not None or is_about_a_page or self._analyzer is None:
+        if reason is not None or is_about_a_page or self.analyzer is None:
             return plan, None
-        analysis, degraded = await self._analyzer.analyze(
-            question.model_copy(update={"text": text})
-        )
+        analysis, degraded = await self.analyzer.analyze(question.model_copy(update={"text": text}))
         update = {
             "sub_queries": analysis.sub_queries or (text,),
             "query_type": analysis.query_type,

@@ -252,21 +252,22 @@ class Synthesizer(Protocol):
         """Hand in the sentences of an answer, in order; the desk takes those that hold."""
 
 
+@dataclass(frozen=True, slots=True)
 class ExtractiveSynthesizer:
     """Answers with the best sentences of the best passages; it needs no model and no network."""
 
-    def __init__(self, config: AnswerConfig) -> None:
-        self._config = config
+    config: AnswerConfig
 
     async def write(self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Draft:
         """Hand in the excerpts, those of the best passage first; only the closest if none fits."""
         del plan
-        most = self._config.max_sentences
+        most = self.config.max_sentences
         for excerpt in await in_background(choose_excerpts, gathered, max_excerpts=most):
             desk.add_excerpt(excerpt.evidence, excerpt.start, excerpt.end, kind=excerpt.kind)
         return Draft("extractive")
 
 
+@dataclass(frozen=True, slots=True)
 class LanguageModelSynthesizer:
     """Has a model write prose whose every sentence is checked as it arrives.
 
@@ -274,22 +275,21 @@ class LanguageModelSynthesizer:
     one sentence held, the fallback answers. Sentences that held before a failure stay.
     """
 
-    def __init__(self, llm: "LLM", fallback: Synthesizer, config: AnswerConfig) -> None:
-        self._llm = llm
-        self._fallback = fallback
-        self._config = config
+    llm: "LLM"
+    fallback: Synthesizer
+    config: AnswerConfig
 
     async def write(self, plan: ExecutionPlan, gathered: Gathered, desk: CitationDesk) -> Draft:
         """Hand in the model's sentences, or the fallback's."""
         if not gathered.evidence:
             return Draft("none")
         work = self._two_tries(plan, gathered, desk)
-        written, late = await attempt(work, self._config.synthesis_timeout_s)
+        written, late = await attempt(work, self.config.synthesis_timeout_s)
         problem, gave_up = written or (late, False)
         if desk.parts:
             cut = f"The answer may be cut short: {problem}." if problem else None
             return Draft("llm", gave_up=gave_up, degraded=cut)
-        draft = await self._fallback.write(plan, gathered, desk)
+        draft = await self.fallback.write(plan, gathered, desk)
         if gave_up:
             return replace(draft, gave_up=True)
         note = f"The answer is made of quotations: {problem or 'the language model wrote none'}."
@@ -322,13 +322,13 @@ class LanguageModelSynthesizer:
     ) -> int:
         messages = synthesis_messages(
             plan,
-            gathered.evidence[: self._config.evidence_passages],
+            gathered.evidence[: self.config.evidence_passages],
             nonce=secrets.token_hex(8),
             max_sentences=_LLM_SENTENCES,
             problem=problem,
         )
         handed_in = 0
-        async for piece in stream(self._llm, messages):
+        async for piece in stream(self.llm, messages):
             for sentence in reader.feed(piece):
                 handed_in += 1
                 if handed_in <= _LLM_SENTENCES:
