@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 ChangeKind = Literal["added", "removed", "reworded"]
 
-_MOST_PASSAGES: Final = 8
 _SAME: Final = frozenset({*VERBATIM, "reformatted"})
 _LEAST_WORDS: Final = 4
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
@@ -82,7 +81,7 @@ async def compare_versions(
     old: str,
     new: str,
     *,
-    top_k: int = _MOST_PASSAGES,
+    top_k: int,
 ) -> VersionComparison:
     """Find passages for a question in both versions and tell what became of each.
 

@@ -227,28 +227,29 @@ class ChunkReranker:
 def _scored_passages(
     scorer: PassageScorer, query: str, result: RetrievalResult
 ) -> list[dict[str, float]]:
-    """For each wording node id to score."""
-    ids = [match.node_id for chunk in result.chunks for match in chunk.matches]
+    """For the question and each other wording of it node id to score.
+
+    The scorer is told what retrieval found under each.
+    """
+    found = [(chunk, match) for chunk in result.chunks for match in chunk.matches]
+    matches = [match for _, match in found]
     passages = [
         Passage(match.text, chunk.title or "", match.heading_path or chunk.heading_path)
-        for chunk in result.chunks
-        for match in chunk.matches
+        for chunk, match in found
     ]
-    tables = scorer.score_passages(passages, _asked(query, result))
-    return [dict(zip(ids, scores, strict=True)) for scores in tables]
-
-
-def _asked(query: str, result: RetrievalResult) -> list[AskedWording]:
-    """The question and its other wordings, with what retrieval found under each."""
-    matches = [match for chunk in result.chunks for match in chunk.matches]
     told: list[Sequence[ChildMatch | WordingScores]] = [matches]
     told += zip(*(match.wordings for match in matches), strict=True)
     known = [(query, result.term_idf), *result.wordings.items()]
-    return [
+    wordings = [
         AskedWording(
             text, idf, [each.similarity for each in own], [each.page_lexical for each in own]
         )
         for (text, idf), own in zip(known, told, strict=True)
+    ]
+    tables = scorer.score_passages(passages, wordings)
+    return [
+        {match.node_id: score for match, score in zip(matches, scores, strict=True)}
+        for scores in tables
     ]
 
 
