@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -220,6 +221,7 @@ class ToolInput(BaseModel):
         return named
 
     @classmethod
+    @cache
     def input_schema(cls) -> dict[str, Any]:
         """The JSON schema that clients are shown: one type for each argument, nothing shared."""
         schema = cls.model_json_schema()

@@ -37,7 +37,7 @@ OWNERS = {
     "webrag/ingestion/logins/store.py": "the sign-in, which ends the opening of its page",
     "webrag/ingestion/git.py": "the clone, which waits for the program",
     "webrag/jobs/worker.py": "the worker, whose end waits for what it started",
-    "webrag/mcp_server/authorization/setup.py": "the memories, whose close waits",
+    "webrag/mcp_server/authorization/gate.py": "the memories, whose close waits",
     "webrag/mcp_server/http_server.py": "the server, which ends when the task has",
     "webrag/mcp_server/runtime.py": "the runtime and its reporter, whose close and flush wait",
     "webrag/mcp_server/server.py": "nobody: the task ends the process",

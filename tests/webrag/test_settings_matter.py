@@ -45,9 +45,9 @@ from webrag.ingestion.fetch_context import received
 from webrag.ingestion.files.source import FileAccess
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.models import FetchConfig, FetchedPage, FirecrawlConfig, MappedLink
-from webrag.mcp_server.authorization.setup import authorize
-from webrag.mcp_server.host_check import allowed_names
+from webrag.mcp_server.authorization.gate import authorize
 from webrag.mcp_server.http_server import http_app
+from webrag.mcp_server.request_checks import allowed_names
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import assemble_server, build_server, serve
 from webrag.orchestration.confidence import LOCAL, quality

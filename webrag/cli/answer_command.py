@@ -12,11 +12,11 @@ from webrag.cli.options import (
     json_option,
     question_command,
     run_options,
+    sites_and_pages,
+    split_named,
 )
 from webrag.cli.output import print_either, print_json, print_text
-from webrag.cli.progress import run_progress, step_progress
-from webrag.cli.running import run, run_opened
-from webrag.cli.words import sites_and_pages, split_named
+from webrag.cli.running import run, run_opened, run_progress, step_progress
 from webrag.concurrency import in_background
 from webrag.errors import InputError
 from webrag.ingestion.addresses import host_of, split_words

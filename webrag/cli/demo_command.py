@@ -9,8 +9,7 @@ import click
 
 from webrag.cli.options import command, command_line, json_option, run_options
 from webrag.cli.output import print_either
-from webrag.cli.progress import run_progress
-from webrag.cli.running import run
+from webrag.cli.running import run, run_progress
 from webrag.errors import DatabaseUnavailableError, InputError
 
 if TYPE_CHECKING:

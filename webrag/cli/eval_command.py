@@ -113,7 +113,7 @@ def eval_command(
     by a sign test of the questions that became better and worse. The questions whose first right
     result moved are listed, those that became worse first.
     """
-    from webrag.cli.progress import count_progress
+    from webrag.cli.running import count_progress
     from webrag.evaluation.metrics import gold_warnings
     from webrag.evaluation.questions import load_questions, with_wordings
     from webrag.wiring.language_models import without_language_model

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.cli.options import command, json_option, run_options
+from webrag.cli.options import addresses, command, json_option, run_options
 from webrag.cli.output import (
     error_value,
     hints_of,
@@ -14,9 +14,7 @@ from webrag.cli.output import (
     print_json,
     print_text,
 )
-from webrag.cli.progress import count_progress, crawl_progress
-from webrag.cli.running import run_opened
-from webrag.cli.words import addresses
+from webrag.cli.running import count_progress, crawl_progress, run_opened
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.characters import normalize_characters
 

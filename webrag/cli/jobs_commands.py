@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
-from webrag.cli.options import json_option, parse_age, run_options, with_settings
+from webrag.cli.options import addresses, json_option, parse_age, run_options, with_settings
 from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run, run_opened
-from webrag.cli.words import addresses
 from webrag.errors import InputError
 from webrag.ingestion.characters import normalize_characters
 

@@ -26,13 +26,13 @@ from webrag.redaction import redacted_failure
 # What people do, the commands for it in the order of the help, and the module that has each as
 # `NAME_command`.
 _GROUPS = {
-    "Start": {"demo": "demo_command", "setup": "setup_command", "config": "config_command"},
+    "Start": {"demo": "demo_command", "setup": "setup_command", "config": "setup_command"},
     "Ask": {
         "ask": "answer_command",
         "answer": "answer_command",
         "search": "answer_command",
-        "read": "page_commands",
-        "verify": "page_commands",
+        "read": "corpus_commands",
+        "verify": "corpus_commands",
     },
     "Add": {"ingest": "ingest_command", "login": "login_commands"},
     "Look after": {

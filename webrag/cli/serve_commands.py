@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.cli.options import command, host_option, run_options
-from webrag.cli.progress import start_progress
-from webrag.cli.running import run
+from webrag.cli.running import run, start_progress
 from webrag.errors import InputError
 
 if TYPE_CHECKING:

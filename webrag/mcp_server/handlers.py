@@ -20,15 +20,19 @@ from webrag.errors import InputError, WebRAGError
 from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import page_address, sites_and_addresses
 from webrag.ingestion.versions import checked_version
-from webrag.mcp_server.replies import Reply, SeenPassages, brief_reply, new_nonce, within_budget
-from webrag.mcp_server.runtime import ProgressReporter, Runtime
-from webrag.mcp_server.schemas import (
+from webrag.mcp_server.replies import (
     IngestOutput,
     ReadOutput,
+    Reply,
+    SeenPassages,
     SitesOutput,
     UnfinishedSite,
     VerifyOutput,
+    brief_reply,
+    new_nonce,
+    within_budget,
 )
+from webrag.mcp_server.runtime import ProgressReporter, Runtime
 from webrag.presentation.reports import (
     SHOWN_CHARS,
     STATUS_PAGES,

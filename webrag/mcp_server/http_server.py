@@ -19,6 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -29,17 +30,24 @@ from webrag.mcp_server.authorization.callers import (
     UncheckedTokenError,
     missing_scopes,
 )
-from webrag.mcp_server.authorization.gate import UNCHECKED, Admission, Gate, metadata_route
-from webrag.mcp_server.authorization.setup import caller_of
-from webrag.mcp_server.host_check import HostCheck, allowed_names
-from webrag.mcp_server.messages import MessageCheck
+from webrag.mcp_server.authorization.gate import (
+    UNCHECKED,
+    Admission,
+    Gate,
+    caller_of,
+    metadata_route,
+)
+from webrag.mcp_server.request_checks import HostCheck, MessageCheck, allowed_names
 from webrag.mcp_server.runtime import RunningCalls
 from webrag.mcp_server.server import AssembledServer
 from webrag.settings import Settings
 from webrag.settings.variables import is_loopback
+from webrag.web.asking import ask_routes
+from webrag.web.corpus import corpus_routes
+from webrag.web.reading import read_routes
 from webrag.web.rendering import Templates
-from webrag.web.routes import page_routes
 from webrag.web.runs import Runs
+from webrag.web.settings import settings_routes
 from webrag.web.sign_in import SignIn
 from webrag.web.site import COLLECTION_COOKIE, NotKeptError, Site, is_part_of_another_site
 
@@ -121,7 +129,9 @@ def add_page(
 
     app.add_exception_handler(WebRAGError, show_error)
     app.add_exception_handler(404, show_missing)
-    app.router.routes.extend(page_routes(site))
+    parts = (ask_routes, read_routes, corpus_routes, settings_routes)
+    app.router.routes.extend(route for routes in parts for route in routes(site))
+    app.mount("/static", StaticFiles(packages=[("webrag.web", "static")]), name="static")
     return templates
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter
 
+from webrag.corpus.models import AcquiredPage, CorpusStatus
+from webrag.crawling.report import SiteReport
 from webrag.errors import (
     ConfigurationError,
     DeadlineError,
@@ -25,10 +27,12 @@ from webrag.errors import (
     UnusablePageError,
     WebRAGError,
 )
+from webrag.frozen import FrozenModel
 from webrag.ingestion.fetch_context import PageLimitError
 from webrag.orchestration.models import OrchestrationResult
 from webrag.presentation.brief.models import Seen
 from webrag.presentation.untrusted import one_line
+from webrag.retrieval.citation_checks import CitationCheck
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
@@ -74,6 +78,74 @@ class Reply:
         if structured and self.data is not None and not self.is_error:
             data = self.data.model_dump(mode="json")
         return CallToolResult(content=content, structured_content=data, is_error=self.is_error)
+
+
+class ReadOutput(FrozenModel):
+    """Part of a stored page."""
+
+    url: str
+    title: str | None
+    text: str
+    char_start: int
+    char_end: int
+    page_chars: int
+    next_offset: int | None
+    heading_path: tuple[str, ...]
+
+
+class IngestOutput(FrozenModel):
+    """Outcomes of named pages: failures by URL with the reason, omissions counted by reason."""
+
+    pages: tuple[AcquiredPage, ...]
+    failed: dict[str, str]
+    unfinished: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    left_out: dict[str, int] = Field(default_factory=dict)
+
+
+class UnfinishedSite(FrozenModel):
+    """A crawl whose time was over before it ended."""
+
+    start_url: str
+    ended: Literal["time"] = "time"
+    visited: int
+    queued: int
+
+
+class SitesOutput(FrozenModel):
+    """Outcomes of several sites; `refused` has addresses that cannot be used, with reasons."""
+
+    sites: tuple[SiteReport | UnfinishedSite, ...]
+    refused: dict[str, str]
+
+
+class VerifyOutput(FrozenModel):
+    """Findings of each quotation; `refused` has the others by their place, from 1."""
+
+    checks: tuple[CitationCheck, ...]
+    refused: dict[int, str]
+
+
+def output_schema(tool: str) -> dict[str, Any]:
+    """The schema of a tool's structured content."""
+    # Imported here: clients wait for the tool list, and few are shown schemas of results.
+    from webrag.corpus.writer import ForgetReport
+    from webrag.presentation.jobs import EnqueuedJobs
+    from webrag.presentation.results import ResultDocument
+
+    ingested: Any = IngestOutput | SiteReport | UnfinishedSite | SitesOutput | EnqueuedJobs
+    outputs: dict[str, Any] = {
+        "answer": ResultDocument,
+        "search": ResultDocument,
+        "read": ReadOutput,
+        "status": CorpusStatus,
+        "ingest": ingested,
+        "verify": VerifyOutput,
+        "forget": ForgetReport,
+    }
+    # The protocol wants a type beside the choice of several.
+    return {"type": "object", **TypeAdapter(outputs[tool]).json_schema(mode="serialization")}
 
 
 # A model's context holds about so many briefs; what is older it may have lost.

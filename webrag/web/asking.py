@@ -17,11 +17,10 @@ from webrag.ingestion.files.folder import named_address
 from webrag.presentation.reports import counted
 from webrag.presentation.steps import STEPS, in_plain_words
 from webrag.question import MAX_QUESTION_CHARS, Question
-from webrag.web.failures import failure_of_error, may_allow_hosts
 from webrag.web.questions import Turn, in_thread, suggested_questions, thread_markdown
 from webrag.web.rendering import FRAGMENT_HEADER, HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import Site, may_run, number, status_of
+from webrag.web.site import Site, failure_of_error, may_allow_hosts, may_run, number, status_of
 from webrag.wiring.language_models import uses_language_model
 
 if TYPE_CHECKING:

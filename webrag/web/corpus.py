@@ -25,10 +25,17 @@ from webrag.ingestion.addresses import is_file
 from webrag.presentation.reports import OUTCOMES, counted, crawl_line, ending
 from webrag.settings.model import changed_settings
 from webrag.web.asking import addresses
-from webrag.web.failures import Failure, failure_of, may_allow_hosts
 from webrag.web.rendering import HEADERS
 from webrag.web.runs import WatchedRun
-from webrag.web.site import COLLECTION_COOKIE, Site, may_run, number
+from webrag.web.site import (
+    COLLECTION_COOKIE,
+    Failure,
+    Site,
+    failure_of,
+    may_allow_hosts,
+    may_run,
+    number,
+)
 
 if TYPE_CHECKING:
     from webrag.corpus.maintenance.transfer import ImportReport

@@ -1,25 +1,39 @@
-"""Shared by the handlers of the page: who asks, which memory answers, how errors are shown."""
+"""Shared by the handlers of the page: who asks, which memory answers, how failures are shown."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
+from ada_url import URL
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from webrag.argument_checks import shown_value
-from webrag.errors import AccessDeniedError, DatabaseUnavailableError, InputError, WebRAGError
+from webrag.corpus.models import FailedPage
+from webrag.errors import (
+    AccessDeniedError,
+    DatabaseUnavailableError,
+    FetchError,
+    InputError,
+    WebRAGError,
+)
+from webrag.ingestion.addresses import is_file, site_of
+from webrag.presentation.reports import reason_beside
 from webrag.settings import Settings
+from webrag.settings.model import is_fixed
 from webrag.settings.variables import is_loopback
 from webrag.web.rendering import Templates
 from webrag.web.runs import Runs, WatchedRun
 
 if TYPE_CHECKING:
     from webrag.app import WebRAG
+
 
 Enter: TypeAlias = Callable[[Request, str], AbstractAsyncContextManager["WebRAG"]]
 """Lets a request in to the memory it works on, given the tool that does the same over MCP.
@@ -204,3 +218,55 @@ def may_run(request: Request) -> bool:
     if "sec-fetch-site" in request.headers or is_loopback(request.url.hostname or ""):
         return came_from_here(request)
     return urlsplit(request.headers.get("referer", "")).netloc == request.headers.get("host")
+
+
+Remedy = Literal["again", "allow", "login", "none"]
+
+# Whole sentences: an address in a reason is the site's choice, but holds no space.
+_REFUSED: Final = re.compile(
+    r"'\S+' may not be contacted: .* set WEBRAG_ALLOW_HOSTS=([^\s,]+)\.", re.DOTALL
+)
+_WANTS_LOGIN: Final = re.compile(
+    r"The page \S+ cannot be read:"
+    r" (?:the site wants a login first|\S+ does not accept the stored login)\b"
+)
+_NEEDS_LOGIN: Final = (401, 403)
+_MAY_PASS: Final = (None, 408, 425, 429)
+# What no further request changes, although no status says so.
+_FOR_GOOD: Final = re.compile(r"\AThe robots\.txt of |larger than allowed|unpacks to too much")
+
+
+class Failure(NamedTuple):
+    """A page that was not obtained: asking again, its `host` allowed, or a login to that helps."""
+
+    page: FailedPage
+    reason: str
+    remedy: Remedy
+    host: str
+
+
+def failure_of(page: FailedPage) -> Failure:
+    """Tell what helps with a page that was not obtained."""
+    is_remote = not is_file(page.url)
+    host = site_of(page.url) if is_remote else ""
+    remedy: Remedy = "none"
+    if refused := _REFUSED.fullmatch(page.reason):
+        # Where a page leads elsewhere, the other host was not the user's choice.
+        if is_remote and refused[1] == URL(page.url).host:
+            remedy, host = "allow", refused[1]
+    elif is_remote and (page.status in _NEEDS_LOGIN or _WANTS_LOGIN.match(page.reason)):
+        remedy = "login"
+    elif not _FOR_GOOD.search(page.reason) and (page.status in _MAY_PASS or page.status >= 500):
+        remedy = "again"
+    return Failure(page, reason_beside(page.url, page.reason), remedy, host)
+
+
+def failure_of_error(error: FetchError, named: Sequence[str]) -> Failure:
+    """Tell what helps with a page that a question named, also where it led elsewhere."""
+    now, url = datetime.now(UTC), next(iter(named), error.url)
+    return failure_of(FailedPage(url=url, reason=str(error), checked_at=now, status=error.status))
+
+
+def may_allow_hosts(site: "Site") -> bool:
+    """Tell whether a host that is allowed on the page is allowed from then on."""
+    return site.renew is not None and not is_fixed(site.settings(), "allow_hosts")

@@ -3,7 +3,7 @@ from itertools import count
 
 import pytest
 
-from webrag.cli.progress import count_progress, crawl_progress, run_progress, start_progress
+from webrag.cli.running import count_progress, crawl_progress, run_progress, start_progress
 from webrag.crawling.report import CrawlProgress
 
 

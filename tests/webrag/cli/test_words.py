@@ -9,7 +9,7 @@ from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webrag.cli.words import split_named
+from webrag.cli.options import split_named
 from webrag.ingestion.addresses import as_address, split_words
 
 Run = Callable[..., Result]

@@ -16,9 +16,14 @@ from mcp.types import ResourceTemplateReference
 
 from webrag.corpus.schema import drop_collection, list_collections
 from webrag.errors import AccessDeniedError, ConfigurationError
-from webrag.mcp_server.authorization.callers import CALLER, CallLimits, UsageLedger
-from webrag.mcp_server.authorization.setup import CallerEntry, Memories
-from webrag.mcp_server.authorization.static_tokens import StaticTokens, parse_tokens
+from webrag.mcp_server.authorization.callers import (
+    CALLER,
+    CallLimits,
+    StaticTokens,
+    UsageLedger,
+    parse_tokens,
+)
+from webrag.mcp_server.authorization.gate import CallerEntry, Memories
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import assemble_server
 from webrag.postgres.config import DatabaseConfig

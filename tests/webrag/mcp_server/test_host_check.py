@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import Response
 
-from webrag.mcp_server.host_check import (
+from webrag.mcp_server.request_checks import (
     Authority,
     HostCheck,
     allowed_names,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from webrag.errors import AccessDeniedError
-from webrag.mcp_server.authorization.setup import Memories
+from webrag.mcp_server.authorization.gate import Memories
 
 
 class Shelf:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import jsonrpc_message_adapter
 
-from webrag.mcp_server.messages import refusal
+from webrag.mcp_server.request_checks import refusal
 
 NOT_JSON = [b"{", b"", b"\xff\xfe", b"[" * 100_000, b"{'a': 1}", b"ping", b"1" * 5000]
 NO_REQUESTS = [

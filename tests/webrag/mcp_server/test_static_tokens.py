@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from webrag.errors import ConfigurationError
-from webrag.mcp_server.authorization.static_tokens import StaticTokens, parse_tokens, read_tokens
+from webrag.mcp_server.authorization.callers import StaticTokens, parse_tokens, read_tokens
 
 ALICE, BOB, CAROL = ("alice-" * 6, "bob-" * 8, "carol-" * 6)
 TABLE = f"""

@@ -6,7 +6,7 @@ from webrag.corpus.models import FailedPage
 from webrag.ingestion.http.guard import AddressRefused, refused
 from webrag.ingestion.logins.session import login_expired
 from webrag.ingestion.quality import wall_of_redirect
-from webrag.web.failures import failure_of, failure_of_error
+from webrag.web.site import failure_of, failure_of_error
 
 URL = "https://docs.test/guide"
 LOGIN_WALL = wall_of_redirect(URL, "https://docs.test/login?next=/guide")

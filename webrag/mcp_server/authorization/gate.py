@@ -1,13 +1,18 @@
-"""Lets requests over HTTP pass whose token allows what they ask for; knows no tool's work."""
+"""Lets calls over HTTP in: whose token allows what they ask for, on which collection, how often."""
 
+import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
+from mcp.server.mcpserver import Context
 from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.authentication import AuthCredentials
@@ -16,17 +21,28 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webrag.errors import AccessDeniedError
+from webrag.concurrency import settled
+from webrag.errors import AccessDeniedError, ConfigurationError
+from webrag.ingestion.fetch_context import metered
 from webrag.mcp_server.authorization.callers import (
     CALLER,
+    FORGET,
     READ,
+    SCOPES,
     Caller,
+    CallLimits,
     InvalidTokenError,
+    StaticTokens,
     TokenCheck,
     UncheckedTokenError,
+    UsageLedger,
+    missing_scopes,
     needed_scopes,
+    read_tokens,
 )
-from webrag.mcp_server.messages import read_ahead
+from webrag.mcp_server.request_checks import read_ahead
+from webrag.mcp_server.runtime import LoadMemory, Runtime
+from webrag.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -178,3 +194,251 @@ def _needed(body: bytes) -> frozenset[str]:
             name = params.get("name") if isinstance(params, dict) else None
             needed |= needed_scopes(each.get("method"), name)
     return needed
+
+
+logger = logging.getLogger(__name__)
+
+# Shorter than the patience of every client.
+_WAIT_S = 10.0
+
+
+@dataclass
+class _Open:
+    runtime: Runtime
+    users: int = 0
+
+
+class Memories:
+    """One memory for each collection, opened when first used; for one event loop.
+
+    When there is no room for another, the one that has been idle for longest is closed; where all
+    are in use, room is waited for. `load` makes a memory, unopened, in a thread.
+    """
+
+    def __init__(
+        self, load: Callable[[str], LoadMemory], *, most_open: int, wait_s: float = _WAIT_S
+    ) -> None:
+        self._load = load
+        self._most_open = most_open
+        self._wait_s = wait_s
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._closing)
+
+    @asynccontextmanager
+    async def using(self, collection: str) -> AsyncIterator[Runtime]:
+        """Keep a collection open in the block."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                entry = await self._entered(collection)
+        except TimeoutError:
+            raise AccessDeniedError(
+                "The server is busy with the calls of others; try again in a minute."
+            ) from None
+        try:
+            yield entry.runtime
+        finally:
+            entry.users -= 1
+            self._wake()
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for name in list(self._open):
+            self._begin_closing(name)
+        closing = list(self._closing)
+        await settled(closing)
+        for each in closing:
+            each.result()
+
+    async def _entered(self, collection: str) -> _Open:
+        while collection not in self._open:
+            if len(self) < self._most_open:
+                self._open[collection] = _Open(Runtime(self._load(collection)))
+                break
+            idle = next((name for name, each in self._open.items() if not each.users), None)
+            if idle is not None and not self._closing:
+                self._begin_closing(idle)
+            await self._change()
+        entry = self._open[collection]
+        self._open.move_to_end(collection)
+        # Nothing is awaited in between, so nobody closes it first.
+        entry.users += 1
+        return entry
+
+    def _begin_closing(self, name: str) -> None:
+        runtime = self._open.pop(name).runtime
+        logger.info("A collection that was idle is closed")
+        task = asyncio.create_task(runtime.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closed)
+
+    def _closed(self, task: asyncio.Task[None]) -> None:
+        self._closing.discard(task)
+        self._wake()
+
+    async def _change(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+
+_EVERYBODY = "everybody"
+
+
+@dataclass(frozen=True)
+class Access:
+    """The server's dealings with its callers over HTTP."""
+
+    admission: Admission | None
+    entry: "CallerEntry"
+    close: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class CallerEntry:
+    """Lets calls in by their caller's scopes and limits, each to its caller's collection.
+
+    The gate has looked at the message already, to answer with a status; this looks at what is
+    called.
+    """
+
+    runtime: Runtime
+    memories: Memories
+    ledger: UsageLedger
+    needs_caller: bool
+
+    def __call__(
+        self, context: Context[Any, Any], tool: str | None
+    ) -> AbstractAsyncContextManager[Runtime]:
+        """The memory for one call."""
+        # Of this request, not of the one that opened its session: their tokens may differ.
+        return self.admitted(caller_of(context.request_context.request), tool)
+
+    @asynccontextmanager
+    async def admitted(
+        self, caller: Caller | None, tool: str | None, *, collection: str | None = None
+    ) -> AsyncIterator[Runtime]:
+        """Give the memory for what a caller does, a call or not; it needs what `tool` needs.
+
+        Whoever gives another `collection` than theirs knows that they may.
+        """
+        self.check_scopes(caller, tool)
+        name = _EVERYBODY if caller is None else caller.name
+        self.ledger.count_call(name)
+        logger.info("%r calls %s", name, tool or "a resource")
+        async with AsyncExitStack() as stack:
+            runtime = self.runtime
+            if collection is None and caller is not None:
+                collection = caller.collection
+            if collection is not None:
+                own = self.memories.using(collection)
+                runtime = await stack.enter_async_context(own)
+            stack.enter_context(metered(self.ledger.meter(name)))
+            yield runtime
+
+    def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
+        """Refuse what is not among what a caller may do; nothing is counted."""
+        if caller is None:
+            if self.needs_caller:
+                raise AccessDeniedError("The call carries no token.")
+            return
+        if missing := missing_scopes(caller, tool):
+            raise AccessDeniedError(f"The token lacks {' and '.join(sorted(missing))}.")
+
+
+def caller_of(request: object) -> Caller | None:
+    """The caller that the gate let in with a request; None where there is no gate."""
+    found = getattr(request, "scope", {}).get(CALLER)
+    return found if isinstance(found, Caller) else None
+
+
+def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]) -> Access:
+    """Read what settings say about callers, refused where they contradict each other."""
+    _check_combinations(settings)
+    memories = Memories(load, most_open=settings.mcp_max_open_collections)
+    limits = CallLimits(
+        calls_per_minute=settings.mcp_calls_per_minute,
+        calls_per_day=settings.mcp_calls_per_day,
+        pages_per_day=settings.mcp_pages_per_day,
+        bytes_per_day=settings.mcp_bytes_per_day,
+    )
+    entry = CallerEntry(
+        runtime, memories, UsageLedger(limits), needs_caller=settings.mcp_needs_token
+    )
+    return Access(_admission(settings), entry, memories.close)
+
+
+def _check_combinations(settings: Settings) -> None:
+    if settings.collection_claim and not settings.mcp_needs_token:
+        raise ConfigurationError(
+            "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token.",
+            hint="Set MCP_OAUTH_ISSUER or MCP_TOKENS_FILE.",
+        )
+    for name in ("audience", "jwks_url", "introspection_url"):
+        if settings.mcp_oauth_issuer is None and getattr(settings, f"mcp_oauth_{name}"):
+            raise ConfigurationError(
+                f"MCP_OAUTH_{name.upper()} is set but MCP_OAUTH_ISSUER is not."
+            )
+    has_name = settings.mcp_oauth_client_id is not None
+    if has_name != (settings.mcp_oauth_client_secret is not None):
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID and MCP_OAUTH_CLIENT_SECRET must be set together."
+        )
+    if has_name and settings.mcp_oauth_introspection_url is None:
+        raise ConfigurationError(
+            "MCP_OAUTH_CLIENT_ID is set but MCP_OAUTH_INTROSPECTION_URL is not: signatures are "
+            "checked without it."
+        )
+
+
+def _admission(settings: Settings) -> Admission | None:
+    if not settings.mcp_needs_token:
+        return None
+    resource = settings.mcp_resource_url
+    checks: list[TokenCheck] = [_static_tokens(settings)]
+    if settings.mcp_oauth_issuer is not None:
+        checks.append(_oauth(settings, settings.mcp_oauth_issuer, resource))
+    scopes = [each for each in SCOPES if each != FORGET or settings.mcp_enable_forget]
+    return Admission(checks, resource, settings.mcp_oauth_issuer, scopes)
+
+
+def _static_tokens(settings: Settings) -> StaticTokens:
+    shared, path = settings.mcp_auth_token, settings.mcp_tokens_file
+    return StaticTokens(
+        () if path is None else read_tokens(path),
+        shared=None if shared is None else shared.get_secret_value(),
+        base=settings.collection,
+        claim=settings.collection_claim,
+    )
+
+
+def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
+    # Imported here: only servers with an authorization server need cryptography and a client.
+    from webrag.mcp_server.authorization.oauth import (
+        ClaimReader,
+        IntrospectedTokens,
+        KeySet,
+        SignedTokens,
+    )
+
+    audiences = settings.mcp_oauth_audience or (resource,)
+    reader = ClaimReader(
+        issuer, audiences, base=settings.collection, claim=settings.collection_claim
+    )
+    url = settings.mcp_oauth_introspection_url
+    if url is None:
+        return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))
+    name, secret = settings.mcp_oauth_client_id, settings.mcp_oauth_client_secret
+    credentials = None if name is None or secret is None else (name, secret.get_secret_value())
+    return IntrospectedTokens(reader, url, credentials)
