@@ -326,8 +326,7 @@ class WebRAG:
 
         ingester = await self._ingester()
         question, missing = await ingester.located(question, on_progress)
-        parts = await self._current_parts()  # reading a folder takes minutes
-        engine = await asyncio.to_thread(lambda: parts.engine)
+        engine = await self._made(lambda parts: parts.engine)  # reading a folder takes minutes
         is_about_a_page = asks_for_summary(question.text) and question.retrieval_mode == "chunk"
         if is_about_a_page:  # what a page says of itself stands on it: no link is followed
             near = {"research_mode": "fast", "expansion_budget": 0}
@@ -337,7 +336,7 @@ class WebRAG:
             result = await self._summarised(question, result)
         warnings = (*missing, *result.warnings)
         if question.is_search and not result.corpus_stats.total_parent_chunks:
-            stored = (await parts.corpus.status(include_urls=False)).documents
+            stored = (await self._open_parts.corpus.status(include_urls=False)).documents
             why = _why_nothing_was_searched(stored, question.filters, self.settings.collection)
             warnings = (*warnings, why)
         return result.model_copy(update={"warnings": warnings})
@@ -382,9 +381,8 @@ class WebRAG:
         check_question(question)
         checked_count("top_k", top_k, minimum=1)
         names = [versioned_name(each, library) for each in (old, new)]
-        parts = await self._current_parts()
-        engine = await asyncio.to_thread(lambda: parts.engine)
-        return await compare_versions(engine, parts.corpus, question, *names, top_k=top_k)
+        corpus, engine = await self._made(lambda parts: (parts.corpus, parts.engine))
+        return await compare_versions(engine, corpus, question, *names, top_k=top_k)
 
     @keywords_checked
     async def ask(
@@ -428,8 +426,7 @@ class WebRAG:
         check_answerable(question)
         ingester = await self._ingester()
         question, missing = await ingester.located(question)
-        parts = await self._current_parts()
-        manager = await asyncio.to_thread(lambda: parts.manager)
+        manager = await self._made(lambda parts: parts.manager)
         result = await manager.run(question, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
 
@@ -629,8 +626,7 @@ class WebRAG:
         """
         from webrag.crawling.report import CrawlOptions
 
-        parts = await self._current_parts()
-        crawler = await asyncio.to_thread(lambda: parts.crawler)
+        crawler = await self._made(lambda parts: parts.crawler)
         return await crawler.crawl(url, options or CrawlOptions(), on_progress=on_progress)
 
     # Jobs, for workers on any machine; these need an open WebRAG and the extra `workers`.
@@ -1168,6 +1164,10 @@ class WebRAG:
                 # What calls under way use stays open until the end.
                 self._parts = await self._assembled(self._stack)
         return self._open_parts
+
+    async def _made(self, pick: "Callable[[Components], T]") -> T:
+        """Pick parts that fit the collection; a thread makes them, as their imports take time."""
+        return await asyncio.to_thread(pick, await self._current_parts())
 
     async def _ingester(self) -> Ingester:
         limit = self.settings.fetching.max_decoded_bytes

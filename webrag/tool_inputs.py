@@ -63,7 +63,11 @@ _SYNONYMS: Final = (
 )
 
 
-def _reads(check: Callable[[str, Any], object]) -> BeforeValidator:
+_Read = Callable[[str, Any], Any]
+"""Takes the name of an argument and what was given for it, and gives what was meant."""
+
+
+def _reads(check: _Read) -> BeforeValidator:
     """Read an argument by a function that is told its name, for what it says of others."""
 
     def read(value: Any, info: ValidationInfo) -> object:
@@ -94,25 +98,23 @@ def _read_addresses(name: str, value: Any) -> list[str]:
     return [_read_address(name, each) for each in _read_texts(name, value)]
 
 
-def _read_number(minimum: int) -> BeforeValidator:
-    return _reads(lambda name, value: _counted(name, value, minimum))
+def _number(minimum: int) -> _Read:
+    def read(name: str, value: Any) -> int:
+        text = "" if isinstance(value, bool) else _word(value).removesuffix(".0")
+        if len(text) < 20 and text.isdecimal() and int(text) >= minimum:
+            return int(text)
+        raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
+
+    return read
 
 
-def _counted(name: str, value: Any, minimum: int) -> int:
-    text = "" if isinstance(value, bool) else _word(value).removesuffix(".0")
-    if len(text) < 20 and text.isdecimal() and int(text) >= minimum:
-        return int(text)
-    raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
+def _one_of(allowed: Sequence[str]) -> _Read:
+    def read(name: str, value: Any) -> str:
+        if _word(value) not in allowed:
+            check_choice(name, value, allowed)
+        return _word(value)
 
-
-def _read_choice(allowed: Sequence[str]) -> BeforeValidator:
-    return _reads(lambda name, value: _chosen(name, value, allowed))
-
-
-def _chosen(name: str, value: Any, allowed: Sequence[str]) -> str:
-    if _word(value) not in allowed:
-        check_choice(name, value, allowed)
-    return _word(value)
+    return read
 
 
 def _read_flag(name: str, value: Any) -> bool:
@@ -138,8 +140,8 @@ def _read_moment(name: str, value: Any) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _read_each(check: Callable[[str, Any], object]) -> BeforeValidator:
-    return _reads(lambda name, value: [check(name, each) for each in _read_list(value)])
+def _each(check: _Read) -> _Read:
+    return lambda name, value: [check(name, each) for each in _read_list(value)]
 
 
 def _read_list(value: Any) -> list[Any]:
@@ -171,8 +173,8 @@ Addresses = Annotated[list[str], _reads(_read_addresses)]
 Flag = Annotated[bool, _reads(_read_flag)]
 Identity = Annotated[UUID, _reads(_read_identity)]
 Moment = Annotated[datetime, _reads(_read_moment)]
-_FromZero = Annotated[int, _read_number(0)]
-_FromOne = Annotated[int, _read_number(1)]
+_FromZero = Annotated[int, _reads(_number(0))]
+_FromOne = Annotated[int, _reads(_number(1))]
 
 
 def _told(name: str) -> Any:
@@ -277,14 +279,14 @@ class _Asked(ToolInput):
     query: Text = Field(description="The question in full words.")
     wordings: Texts | None = _told("wordings")
     parts: Texts | None = _told("parts")
-    intent: Annotated[QueryType, _read_choice(INTENTS)] | None = _told("intent")
-    max_tokens: Annotated[int, _read_number(LEAST_MAX_TOKENS)] | None = Field(
+    intent: Annotated[QueryType, _reads(_one_of(INTENTS))] | None = _told("intent")
+    max_tokens: Annotated[int, _reads(_number(LEAST_MAX_TOKENS))] | None = Field(
         default=None, description="Longest reply."
     )
-    detail: Annotated[Detail, _read_choice(get_args(Detail))] = Field(
+    detail: Annotated[Detail, _reads(_one_of(get_args(Detail)))] = Field(
         default="brief", description="full adds passages and links."
     )
-    seen: Annotated[list[UUID], _read_each(_read_identity)] | None = Field(
+    seen: Annotated[list[UUID], _reads(_each(_read_identity))] | None = Field(
         default=None, description="Ids of passages you have."
     )
 
@@ -305,10 +307,10 @@ class AnswerInput(_Asked):
     known_context: Text | None = _told("known_context")
     constraints: Texts | None = _told("constraints")
     expansion_budget: _FromZero | None = _told("expansion_budget")
-    research_mode: Annotated[ResearchMode, _read_choice(RESEARCH_MODES)] | None = _told(
+    research_mode: Annotated[ResearchMode, _reads(_one_of(RESEARCH_MODES))] | None = _told(
         "research_mode"
     )
-    retrieval_mode: Annotated[RetrievalMode, _read_choice(RETRIEVAL_MODES)] | None = _told(
+    retrieval_mode: Annotated[RetrievalMode, _reads(_one_of(RETRIEVAL_MODES))] | None = _told(
         "retrieval_mode"
     )
 
@@ -347,15 +349,8 @@ class SearchInput(_Asked):
     wordings: Texts | None = Field(default=None, description="As for answer.")
     source_urls: Texts | None = _told("source_urls")
     sites: Texts | None = _told("sites")
-    years: Annotated[list[int], _read_each(lambda name, year: _counted(name, year, 1))] | None = (
-        _told("years")
-    )
-    has: (
-        Annotated[
-            list[ContentKind], _read_each(lambda name, kind: _chosen(name, kind, CONTENT_KINDS))
-        ]
-        | None
-    ) = _told("has")
+    years: Annotated[list[int], _reads(_each(_number(1)))] | None = _told("years")
+    has: Annotated[list[ContentKind], _reads(_each(_one_of(CONTENT_KINDS)))] | None = _told("has")
     as_of: Moment | None = _told("as_of")
     top_k: _FromOne | None = _told("top_k")
 
@@ -376,7 +371,7 @@ class ReadInput(ToolInput):
     heading: Text | None = Field(default=None, description="Begin at this heading.")
     quote: Text | None = Field(default=None, description="Begin before this quotation.")
     passage_id: Identity | None = Field(default=None, description="Begin at this passage.")
-    max_tokens: Annotated[int, _read_number(LEAST_READ_TOKENS)] | None = Field(
+    max_tokens: Annotated[int, _reads(_number(LEAST_READ_TOKENS))] | None = Field(
         default=None, description="Length at most."
     )
 

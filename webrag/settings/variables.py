@@ -97,15 +97,9 @@ def taken(field: str, *of: type[FrozenModel], **extra: Any) -> Any:
     All of them take its value; more is as for `setting`.
     """
     info = of[0].model_fields[field]
-    limits = {
-        name: getattr(each, name)
-        for each in info.metadata
-        for name in ("ge", "gt", "le", "pattern", "allow_inf_nan")
-        if getattr(each, name, None) is not None
-    }
-    text = next((each.text for each in info.metadata if isinstance(each, Allowed)), None)
-    options = {"allowed": text, "fills": field, "of": of, **limits, **extra}
-    return setting(info.default, info.description or "", **options)
+    declared = setting(info.default, info.description or "", fills=field, of=of, **extra)
+    declared.metadata = [*info.metadata, *declared.metadata]
+    return declared
 
 
 def filling(settings: type[BaseModel], config: type[BaseModel]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """The settings that people change: shown to everybody, changed by who sits at the machine."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -9,14 +8,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from webrag.concurrency import in_background
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
 from webrag.settings.model import COMBINATIONS, Settings, allowed_text, changed_settings, is_fixed
 from webrag.web.site import Site, status_of
 from webrag.wiring.language_models import (
     LANGUAGE_MODEL,
     WITHOUT,
-    ModelServer,
     find_servers,
     tried,
     uses_language_model,
@@ -139,10 +136,7 @@ class _SettingsHandlers:
         site, settings = self._site, self._site.settings()
         self._site.check(request, "status")
         may_change, fixed = site.renew is not None, _fixed(settings)
-        found: list[ModelServer] = []
-        if may_change and not fixed:
-            await in_background(import_module, "openai")  # takes a second, of the event loop else
-            found = await find_servers()
+        found = await find_servers() if may_change and not fixed else []
         uses_model = uses_language_model(settings)
         used = settings.orchestration_llm_base_url if uses_model else "none"
         used_model = settings.orchestration_llm_model if uses_model else ""

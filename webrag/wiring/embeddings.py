@@ -201,9 +201,16 @@ def choose_tokenizer(settings: "Settings") -> Tokenize:
     tiktoken is loaded when it is first used, which takes a third of a second.
     """
     name = settings.embedding_tokenizer_name
-    if settings.embedding_tokenizer_kind == "tiktoken":
-        return _tiktoken(name)
-    return _huggingface(name)
+    if settings.embedding_tokenizer_kind == "huggingface":
+        loaded = _loaded(name)
+        return lambda text: loaded.encode(text, add_special_tokens=False).ids
+    if name not in _INSTALLED:
+        raise ConfigurationError(
+            f"embedding_tokenizer_name is {name!r}; allowed with tiktoken are"
+            f" {' and '.join(_INSTALLED)}, which need no download.",
+            hint="For a Hugging Face tokenizer set embedding_tokenizer_kind='huggingface'.",
+        )
+    return lambda text: _encoding(name).encode(text, allowed_special="all")
 
 
 def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggingface"], str]:
@@ -217,20 +224,6 @@ def portable_tokenizer(settings: "Settings") -> tuple[Literal["tiktoken", "huggi
     return "huggingface", _loaded(name).to_str()
 
 
-def _tiktoken(name: str) -> Tokenize:
-    if name not in _INSTALLED:
-        raise ConfigurationError(
-            f"embedding_tokenizer_name is {name!r}; allowed with tiktoken are"
-            f" {' and '.join(_INSTALLED)}, which need no download.",
-            hint="For a Hugging Face tokenizer set embedding_tokenizer_kind='huggingface'.",
-        )
-
-    def tokenize(text: str) -> list[int]:
-        return _encoding(name).encode(text, allowed_special="all")
-
-    return tokenize
-
-
 @cache
 def _encoding(name: str) -> "Encoding":
     """An encoding of tiktoken, from the tables that are installed."""
@@ -239,16 +232,6 @@ def _encoding(name: str) -> "Encoding":
     # A variable is the only way to tell it, which LlamaIndex uses, too.
     with lent(token_tables()):
         return tiktoken.get_encoding(name)
-
-
-def _huggingface(name: str) -> Tokenize:
-    loaded = _loaded(name)
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = loaded.encode(text, add_special_tokens=False).ids
-        return ids
-
-    return encode
 
 
 @cache

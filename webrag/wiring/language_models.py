@@ -1,10 +1,13 @@
 """Finds, tries and chooses the language model that splits questions and writes answers."""
 
+import asyncio
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
-from webrag.concurrency import all_of
+from webrag.concurrency import all_of, in_background
 from webrag.errors import ConfigurationError, InputError
 from webrag.redaction import remember_secrets
 from webrag.settings import load_settings
@@ -99,8 +102,8 @@ async def list_models(
     url: str, key: str | None = None, *, seconds: float = _LIST_S, proxy: str | None = None
 ) -> list[str]:
     """The models that a server says it has, in alphabetical order, embeddings left out."""
-    import openai
-
+    # Takes a second, of the event loop else.
+    openai = await in_background(import_module, "openai")
     client = openai.AsyncOpenAI(
         base_url=url,
         api_key=key or "none",
@@ -163,8 +166,12 @@ async def try_model(settings: "Settings") -> float:
 
 
 async def _at(name: str, url: str) -> ModelServer | None:
+    parts = urlsplit(url)
     try:
+        async with asyncio.timeout(_LOOK_S):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.close()
         models = await list_models(url, seconds=_LOOK_S)
-    except ConfigurationError:
+    except (OSError, ConfigurationError):
         return None
     return ModelServer(name, url, tuple(models))

@@ -79,12 +79,9 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         result: Any | None = None,
         **kwargs: Any,
     ) -> BaseSpan | None:
-        span = self._spans.pop(id_, None)
-        if span is not None:
-            if self._with_inputs and "step" in bound_args.arguments:
-                span.set_attribute("output.value", json.dumps(_summary(result)))
-            span.end()
-        return self.open_spans.get(id_)
+        if self._with_inputs and "step" in bound_args.arguments and id_ in self._spans:
+            self._spans[id_].set_attribute("output.value", json.dumps(_summary(result)))
+        return self._ended(id_)
 
     @override
     def prepare_to_drop_span(
@@ -95,10 +92,14 @@ class _SpanHandler(BaseSpanHandler[BaseSpan]):
         err: BaseException | None = None,
         **kwargs: Any,
     ) -> BaseSpan | None:
-        span = self._spans.pop(id_, None)
-        if span is not None:
+        if id_ in self._spans:
             # The type only: messages can hold what a page or a server said.
-            span.set_status(Status(StatusCode.ERROR, type(err).__name__ if err else None))
+            kind = type(err).__name__ if err else None
+            self._spans[id_].set_status(Status(StatusCode.ERROR, kind))
+        return self._ended(id_)
+
+    def _ended(self, id_: str) -> BaseSpan | None:
+        if (span := self._spans.pop(id_, None)) is not None:
             span.end()
         return self.open_spans.get(id_)
 

@@ -223,7 +223,7 @@ class Memories:
         self._wait_s = wait_s
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._changed = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._open) + len(self._closing)
@@ -261,7 +261,7 @@ class Memories:
             idle = next((name for name, each in self._open.items() if not each.users), None)
             if idle is not None and not self._closing:
                 self._begin_closing(idle)
-            await self._change()
+            await self._changed.wait()
         entry = self._open[collection]
         self._open.move_to_end(collection)
         # Nothing is awaited in between, so nobody closes it first.
@@ -279,18 +279,10 @@ class Memories:
         self._closing.discard(task)
         self._wake()
 
-    async def _change(self) -> None:
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            await waiting
-        finally:
-            self._waiting.discard(waiting)
-
     def _wake(self) -> None:
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        """Let all look again who wait for room."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
 
 _EVERYBODY = "everybody"
