@@ -176,8 +176,9 @@ class WebRAG:
     ) -> None:
         _check_construction(settings, unknown)
         self.settings = settings or load_settings()
-        self._own = OwnParts(page_source, reranker, score_profile, embed_model, llm, node_parser)
-        self._guardrails = tuple(guardrails)
+        self._own = OwnParts(
+            page_source, reranker, score_profile, embed_model, llm, node_parser, tuple(guardrails)
+        )
         self._files = FileAccess(map(Path, self.settings.allow_dirs), takes_names=reads_named_files)
         self._is_own_user = is_own_user
         self._sees_collections = sees_collections
@@ -1177,13 +1178,7 @@ class WebRAG:
         # The imports behind it take more than a second, which would stall the event loop.
         wiring = await asyncio.to_thread(import_module, "webrag.wiring.components")
         parts: Components = wiring.Components(
-            self.settings,
-            stack,
-            soft_deadline_s=self._soft_deadline_s,
-            own=self._own,
-            guardrails=self._guardrails,
-            files=self._files,
-            is_own_user=self._is_own_user,
+            self.settings, stack, self._own, self._files, self._soft_deadline_s, self._is_own_user
         )
         return await parts.start()
 

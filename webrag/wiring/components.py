@@ -1,7 +1,13 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
 from threading import RLock
@@ -43,20 +49,19 @@ from webrag.wiring.rerankers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.node_parser import NodeParser
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
-    from webrag.answering.guardrails import Guardrail
     from webrag.answering.manager import Manager
     from webrag.corpus.indexer import Indexer, PageWorkers
     from webrag.corpus.models import AcquiredPage
     from webrag.crawling.crawl import SiteCrawler
     from webrag.embedding.embedder import Embedder
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
-    from webrag.ingestion.models import NormalizedDocument
+    from webrag.ingestion.models import FetchConfig, NormalizedDocument
     from webrag.jobs.models import Job, WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import JobWorker, TurnEnd
@@ -82,53 +87,38 @@ class part(cached_property[T]):
             return made
 
 
-_NONE = OwnParts()
-
-
+@dataclass(eq=False)
 class Components:
     """The concrete objects behind an open WebRAG, which its arguments describe.
 
     What is a `part` is made when it is first asked for, as its imports take time: those of
     `node_parser`, `reranker` and `embed_model` are LlamaIndex's and take more than a second. So
-    these are asked for in a thread. The stack undoes what `start` starts, the page source included.
+    these are asked for in a thread.
 
     Attributes:
+        stack: Undoes what `start` starts, the page source included.
         database: Open.
         embedder: What texts become vectors with.
         embedding: What the corpus is used with.
         other_embedding: Name of the model that a new corpus would get, when it is another one.
     """
 
-    database: Database
-    embedding: EmbeddingChoice
-    other_embedding: str | None
-
-    def __init__(
-        self,
-        settings: Settings,
-        stack: AsyncExitStack,
-        *,
-        soft_deadline_s: float | None,
-        own: OwnParts = _NONE,
-        guardrails: "Sequence[Guardrail]" = (),
-        files: FileAccess,
-        is_own_user: bool = True,
-    ) -> None:
-        self.lock = RLock()
-        self._settings = settings
-        self._stack = stack
-        self._soft_deadline_s = soft_deadline_s
-        self._own = own
-        self._guardrails = guardrails
-        self._files = files
-        self._is_own_user = is_own_user
-        self._bundled = BundledModel()
-        self._fetching = settings.fetch_config()
+    settings: Settings
+    stack: AsyncExitStack
+    own: OwnParts
+    files: FileAccess
+    soft_deadline_s: float | None
+    is_own_user: bool
+    lock: AbstractContextManager[object] = field(default_factory=RLock, init=False)
+    database: Database = field(init=False)
+    embedder: "Embedder" = field(init=False)
+    embedding: EmbeddingChoice = field(init=False)
+    other_embedding: str | None = field(init=False)
 
     async def start(self) -> Self:
         """Start what needs starting, in the order it is needed."""
-        settings, stack = self._settings, self._stack
-        await asyncio.to_thread(self._own.check)
+        settings, stack = self.settings, self.stack
+        await asyncio.to_thread(self.own.check)
         self.database = Database(settings.database_config())
         stack.push_async_callback(self.database.retire)
         await self.database.open()
@@ -139,26 +129,26 @@ class Components:
         stack.push_async_callback(self._fetcher.aclose)
         stack.push_async_callback(self.ingestion.aclose)
         self._ranks, self._profile = await asyncio.to_thread(
-            choose_reranker, settings, self._bundled, self._own.reranker, self._own.score_profile
+            choose_reranker, settings, self._bundled, self.own.reranker, self.own.score_profile
         )
         if isinstance(self._ranks, AbstractAsyncContextManager):
             await stack.enter_async_context(self._ranks)
-        self._llm = self._own.llm
+        self._llm = self.own.llm
         if self._llm is None:
             self._llm = await asyncio.to_thread(choose_language_model, settings)
         start_tracing(settings, stack)
-        if self._guardrails:
+        if self.own.guardrails:
             # Refuses at once what the manager, made for the first answer, would refuse.
             from webrag.answering.guardrails import with_defaults
 
-            with_defaults(self._guardrails)
+            with_defaults(self.own.guardrails)
         self._runs = await stack.enter_async_context(AsyncExitStack())
         return self
 
     async def _open_corpus(self) -> tuple[EmbeddingChoice, str | None]:
-        settings, database = self._settings, self.database
+        settings, database = self.settings, self.database
         existing = await corpus_embedding(database)
-        own = self._own.embed_model
+        own = self.own.embed_model
         choice = await asyncio.to_thread(choose_embedding, settings, existing, self._bundled, own)
         await ensure_schema(
             database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
@@ -182,8 +172,16 @@ class Components:
         return Corpus(
             self.database,
             embedding=(self.embedding.name, self.embedding.dimensions),
-            keep_versions=self._settings.keep_versions,
+            keep_versions=self.settings.keep_versions,
         )
+
+    @part
+    def _bundled(self) -> BundledModel:
+        return BundledModel()
+
+    @part
+    def _fetching(self) -> "FetchConfig":
+        return self.settings.fetch_config()
 
     @part
     def _pool(self) -> ExtractionPool:
@@ -196,21 +194,21 @@ class Components:
 
             return HostTurns(self.database)
 
-        load_logins = partial(choose_logins, self._settings, is_own_user=self._is_own_user)
+        load_logins = partial(choose_logins, self.settings, is_own_user=self.is_own_user)
         return builtin_source(self._fetching, shared, load_logins)
 
     @part
     def page_source(self) -> PageSourceChoice:
         """The source of pages."""
-        return choose_page_source(self._settings, self._fetcher, self._own.page_source)
+        return choose_page_source(self.settings, self._fetcher, self.own.page_source)
 
     @part
     def clones(self) -> GitSource:
         """The files of repositories."""
         clones = GitClones(
-            self._settings.data_dir / "repositories",
+            self.settings.data_dir / "repositories",
             allowed_hosts=self._fetching.allowed_hosts,
-            keep_s=self._settings.recrawl_after,
+            keep_s=self.settings.recrawl_after,
         )
         return GitSource(
             clones,
@@ -222,7 +220,7 @@ class Components:
     def ingestion(self) -> IngestionService:
         """Gets pages and makes documents of them."""
         local = FileSource(
-            self._files,
+            self.files,
             max_bytes=self._fetching.max_decoded_bytes,
             max_document_bytes=self._fetching.max_pdf_bytes,
         )
@@ -230,15 +228,15 @@ class Components:
             SourceByAddress(self.page_source.source, local, self.clones),
             self._pool,
             prefer_markdown=self._fetching.prefer_markdown,
-            renderer=choose_renderer(self._settings, self._fetcher),
-            render_always=self._settings.browser == "always",
+            renderer=choose_renderer(self.settings, self._fetcher),
+            render_always=self.settings.browser == "always",
         )
 
     @part
     def node_parser(self) -> "NodeParser":
         """Cuts pages into parents and children."""
-        if self._own.node_parser is not None:
-            return self._own.node_parser
+        if self.own.node_parser is not None:
+            return self.own.node_parser
         from llama_index.node_parser.webrag import ParentChildNodeParser
 
         return ParentChildNodeParser(tokenizer=self._tokenize)
@@ -259,7 +257,7 @@ class Components:
         """Stores documents, cut and embedded."""
         from webrag.corpus.indexer import Indexer
 
-        parser = self._own.node_parser or self._page_workers
+        parser = self.own.node_parser or self._page_workers
         return Indexer(self.corpus, parser, self.embedder)
 
     @part
@@ -273,7 +271,7 @@ class Components:
             self.ingestion,
             index,
             self.corpus,
-            recrawl_after_s=self._settings.recrawl_after,
+            recrawl_after_s=self.settings.recrawl_after,
             prepare=lambda: self._page_workers.prepare(),
             convert=lambda page, known: self._page_workers.convert(page, known),
         )
@@ -313,7 +311,7 @@ class Components:
         return Searcher(
             self.database,
             self.embedder,
-            self._settings.retrieval_config(),
+            self.settings.retrieval_config(),
             # A tokenizer keeps a token for each word that is often written.
             is_common=lambda word: self.count_tokens(f" {word}") == 1,
         )
@@ -325,18 +323,18 @@ class Components:
         fallback, fallback_profile = choose_fallback(self._ranks, self._bundled)
         return ChunkReranker(
             self._ranks,
-            self._settings.thresholds(self._profile),
+            self.settings.thresholds(self._profile),
             fallback=fallback,
             fallback_profile=fallback_profile,
-            top_n=self._settings.orchestration.reranker_top_n,
-            missing=missing_key(self._settings) if self._ranks is None else None,
+            top_n=self.settings.orchestration.reranker_top_n,
+            missing=missing_key(self.settings) if self._ranks is None else None,
         )
 
     @part
     def _analyzer(self) -> "QueryAnalyzer":
         from webrag.orchestration.question.analyzer import QueryAnalyzer
 
-        return QueryAnalyzer(mode=self._settings.decomposition_mode, llm=self._llm)
+        return QueryAnalyzer(mode=self.settings.decomposition_mode, llm=self._llm)
 
     @part
     def engine(self) -> "OrchestratorEngine":
@@ -351,7 +349,7 @@ class Components:
             reranker=self._chunk_reranker,
             analyzer=self._analyzer,
             encoder=self._bundled,
-            config=self._settings.orchestration_config(soft_deadline_s=self._soft_deadline_s),
+            config=self.settings.orchestration_config(soft_deadline_s=self.soft_deadline_s),
             discovery=self._discovery,
             site_maps=self._site_maps,
             scorer=lambda: map_scorer(self._ranks, self._bundled),
@@ -366,11 +364,11 @@ class Components:
         from webrag.corpus.site_index import MappedLinks
         from webrag.orchestration.links.expander import LinkDiscovery
 
-        limit = self._settings.expansion_config().map_limit
+        limit = self.settings.expansion_config().map_limit
         return LinkDiscovery(self.page_source.mapper, MappedLinks(self.database), limit=limit)
 
     def _site_maps(self) -> "SiteMaps | None":
-        config = self._settings.expansion_config().site_map
+        config = self.settings.expansion_config().site_map
         if self.page_source.is_own or not config.enabled:
             return None
         from webrag.corpus.site_index import SiteMapStore
@@ -402,7 +400,7 @@ class Components:
             Synthesizer,
         )
 
-        config, llm = self._settings.answer_config(), self._llm
+        config, llm = self.settings.answer_config(), self._llm
         synthesizer: Synthesizer = ExtractiveSynthesizer(config)
         if llm is not None:
             synthesizer = LanguageModelSynthesizer(llm, synthesizer, config)
@@ -412,7 +410,7 @@ class Components:
             finder=EvidenceFinder(
                 self.searcher,
                 self._chunk_reranker,
-                self._settings.retrieval_config(),
+                self.settings.retrieval_config(),
                 config,
                 self._bundled.encode,
             ),
@@ -420,7 +418,7 @@ class Components:
             reflector=Reflector(llm, config),
             pages=self.corpus,
             similarity=TextSimilarity(self._bundled).between,
-            guardrails=with_defaults(self._guardrails),
+            guardrails=with_defaults(self.own.guardrails),
         )
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.readers.base import BaseReader
 
+    from webrag.answering.guardrails import Guardrail
     from webrag.ingestion.models import PageSource
     from webrag.orchestration.models import ScoreProfile
 
@@ -46,6 +47,7 @@ class OwnParts(NamedTuple):
     embed_model: "BaseEmbedding | None" = None
     llm: "LLM | None" = None
     node_parser: "NodeParser | None" = None
+    guardrails: "tuple[Guardrail, ...]" = ()
 
     def check(self) -> None:
         """Refuse what is no part of its kind; imports LlamaIndex where one is given."""
