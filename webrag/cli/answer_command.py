@@ -158,7 +158,7 @@ def _presented(
         text = rag.brief(result, max_tokens=max_tokens)
     else:
         show = partial(format_result, result, command=line, place=place)
-        text = _fitting(passages, show, max_tokens, rag.count_tokens)
+        text = show(_fitting(passages, show, max_tokens, rag.count_tokens))
     document = result_document(result, passages)
     if max_tokens is not None:
         document = document.within(max_tokens, rag.count_tokens)
@@ -170,12 +170,11 @@ def _fitting(
     show: "Callable[[Sequence[_T]], str]",
     max_tokens: int | None,
     count_tokens: "Callable[[str], int]",
-) -> str:
-    """The items as a text that has at most so many tokens; one is shown in any case."""
-    text = show(items)
-    while max_tokens is not None and len(items) > 1 and count_tokens(text) > max_tokens:
-        text = show(items := items[:-1])
-    return text
+) -> "Sequence[_T]":
+    """The first items whose text has at most so many tokens; one in any case."""
+    while max_tokens is not None and len(items) > 1 and count_tokens(show(items)) > max_tokens:
+        items = items[:-1]
+    return items
 
 
 def _place(question: "Question") -> str:
@@ -255,14 +254,15 @@ def _fitted(
 
     brief = partial(format_brief_details, command=line, place=_place(question))
     show = format_details if reading.full else brief
-    most = reading.top_k or len(result.citations)
-    while True:
-        shown = first_cited(result, most)
-        details = show(shown)
-        text = format_answer(shown, details)
-        if most <= 1 or not reading.max_tokens or count_tokens(text) <= reading.max_tokens:
-            return shown, details
-        most = min(most, len(result.citations)) - 1
+
+    def text(citations: "Sequence[AnswerCitation]") -> str:
+        shown = first_cited(result, len(citations))
+        return format_answer(shown, show(shown))
+
+    first = result.citations[: reading.top_k]
+    cited = _fitting(first, text, reading.max_tokens, count_tokens)
+    shown = first_cited(result, len(cited))
+    return shown, show(shown)
 
 
 class _Writer:

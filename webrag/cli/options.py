@@ -296,19 +296,8 @@ def command(
     return lambda callback: with_settings(make(callback), **sets or {})
 
 
-def given_settings(ctx: click.Context) -> list[str]:
-    """The common options that were given, for a command that has to find the same."""
-    words = [word for host in ctx.params["allow_host"] for word in ("--allow-host", host)]
-    for option in ("collection", "data_dir", "env_file"):
-        value = ctx.params[option]
-        if value is not None:
-            path = value.absolute() if isinstance(value, Path) else value
-            words += [f"--{option.replace('_', '-')}", str(path)]
-    return words
-
-
 def command_line(ctx: click.Context) -> "CommandLine":
-    """Say how to print a command that is to be run after this one.
+    """Say how to print a command that is to be run after this one, with its common options.
 
     A program within a virtual environment is named by its path: `uv run` finds it where the shell
     does not. One outside was put on the search path by whoever installed it.
@@ -321,7 +310,12 @@ def command_line(ctx: click.Context) -> "CommandLine":
         program = f"{_path(Path(sys.executable), here)} -m webrag"
     elif script.stem == "webrag" and script.is_relative_to(sys.prefix):
         program = _path(script, here)
-    return CommandLine(program, tuple(given_settings(ctx)))
+    words = [word for host in ctx.params["allow_host"] for word in ("--allow-host", host)]
+    for option in ("collection", "data_dir", "env_file"):
+        if (value := ctx.params[option]) is not None:
+            path = value.absolute() if isinstance(value, Path) else value
+            words += [f"--{option.replace('_', '-')}", str(path)]
+    return CommandLine(program, tuple(words))
 
 
 def _path(program: Path, here: Path) -> str:
