@@ -87,7 +87,7 @@ class part(cached_property[T]):
             return made
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Components:
     """The concrete objects behind an open WebRAG, which its arguments describe.
 
