@@ -20,6 +20,7 @@ from webrag.cli.running import run, run_opened, run_progress, step_progress
 from webrag.concurrency import in_background
 from webrag.errors import InputError
 from webrag.ingestion.addresses import host_of, split_words
+from webrag.presentation.untrusted import clean_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -277,7 +278,6 @@ class _Writer:
 
     def tell(self, event: "AnswerEvent") -> None:
         from webrag.presentation.steps import STEPS
-        from webrag.presentation.untrusted import clean_block
 
         if event.kind == "step" and not self._has_written:
             self.show_step(STEPS.get(event.detail, event.detail))
@@ -293,7 +293,6 @@ class _Writer:
 
     def _print_rows(self) -> None:
         from webrag.answering.manager import part_text, whole_tables
-        from webrag.presentation.untrusted import clean_block
 
         for table in whole_tables(self._rows, self._citations):
             click.echo(f"{clean_block(part_text(table))}\n")
@@ -302,7 +301,6 @@ class _Writer:
     def finish(self, result: "ManagerResult", details: str, *, pager: bool) -> None:
         """Print what has not arrived yet: all of an answer without sentences, else its rest."""
         from webrag.presentation.answer import format_answer
-        from webrag.presentation.untrusted import clean_block
 
         if not self._has_written:
             print_text(format_answer(result, details), pager=pager, has_links=True)

@@ -26,7 +26,7 @@ from webrag.cli.output import (
     print_jobs,
     print_json,
 )
-from webrag.cli.running import count_progress, run, run_opened
+from webrag.cli.running import count_progress, run, run_on_jobs, run_opened
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import host_of
 
@@ -396,10 +396,7 @@ def verify_command(
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
     given = [_given(words, chars)] if file is None else _read_citations(file)
     if queue:
-        from webrag.wiring.components import require_workers
-
-        require_workers()
-        job = run_opened(ctx.obj, lambda rag: rag.jobs.enqueue_citations(given, live=not no_live))
+        job = run_on_jobs(ctx.obj, lambda queue: queue.enqueue_citations(given, live=not no_live))
         print_jobs(ctx, [job])
         return
     checks = run_opened(

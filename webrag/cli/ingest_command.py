@@ -14,7 +14,7 @@ from webrag.cli.output import (
     print_json,
     print_text,
 )
-from webrag.cli.running import count_progress, crawl_progress, run_opened
+from webrag.cli.running import count_progress, crawl_progress, run_on_jobs, run_opened
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.ingestion.characters import normalize_characters
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
     from webrag.corpus.models import AcquiredPage
     from webrag.jobs.models import Job
+    from webrag.jobs.queue import JobQueue
 
 _CRAWL_OPTIONS = ("max_pages", "depth", "scope", "include", "exclude")
 
@@ -160,20 +161,15 @@ def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
 def _enqueue(
     ctx: click.Context, urls: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
 ) -> None:
-    from webrag.wiring.components import require_workers
-
-    require_workers()
-
-    async def enqueue(rag: "WebRAG") -> "list[Job]":
+    async def enqueue(queue: "JobQueue") -> "list[Job]":
         from webrag.crawling.report import CrawlOptions
 
         if chosen:
-            return [await rag.jobs.enqueue_site(urls[0], CrawlOptions(**chosen))]
-        return await rag.jobs.enqueue_pages(
-            urls, refresh=given["refresh"], version=given["version"] or ""
-        )
+            return [await queue.enqueue_site(urls[0], CrawlOptions(**chosen))]
+        version = given["version"] or ""
+        return await queue.enqueue_pages(urls, refresh=given["refresh"], version=version)
 
-    print_jobs(ctx, run_opened(ctx.obj, enqueue))
+    print_jobs(ctx, run_on_jobs(ctx.obj, enqueue))
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, Any]) -> None:

@@ -1,28 +1,25 @@
 """`webrag jobs`: what workers do, did and will do."""
 
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
 from webrag.cli.options import addresses, json_option, parse_age, run_options, with_settings
 from webrag.cli.output import print_either, print_jobs
-from webrag.cli.running import run, run_opened
+from webrag.cli.running import run, run_on_jobs
 from webrag.errors import InputError
 from webrag.ingestion.characters import normalize_characters
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
     from datetime import timedelta
 
     from webrag.jobs.models import Job, JobKind, Schedule
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
-    from webrag.settings import Settings
 
-
-_T = TypeVar("_T")
 
 _KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")
 
@@ -44,7 +41,9 @@ def list_command(
     ctx: click.Context, /, limit: int, unfinished: bool, kind: "JobKind | None"
 ) -> None:
     """List the jobs, newest first."""
-    jobs = _asked(ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished, kind=kind))
+    jobs = run_on_jobs(
+        ctx.obj, lambda queue: queue.jobs(limit=limit, unfinished=unfinished, kind=kind)
+    )
     print_jobs(ctx, jobs)
 
 
@@ -55,7 +54,7 @@ def _job_command(name: str, help: str, method: str = "") -> None:
     def job_command(ctx: click.Context, /, job: int) -> None:
         from webrag.presentation.jobs import format_job
 
-        found: Job = _asked(ctx.obj, lambda queue: getattr(queue, method or name)(job))
+        found: Job = run_on_jobs(ctx.obj, lambda queue: getattr(queue, method or name)(job))
         print_either(ctx, found, format_job(found))
 
 
@@ -103,15 +102,8 @@ def schedule_command(
 
     from webrag.presentation.jobs import format_schedules
 
-    schedules = _asked(ctx.obj, work)
+    schedules = run_on_jobs(ctx.obj, work)
     print_either(ctx, {"schedules": schedules}, format_schedules(schedules))
-
-
-def _asked(settings: "Settings", work: "Callable[[JobQueue], Awaitable[_T]]") -> _T:
-    from webrag.wiring.components import require_workers
-
-    require_workers()
-    return run_opened(settings, lambda rag: work(rag.jobs))
 
 
 @jobs_command.command("work", short_help="Do jobs that others have enqueued.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from webrag.app import WebRAG
     from webrag.crawling.report import CrawlProgressCallback
+    from webrag.jobs.queue import JobQueue
     from webrag.orchestration.models import ProgressCallback
     from webrag.settings import Settings
 
@@ -178,3 +179,11 @@ def run_opened(
                 return await work(rag)
 
     return run(opened())
+
+
+def run_on_jobs(settings: "Settings", work: "Callable[[JobQueue], Awaitable[T]]") -> T:
+    """Give the result of `work` on the job queue; refused at once without the extra for it."""
+    from webrag.wiring.components import require_workers
+
+    require_workers()
+    return run_opened(settings, lambda rag: work(rag.jobs))

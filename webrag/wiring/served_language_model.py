@@ -73,15 +73,8 @@ class ServedLanguageModel(OpenAILike):
     def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
         given: dict[str, Any] = super()._get_credential_kwargs(is_async)
         if given["http_client"] is None:
-            given["http_client"] = (
-                limited_client(
-                    openai.DefaultAsyncHttpxClient, self.proxy, most_bytes=_MAX_ANSWER_BYTES
-                )
-                if is_async
-                else limited_client(
-                    openai.DefaultHttpxClient, self.proxy, most_bytes=_MAX_ANSWER_BYTES
-                )
-            )
+            kind: Any = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
+            given["http_client"] = limited_client(kind, self.proxy, most_bytes=_MAX_ANSWER_BYTES)
         return given
 
     def _retries(self) -> RetryPolicy:
