@@ -17,10 +17,8 @@ from llama_index.postprocessor.webrag.local_scoring import (
     calibrated,
     weighted_sum,
 )
-from llama_index.postprocessor.webrag.rerank_features import (
-    FEATURES,
-    Passage,
-)
+from llama_index.postprocessor.webrag.rerank_events import tell_reranking, told_reranked
+from llama_index.postprocessor.webrag.rerank_features import FEATURES, Passage
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import (
     AskedWording,
@@ -142,6 +140,7 @@ class LocalRerank(BaseNodePostprocessor):
             raise ValueError("LocalRerank needs the question: pass query_bundle or query_str.")
         if not nodes:
             return []
+        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.class_name())
         texts = (query_bundle.query_str, *bundle_wordings(query_bundle))
         parts = [(at, *part) for at, n in enumerate(nodes) for part in self._parts(n.node, texts)]
         passages = [passage for _, passage, _ in parts]
@@ -170,7 +169,7 @@ class LocalRerank(BaseNodePostprocessor):
             score = calibrated(float(raw[i])) if scores is None else scores[i]
             added = {self.raw_score_key: float(raw[i]), self.features_key: known}
             ranked.append(rescored(nodes[at].node, score, added))
-        return ranked
+        return told_reranked(ranked)
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
@@ -240,14 +239,15 @@ class CrossEncoderRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
+        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.scorer.name)
         passages = [_passage(n.node, self.title_key, self.heading_path_key) for n in nodes]
         asked = [
             AskedWording(text) for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
         ]
         columns = self.scorer.score_passages(passages, asked)
         scores = [wordings_score(row) for row in zip(*columns, strict=True)]
-        order = sorted(range(len(nodes)), key=lambda place: -scores[place])
-        return [rescored(nodes[place].node, scores[place]) for place in order[: self.top_n]]
+        order = sorted(range(len(nodes)), key=lambda place: -scores[place])[: self.top_n]
+        return told_reranked([rescored(nodes[place].node, scores[place]) for place in order])
 
 
 def _passage(node: BaseNode, title_key: str, heading_path_key: str) -> Passage:

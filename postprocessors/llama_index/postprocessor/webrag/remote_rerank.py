@@ -19,6 +19,7 @@ from llama_index.core.bridge.pydantic import (
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.postprocessor.webrag.filters import rescored
+from llama_index.postprocessor.webrag.rerank_events import tell_reranking, told_reranked
 from llama_index.postprocessor.webrag.rerank_service import (
     Call,
     RerankInputError,
@@ -174,13 +175,14 @@ class RemoteRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None or not query_bundle.query_str.strip():
             raise self._cannot_send("the question is missing or blank")
+        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.model)
         texts = [self._text(item) for item in nodes]
         sent = [position for position, text in enumerate(texts) if text]
         found = await self._scores(query_bundle.query_str, [texts[p] for p in sent])
         best = sorted(found, key=lambda scored: (-scored[1], scored[0]))
         ranked = [self._copy(nodes[sent[i]], score, extra) for i, score, extra in best]
         ranked += [self._copy(nodes[p], 0.0, None) for p, text in enumerate(texts) if not text]
-        return ranked[: self.top_n]
+        return told_reranked(ranked[: self.top_n])
 
     def _text(self, item: NodeWithScore) -> str:
         # A node with nothing but metadata has nothing to be relevant.
