@@ -10,7 +10,11 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
-from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    SentenceSplitter,
+    TokenTextSplitter,
+)
 
 from tests.kept_collections import KeptCollections
 from webrag import WebRAG, load_settings
@@ -148,7 +152,12 @@ async def test_language_model_given_is_asked_for_answers(settings: Any, page: Pa
 
 
 @pytest.mark.parametrize(
-    "parser", [SentenceSplitter(chunk_size=64, chunk_overlap=0), TokenTextSplitter(chunk_size=64)]
+    "parser",
+    [
+        SentenceSplitter(chunk_size=64, chunk_overlap=0),
+        TokenTextSplitter(chunk_size=64),
+        HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 128, 64], chunk_overlap=0),
+    ],
 )
 async def test_pages_are_cut_by_the_node_parser_given(
     settings: Any, page: Path, parser: Any

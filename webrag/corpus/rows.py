@@ -215,10 +215,17 @@ def build_page_rows(
 ) -> PageRows:
     """Give the rows of a page that any node parser has cut; nodes with children are parents.
 
-    A node whose offsets do not cut its text is refused; one without a parent is its own.
+    A node whose offsets do not cut its text is refused; one without a parent is its own. Of
+    parents of parents, the lowest count.
     """
     fields = [fields_of(node) for node in nodes]
+    starts: dict[str, int] = {}
     for each in fields:
+        if document.markdown[each.start : each.end] != each.text:
+            # HierarchicalNodeParser counts from the beginning of the parent, which comes first.
+            start = starts.get(str(each.relationships.get(PARENT)), 0)
+            each.start, each.end = each.start + start, each.end + start
+        starts[each.node_id] = each.start
         if document.markdown[each.start : each.end] != each.text:
             raise StorageError(
                 f"{document.url} was not stored: the text of chunk {each.node_id} is not at its "
@@ -244,8 +251,9 @@ def document_fields(document: NormalizedDocument, chunks: "Sequence[Chunk]") -> 
 
 def cut_rows(fields: Sequence[NodeFields]) -> CutPage:
     """Make the rows of a page from the fields of its nodes, and pack their words."""
-    families = [each for each in fields if CHILD in each.relationships]
     leaves = [each for each in fields if CHILD not in each.relationships]
+    wanted = {leaf.relationships.get(PARENT) for leaf in leaves}
+    families = [e for e in fields if CHILD in e.relationships and e.node_id in wanted]
     known = {each.node_id for each in families}
     families += [leaf for leaf in leaves if leaf.relationships.get(PARENT) not in known]
     families.sort(key=attrgetter("start"))
