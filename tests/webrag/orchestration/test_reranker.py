@@ -5,13 +5,14 @@ import pytest
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.local_scoring import PassageScorer
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from typing_extensions import override
 
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import ScoreProfile
-from webrag.orchestration.ranking.reranker import ChunkReranker, PassageScorer, child_nodes
+from webrag.orchestration.ranking.reranker import ChunkReranker, child_nodes
 from webrag.retrieval.models import WordingScores
 
 from .conftest import build_chunk, build_match, build_result, local_rerank

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from llama_index.postprocessor.webrag.local_scoring import PassageScorer
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 
 from webrag.concurrency import all_of, ended, in_background
@@ -44,7 +45,6 @@ from webrag.orchestration.links.rules import (
 from webrag.orchestration.links.scoring import LinkQuestion, score_links
 from webrag.orchestration.links.site_maps import MapPages, SiteMaps, rank_maps
 from webrag.orchestration.models import ExpansionConfig, NextLink
-from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.orchestration.state import FAILURES_PER_PAGE, PageBudget
 
 _log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
+from llama_index.postprocessor.webrag.local_scoring import PassageScorer
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.wordings import AskedWording
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from webrag.errors import FetchError, InputError, UnusablePageError
 from webrag.ingestion.addresses import same_site
 from webrag.ingestion.models import MapMark
 from webrag.orchestration.models import SiteMapConfig
-from webrag.orchestration.ranking.reranker import PassageScorer
 from webrag.process_pool.pool import Job, WorkerPool, WorkFailedError
 
 _log = logging.getLogger(__name__)

@@ -4,8 +4,9 @@ import logging
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
+from llama_index.postprocessor.webrag.local_scoring import PassageScorer
 from llama_index.postprocessor.webrag.rerank_features import Passage
 from llama_index.postprocessor.webrag.selection import choose_distinct, shingles, within_budget
 from llama_index.postprocessor.webrag.wordings import (
@@ -45,19 +46,6 @@ _ROUNDING: Final = 1e-6
 _LEAST_ODDS: Final = 1e-6
 # Log odds of a passage beside the score of its best unit; docs/experiments.md has other weights.
 _PASSAGE_WEIGHT: Final = 5.0
-
-
-@runtime_checkable
-class PassageScorer(Protocol):
-    """Scores passages on this machine under all wordings at once, postprocessor or not.
-
-    In calls of their own, several threads would wait for one interpreter.
-    """
-
-    def score_passages(
-        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
-    ) -> list[list[float]]:
-        """For each wording of a question, itself among them, the score of every passage."""
 
 
 class ChunkReranker:

@@ -33,7 +33,6 @@ from webrag.orchestration.question.wishes import Wish, fulfilled, read_wishes
 from webrag.orchestration.ranking.reranker import (
     ChunkReranker,
     Merged,
-    PassageScorer,
     merge,
     rank_parts,
 )
@@ -42,6 +41,7 @@ from webrag.retrieval.models import RetrievalResult, passages
 from webrag.retrieval.search import Searcher
 
 if TYPE_CHECKING:
+    from llama_index.postprocessor.webrag.local_scoring import PassageScorer
     from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 
     from webrag.orchestration.links.expander import LinkDiscovery, LinkExpander
@@ -166,7 +166,7 @@ class RunComponents:
     config: OrchestrationConfig
     discovery: "Callable[[], LinkDiscovery | None]" = lambda: None
     site_maps: "Callable[[], SiteMaps | None]" = lambda: None
-    scorer: Callable[[], PassageScorer | None] = lambda: None
+    scorer: "Callable[[], PassageScorer | None]" = lambda: None
 
     @cached_property
     def expander(self) -> "LinkExpander":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TokenBudget,
     )
     from llama_index.postprocessor.webrag.local_rerank import CrossEncoderRerank, LocalRerank
+    from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer
     from llama_index.postprocessor.webrag.remote_rerank import JinaRerank, RemoteRerank
     from llama_index.postprocessor.webrag.rerank_service import (
         RerankCircuitOpenError,
@@ -34,6 +35,7 @@ __all__ = [
     "AdjacentContext",
     "CohereRerank",
     "CrossEncoderRerank",
+    "CrossEncoderScorer",
     "DepthDecay",
     "JinaRerank",
     "LocalRerank",
@@ -56,6 +58,7 @@ __all__ = [
 _HOMES = {
     "CohereRerank": "cohere_rerank",
     "CrossEncoderRerank": "local_rerank",
+    "CrossEncoderScorer": "local_scoring",
     "JinaRerank": "remote_rerank",
     "LocalRerank": "local_rerank",
     "RemoteRerank": "remote_rerank",

@@ -43,11 +43,6 @@ class CohereRerank(RemoteRerank, stock.CohereRerank):  # type: ignore[misc] # to
         # Not the stock class's, which makes a client from the environment.
         BaseNodePostprocessor.__init__(self, **fields)
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "CohereRerank"
-
     @override
     def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:
         return {

@@ -19,6 +19,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import BaseDocumentStore
 from llama_index.core.utils import get_tokenizer
+from llama_index.postprocessor.webrag.base import Postprocessor
 from llama_index.postprocessor.webrag.selection import (
     age_s,
     choose_distinct,
@@ -32,7 +33,7 @@ from llama_index.postprocessor.webrag.selection import (
 from typing_extensions import override
 
 
-class RedundancyFilter(BaseNodePostprocessor):
+class RedundancyFilter(Postprocessor):
     """Maximal marginal relevance with the Jaccard similarity of word 3-shingles.
 
     Nodes are chosen one by one: next comes the one with the highest `1 - diversity` times its
@@ -58,11 +59,6 @@ class RedundancyFilter(BaseNodePostprocessor):
         default=MetadataMode.NONE, description="Which rendering of the nodes is compared."
     )
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "RedundancyFilter"
-
     @override
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -78,7 +74,7 @@ class RedundancyFilter(BaseNodePostprocessor):
         return [rescored(nodes[at].node, nodes[at].score) for at in chosen]
 
 
-class TokenBudget(BaseNodePostprocessor):
+class TokenBudget(Postprocessor):
     """Keeps the longest run of nodes, from the first, whose tokens stay within the budget.
 
     The first node is always kept, even when it alone exceeds the budget: no answer would be
@@ -96,11 +92,6 @@ class TokenBudget(BaseNodePostprocessor):
         default=MetadataMode.LLM, description="Which rendering of the nodes is counted."
     )
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "TokenBudget"
-
     @override
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -113,7 +104,7 @@ class TokenBudget(BaseNodePostprocessor):
 _DAY_S: Final = 86_400.0
 
 
-class RecencyBoost(BaseNodePostprocessor):
+class RecencyBoost(Postprocessor):
     """Adds up to `weight` to the score of recent nodes and sorts by the sum.
 
     With `window_days`, nodes at most that old get the whole weight and older ones nothing; else
@@ -149,11 +140,6 @@ class RecencyBoost(BaseNodePostprocessor):
         if self.now is not None and self.now.tzinfo is None:
             raise ValueError("now needs a time zone")
         return self
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "RecencyBoost"
 
     @override
     def _postprocess_nodes(
@@ -197,7 +183,7 @@ def parse_date(value: Any) -> datetime | None:
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
-class DepthDecay(BaseNodePostprocessor):
+class DepthDecay(Postprocessor):
     """Multiplies each score by `max(1 - depth * rate, floor)` and sorts by the product.
 
     Depth is how many links a page is away from the one named; a node without a depth counts as
@@ -211,11 +197,6 @@ class DepthDecay(BaseNodePostprocessor):
     depth_key: str = Field(default="depth", description="Metadata key of the page's depth.")
     rate: float = Field(default=0.1, ge=0, le=1, description="What one link costs.")
     floor: float = Field(default=0.5, gt=0, le=1, description="Least multiplier.")
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "DepthDecay"
 
     @override
     def _postprocess_nodes(
@@ -236,7 +217,7 @@ def _depth(value: Any) -> float:
     return float(value) if is_number and 0 < value < math.inf else 0.0
 
 
-class ScaledScores(BaseNodePostprocessor):
+class ScaledScores(Postprocessor):
     """Runs a reranker and maps its scores to [0, 1], for whatever compares them with thresholds.
 
     Cross-encoders give logits, whose logistic function is a probability; a language model asked
@@ -253,11 +234,6 @@ class ScaledScores(BaseNodePostprocessor):
         default="logistic",
         description="`logistic`, or the lowest and the highest score the reranker can give.",
     )
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "ScaledScores"
 
     @model_validator(mode="after")
     def _check_scale(self) -> Self:
@@ -303,7 +279,7 @@ _Ways = dict[str, list[str]]
 Load = Callable[[list[str]], Sequence[BaseNode] | Awaitable[Sequence[BaseNode]]]
 
 
-class AdjacentContext(BaseNodePostprocessor):
+class AdjacentContext(Postprocessor):
     """Puts neighbours after the matched nodes, scored 0.0 and marked under `adjacent_key`.
 
     All given nodes come first, in their order and with their scores. Then come the neighbours of
@@ -347,11 +323,6 @@ class AdjacentContext(BaseNodePostprocessor):
         if (self.docstore is None) == (self.load is None):
             raise ValueError("AdjacentContext needs either a docstore or a load function")
         return self
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "AdjacentContext"
 
     @override
     def _postprocess_nodes(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.base import Reranker
 from llama_index.postprocessor.webrag.filters import rescored
 from llama_index.postprocessor.webrag.local_scoring import (
     CrossEncoderScorer,
@@ -17,7 +17,6 @@ from llama_index.postprocessor.webrag.local_scoring import (
     calibrated,
     weighted_sum,
 )
-from llama_index.postprocessor.webrag.rerank_events import tell_reranking, told_reranked
 from llama_index.postprocessor.webrag.rerank_features import FEATURES, Passage
 from llama_index.postprocessor.webrag.token_vectors import TokenEncoder
 from llama_index.postprocessor.webrag.wordings import (
@@ -50,7 +49,7 @@ def _asked(text: str, told: Sequence[_Told]) -> AskedWording:
     return AskedWording(text, weights, similarity, lexical)
 
 
-class LocalRerank(BaseNodePostprocessor):
+class LocalRerank(Reranker):
     """Orders nodes by how well they answer the question.
 
     The score is a weighted sum of eight features, all weights positive: how much of the question
@@ -120,11 +119,6 @@ class LocalRerank(BaseNodePostprocessor):
 
     _scorer: LocalScorer = PrivateAttr()
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "LocalRerank"
-
     @override
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
@@ -140,7 +134,7 @@ class LocalRerank(BaseNodePostprocessor):
             raise ValueError("LocalRerank needs the question: pass query_bundle or query_str.")
         if not nodes:
             return []
-        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.class_name())
+        self._tell_start(query_bundle, nodes, top_n=self.top_n, model=self.class_name())
         texts = (query_bundle.query_str, *bundle_wordings(query_bundle))
         parts = [(at, *part) for at, n in enumerate(nodes) for part in self._parts(n.node, texts)]
         passages = [passage for _, passage, _ in parts]
@@ -169,7 +163,7 @@ class LocalRerank(BaseNodePostprocessor):
             score = calibrated(float(raw[i])) if scores is None else scores[i]
             added = {self.raw_score_key: float(raw[i]), self.features_key: known}
             ranked.append(rescored(nodes[at].node, score, added))
-        return told_reranked(ranked)
+        return self._told(ranked)
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
@@ -207,7 +201,7 @@ class LocalRerank(BaseNodePostprocessor):
         ]
 
 
-class CrossEncoderRerank(BaseNodePostprocessor):
+class CrossEncoderRerank(Reranker):
     """Orders nodes by a cross-encoder's logistic score, in [0, 1], within its scorer's time.
 
     `custom_embedding_strs` of the query bundle count as other wordings of the question: a node's
@@ -222,11 +216,6 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         default="heading_path", description="Metadata key of the headings above the node."
     )
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "CrossEncoderRerank"
-
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
     ) -> list[list[float]]:
@@ -239,7 +228,7 @@ class CrossEncoderRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise ValueError("CrossEncoderRerank needs the question: pass query_bundle.")
-        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.scorer.name)
+        self._tell_start(query_bundle, nodes, top_n=self.top_n, model=self.scorer.name)
         passages = [_passage(n.node, self.title_key, self.heading_path_key) for n in nodes]
         asked = [
             AskedWording(text) for text in (query_bundle.query_str, *bundle_wordings(query_bundle))
@@ -247,7 +236,7 @@ class CrossEncoderRerank(BaseNodePostprocessor):
         columns = self.scorer.score_passages(passages, asked)
         scores = [wordings_score(row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(nodes)), key=lambda place: -scores[place])[: self.top_n]
-        return told_reranked([rescored(nodes[place].node, scores[place]) for place in order])
+        return self._told([rescored(nodes[place].node, scores[place]) for place in order])
 
 
 def _passage(node: BaseNode, title_key: str, heading_path_key: str) -> Passage:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from llama_index.postprocessor.webrag.rerank_features import (
@@ -58,6 +58,20 @@ def _model() -> Mapping[str, Mapping[str, Any]]:
 
 PairScorer = Callable[[str, Sequence[str]], Sequence[float]]
 
+
+@runtime_checkable
+class PassageScorer(Protocol):
+    """Scores passages on this machine under all wordings at once, as `LocalRerank` does.
+
+    In calls of their own, several threads would wait for one interpreter.
+    """
+
+    def score_passages(
+        self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
+    ) -> list[list[float]]:
+        """For each wording of a question, itself among them, the score of every passage."""
+
+
 # Fewer than a reader looks at are no ranking.
 _LEAST = 5
 # Pairs of one call; more make no call faster on a processor, and delay the look at the clock.
@@ -86,7 +100,7 @@ class CrossEncoderScorer:
     def __init__(
         self,
         model: PairScorer,
-        first: LocalScorer,
+        first: PassageScorer,
         *,
         pair_s: float,
         timeout_s: float = 5.0,

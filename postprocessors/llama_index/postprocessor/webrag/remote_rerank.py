@@ -16,10 +16,9 @@ from llama_index.core.bridge.pydantic import (
     SecretStr,
     field_validator,
 )
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.postprocessor.webrag.base import Reranker
 from llama_index.postprocessor.webrag.filters import rescored
-from llama_index.postprocessor.webrag.rerank_events import tell_reranking, told_reranked
 from llama_index.postprocessor.webrag.rerank_service import (
     Call,
     RerankInputError,
@@ -36,7 +35,7 @@ _ROUNDING: Final = 1e-6
 Scored = tuple[int, float, float | None]
 
 
-class RemoteRerank(BaseNodePostprocessor):
+class RemoteRerank(Reranker):
     """Orders nodes by the relevance a service gives them; the base of the rerankers with a key.
 
     The score is the service's, in [0, 1]. Nodes without text are not sent and come last, with
@@ -175,14 +174,14 @@ class RemoteRerank(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None or not query_bundle.query_str.strip():
             raise self._cannot_send("the question is missing or blank")
-        tell_reranking(query_bundle, nodes, top_n=self.top_n, model_name=self.model)
+        self._tell_start(query_bundle, nodes, top_n=self.top_n, model=self.model)
         texts = [self._text(item) for item in nodes]
         sent = [position for position, text in enumerate(texts) if text]
         found = await self._scores(query_bundle.query_str, [texts[p] for p in sent])
         best = sorted(found, key=lambda scored: (-scored[1], scored[0]))
         ranked = [self._copy(nodes[sent[i]], score, extra) for i, score, extra in best]
         ranked += [self._copy(nodes[p], 0.0, None) for p, text in enumerate(texts) if not text]
-        return told_reranked(ranked[: self.top_n])
+        return self._told(ranked[: self.top_n])
 
     def _text(self, item: NodeWithScore) -> str:
         # A node with nothing but metadata has nothing to be relevant.
@@ -308,11 +307,6 @@ class JinaRerank(RemoteRerank):
         description="Model name at Jina.",
     )
     base_url: str = Field(default="https://api.jina.ai/v1", description="Address before /rerank.")
-
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "JinaRerank"
 
     @override
     def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:

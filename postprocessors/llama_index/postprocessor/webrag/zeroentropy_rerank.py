@@ -42,11 +42,6 @@ class ZeroEntropyRerank(RemoteRerank):
         "published interface has none.",
     )
 
-    @classmethod
-    @override
-    def class_name(cls) -> str:
-        return "ZeroEntropyRerank"
-
     @override
     def _payload(self, query: str, documents: list[str], top_n: int) -> dict[str, Any]:
         payload: dict[str, Any] = {"model": self.model, "documents": documents, "top_n": top_n}
