@@ -73,9 +73,14 @@ def doubtful_words(text: str) -> dict[str, str]:
     found = {
         word: analyze(word)
         for word in words
-        if _LEAST_LETTERS <= len(word) <= _MOST_LETTERS and word.lower() not in _NO_CONTENT
+        if _LEAST_LETTERS <= len(word) <= _MOST_LETTERS and not _is_without_content(word.lower())
     }
     return {word: terms[0] for word, terms in found.items() if len(terms) == 1}
+
+
+def _is_without_content(word: str) -> bool:
+    """Tell words such as "costs", and "theres" for "there's"."""
+    return not _NO_CONTENT.isdisjoint((word, word.removesuffix("s")))
 
 
 def word_pairs(text: str) -> dict[str, str]:
@@ -109,10 +114,13 @@ class Respelling:
         likely: dict[str, float] = {}
         for text, likelihood in _edits(word.lower()):
             likely[text] = max(likely.get(text, 0.0), likelihood)
+        stopwords = QUESTION_STOPWORDS.intersection(likely)
+        # "Insted" is "instead" mistyped, whatever names the corpus holds.
+        self._may_be_stopword = any(likely[text] >= _LOST_OR_ADDED for text in stopwords)
         self._spellings = [
             (text, terms[0], likelihood)
             for text, likelihood in likely.items()
-            if text not in QUESTION_STOPWORDS and len(text) >= _LEAST_PART
+            if text not in stopwords and len(text) >= _LEAST_PART
             for terms in [analyze(text)]
             if len(terms) == 1 and terms[0] != term
         ]
@@ -140,6 +148,7 @@ class Respelling:
             (likelihood * math.log1p(chunks[term]) * factor, text)
             for text, term, likelihood in self._spellings
             if likelihood >= least and chunks.get(term, 0) >= _LEAST_CHUNKS
+            if not self._may_be_stopword or is_common(text)
             for factor in [_COMMON_WORD if is_common(text) else 1.0]
         ]
         return max(ranked, default=(0.0, None))[1]

@@ -62,6 +62,20 @@ def test_the_spelling_that_more_chunks_hold_is_meant() -> None:
     assert Respelling("porr", "porr").best(chunks, lambda _: False) == "port"
 
 
+def test_a_stop_word_mistyped_stands_for_no_rare_word() -> None:
+    assert Respelling("insted", "inst").best({"int": 99}, lambda _: False) is None
+
+
+def test_a_common_word_is_meant_beside_a_stop_word() -> None:
+    chunks = {"worker": 9}
+
+    assert Respelling("workr", "workr").best(chunks, {"worker"}.__contains__) == "worker"
+
+
+def test_a_contraction_without_its_apostrophe_is_not_doubtful() -> None:
+    assert doubtful_words("split where theres a gap") == {"split": "split"}
+
+
 def test_a_spelling_of_a_single_chunk_may_be_an_error_itself() -> None:
     assert Respelling("vidoe", "vido").best({"video": 1}, lambda _: False) is None
 
