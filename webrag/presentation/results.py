@@ -14,7 +14,7 @@ from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import by_rank, cited, further_blocks, quoted_blocks, worthy
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
-from webrag.presentation.brief.sections import also_searched, as_of_note
+from webrag.presentation.brief.sections import also_searched, as_of_note, section_name
 from webrag.presentation.untrusted import clean_block, defuse, one_line
 from webrag.retrieval.filters import SearchFilters
 from webrag.retrieval.models import RetrievedChunk
@@ -313,8 +313,7 @@ def page_name(
     title: str | None, heading: str | None, place: str | None, as_of: datetime | None
 ) -> str:
     """Name the place of a quotation on one line: page, section, file and moment."""
-    below = one_line(heading or "", max_chars=_NAME_CHARS // 2)
-    below = "" if one_line(heading or "") == one_line(title or "") else below
+    below = section_name(title, heading, _NAME_CHARS // 2)
     name = one_line(title or "", max_chars=_NAME_CHARS - len(below)) or "Untitled"
     name = f"{name} § {below}" if below else name
     name = f"{name} ({one_line(place)})" if place else name

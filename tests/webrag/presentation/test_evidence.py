@@ -255,7 +255,7 @@ def test_code_beside_a_quotation_is_printed_up_to_its_closing_fence(
     assert block.text.count("```") == 2
 
 
-def test_quotation_is_told_with_the_section_it_stands_in(
+def test_quotation_is_told_with_the_section_it_stands_in_where_the_title_does_not_say_it(
     make_chunk: MakeChunk,
     make_result: MakeResult,
     make_unit: MakeUnit,
@@ -275,11 +275,8 @@ def test_quotation_is_told_with_the_section_it_stands_in(
 
     brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
 
-    assert re.findall(r"^\[\d\] chars .+ — § (.+?), Source", brief, re.M) == [
-        "Install",
-        "From a package",
-        "From source",
-    ]
+    told = re.findall(r"^\[\d\] chars .+ — (.+?) \[1\]$", brief, re.M)
+    assert told == ["Source", "§ From a package, Source", "§ From source, Source"]
 
 
 @pytest.mark.parametrize("band", ["high", "medium"])

@@ -128,8 +128,9 @@ def quoted_entry(
     found = [quote for each in blocks for quote in each.quotes if quote in numbers]
     quotes = sorted(found, key=lambda quote: numbers[quote])
     best, *others = [_place(numbers[each], each, with_link=with_links) for each in quotes] or [""]
-    headings = dict.fromkeys(each.heading or block.heading for each in quotes) or [block.heading]
-    named = " / ".join(one_line(each, max_chars=_HEADING_CHARS) for each in headings if each)
+    headings = [each.heading or block.heading for each in quotes] or [block.heading]
+    below = dict.fromkeys(section_name(block.title, each, _HEADING_CHARS) for each in headings)
+    named = " / ".join(filter(None, below))
     section = f"\u00a7 {named}, " if named else ""
     of_part = one_line(block.sub_query or "", max_chars=_NAME_CHARS)
     part = f', for "{of_part}"' if of_part else ""
@@ -138,13 +139,19 @@ def quoted_entry(
         columns = block.columns or (quotes[0].columns if quotes and block.is_cut else None)
         leads = dict.fromkeys(clean_block(each.lead) for each in quotes if each.lead)
         shown = "\n".join(each.text for each in blocks)
-        below = [one_line(lead, max_chars=_LEAD_CHARS) for lead in leads if lead not in shown]
+        above = [one_line(lead, max_chars=_LEAD_CHARS) for lead in leads if lead not in shown]
         lines += [f"Columns: {one_line(columns, max_chars=_TITLE_CHARS)}"] if columns else []
-        lines += [f"Below: {lead}" for lead in below]
+        lines += [f"Below: {lead}" for lead in above]
     shown_numbers = {quote: numbers[quote] if others else None for quote in quotes}
     text = GAP.join(_marked(each, shown_numbers).strip("\n") for each in blocks)
     footnotes = [f"Also {'; '.join(others)}"] if others else []
     return "\n".join([*lines, _framed(blocks, text, nonce), *footnotes, *_rest(blocks)])
+
+
+def section_name(title: str | None, heading: str | None, max_chars: int) -> str:
+    """A heading on one line; empty where the page's title says the same already."""
+    named, below = one_line(title or "", max_chars=_MAX_SENTENCE), one_line(heading or "")
+    return "" if named.endswith(below) else one_line(below, max_chars=max_chars)
 
 
 def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
@@ -232,9 +239,9 @@ def _source_line(block: EvidenceBlock) -> str:
 def seen_line(unit: AnswerUnit, result: OrchestrationResult) -> str:
     """A quotation that the reader has, by its page and id."""
     chunk = next(r.chunk for r in result.chunks if r.chunk.chunk_id == unit.chunk_id)
-    below = one_line(chunk.section_heading or "", max_chars=_NAME_CHARS)
+    below = section_name(chunk.title, chunk.section_heading, _NAME_CHARS)
     name = one_line(chunk.title or "", max_chars=_NAME_CHARS) or "Untitled"
-    name = f"{name} \u00a7 {below}" if below and below != name else name
+    name = f"{name} \u00a7 {below}" if below else name
     place = f"chars {unit.char_start}-{unit.char_end}, passage {unit.chunk_id}"
     return f"- You have {place} of {name} ({_url(chunk.source_url)})"
 
