@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import folded, one_line
-from webrag.ingestion.html.tree import ancestors, attribute, inline_text
+from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text
 from webrag.ingestion.models import Anchor, MapMark, OutgoingLink, markdown_version
 from webrag.ingestion.quality import PageSigns
 from webrag.ingestion.versions import MAX_NAME_CHARS, parse_date, plain_version
@@ -231,6 +231,7 @@ _WRITTEN_BY = re.compile(
     rf"({_NAME}(?:(?:, | und | and | et ){_NAME})*+)"
     r"\s*(?:[\0|,(@/]|(?:on|am|under|Foto|Illustration)\b)"
 )
+_ENDS_IN_WORD = re.compile(r"(?:\A|[^\w])[^\W\d]+\W?\Z")
 # What stands before the name in a line: "Posted on May 2, 2024 by", "Text and photos:".
 _BY = re.compile(
     r"^(?:.{0,60}\d\S*+\s\W*+)?(?:[\w ]{0,30}\b(?:by|par|por)|(?:(?:text|alles|geschrieben|verfasst"
@@ -542,7 +543,37 @@ def _authors(page: _Page) -> Iterator[list[str]]:
     labels = (n for n in "12" if _BY.match(page.metas.get(f"twitter:label{n}", "")))
     yield from ([page.metas.get(f"twitter:data{n}", "")] for n in labels)
     yield from (_marked(page, selector) for selector in _BYLINES)
-    yield [found[1] for found in itertools.islice(_WRITTEN_BY.finditer(page.text), 1)]
+    written = itertools.islice(_WRITTEN_BY.finditer(page.text), _MOST_AUTHORS)
+    own = (found[1] for found in written if _begins_line(page.tree, found[0]))
+    yield list(itertools.islice(own, 1))
+
+
+def _begins_line(tree: LexborHTMLParser, parted: str) -> bool:
+    """Tell a byline from the end of a line ("`missing` by Missing Plugin") and words of a link."""
+    first, *others = (part.strip() for part in parted.strip("\0 ").split("\0"))
+    for node in tree.body.traverse(include_text=True) if tree.body is not None else ():
+        told = node.text(deep=False).strip() if node.tag == "-text" else ""
+        if told == first if others else told.startswith(first):
+            is_link = not others and node.parent is not None and node.parent.tag == "a"
+            return not is_link and not _follows_words(node)
+    return True
+
+
+def _follows_words(node: LexborNode) -> bool:
+    """Tell whether words, and no day, stand right before a text on its line."""
+    before = node.prev
+    while before is None or not before.text().strip():
+        if before is None:
+            parent = node.parent
+            if parent is None or parent.tag in BLOCK_TAGS:
+                return False
+            node, before = parent, parent.prev
+        elif before.tag == "br":
+            return False
+        else:
+            before = before.prev
+    is_inline = before.tag not in BLOCK_TAGS
+    return is_inline and _ENDS_IN_WORD.search(before.text().rstrip()) is not None
 
 
 def _marked(page: _Page, selector: str) -> list[str]:

@@ -216,6 +216,23 @@ AUTHORS = {
         "Ada Wick and Bo Flint",
     ),
     "parts of a line": ("", "<span>By</span> <a href=/team/ada>Ada Wick</a>", "Ada Wick"),
+    "after a day apart": (
+        "",
+        "<p><time>May 2, 2024</time> <span>By</span> <a href=/ada>Ada Wick</a></p>",
+        "Ada Wick",
+    ),
+    "below a line": ("", "<p>A long read<br>By Ada Wick</p>", "Ada Wick"),
+    "end of a line about something else": (
+        "",
+        "<ul><li><code>$missing</code> by <a href=/m>Missing Plugin</a>: tracks.</li></ul>",
+        None,
+    ),
+    "words of a link": ("", "<ul><li><a href=/t>Text Widget Overview</a></li></ul>", None),
+    "byline below such a line": (
+        "",
+        "<p><code>$missing</code> by <a href=/m>Missing Plugin</a>: x</p><p>By Ada Wick</p>",
+        "Ada Wick",
+    ),
     "several in a line": ("", "<p>Autoren: Ada Wick und Bo Flint</p>", "Ada Wick und Bo Flint"),
     "photographer": (
         LINKED.format('{"@type": "ImageObject", "author": "Bo Flint"}'),
