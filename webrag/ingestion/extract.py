@@ -26,7 +26,7 @@ from webrag.ingestion.formats.markdown import (
     without_components,
     without_containers,
 )
-from webrag.ingestion.html.content import remove_unwanted
+from webrag.ingestion.html.content import remove_contents, remove_unwanted
 from webrag.ingestion.html.controls import (
     framed,
     spell_out,
@@ -226,6 +226,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
     root = main_content(body)
     if page.kind == "html":  # other formats have nothing beside their content
         remove_unwanted(root, page_address(page.url), meta.base_url)
+        remove_contents(root)
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)

@@ -55,6 +55,9 @@ _MENU_SHARE: Final = 0.9
 _LEAST_ENTRIES: Final = 5
 # Beside a menu; a map of the site that names itself has less.
 _LEAST_BESIDE: Final = 200
+# Fewer entries than these are no table of contents; one has no longer label than this.
+_LEAST_LISTED: Final = 2
+_MOST_LABEL: Final = 30
 # What a menu's entries, and headings above teasers, are not longer than.
 _MOST_WORDS: Final = 9
 _MOST_PHRASE: Final = 3
@@ -120,6 +123,29 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
         if id(box) in kept and box.outer is not None:
             kept.add(id(box.outer))
     drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+
+
+def remove_contents(root: LexborNode) -> None:
+    """Remove tables of contents: lists of links whose words the page has as headings below."""
+    headings = {_letters(head) for head in select(root, f"{', '.join(_HEADINGS)}, dt")}
+    for entries in select(root, "ul, ol") if len(headings) > _LEAST_LISTED else ():
+        links = select(entries, "a[href^='#']")
+        told = [_letters(link) for link in links]
+        named = sum(text in headings for text in told)
+        is_contents = len(links) > _LEAST_LISTED and named >= _MENU_SHARE * len(links)
+        if not is_contents or sum(map(len, told)) < _MENU_SHARE * len(_letters(entries)):
+            continue
+        around = entries
+        for outer in ancestors(entries):
+            beside = len(_letters(outer)) - len(_letters(entries))
+            if outer.mem_id == root.mem_id or beside > _MOST_LABEL or select(outer, "h1, img"):
+                break
+            around = outer
+        drop([around])
+
+
+def _letters(node: LexborNode) -> str:
+    return "".join(filter(str.isalnum, node.text().casefold()))
 
 
 def _unwanted(blocks: Sequence[Block]) -> set[int]:

@@ -197,3 +197,48 @@ def test_title_in_an_element_of_links_stays(convert: Convert) -> None:
     links = f"<ul>{entries(*CHAPTERS, 'page')}</ul>"
     text = convert(f"<body><header><h1>Bridges</h1>{links}</header>{ARTICLE}").markdown
     assert text.startswith("# Bridges")
+
+
+SECTIONS = ["1. Planning", "2. Pillars and cracks", "3. Opening day", "4. Tolls"]
+SECTIONS_BELOW = "".join(
+    f"<h2 id=c{n}>{chapter}</h2>{ARTICLE}" for n, chapter in enumerate(SECTIONS)
+)
+
+
+def listed(entries: list[str]) -> str:
+    items = (f"<li><a href='#c{n}'>{entry}</a></li>" for n, entry in enumerate(entries))
+    return f"<div id=toc><div>Table of Contents</div><ul>{''.join(items)}</ul></div>"
+
+
+def test_headings_are_stored_without_the_list_that_names_them_above(convert: Convert) -> None:
+    page = f"<h1>Bridge</h1><p>All about it.</p>{listed(SECTIONS)}{SECTIONS_BELOW}"
+
+    text = convert(page).markdown
+
+    assert "Table of Contents" not in text
+    assert [text.count(chapter) for chapter in SECTIONS] == [1, 1, 1, 1]
+
+
+def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) -> None:
+    entries = [f"{chapter}: what became of them by 1984" for chapter in SECTIONS]
+
+    text = convert(f"<h1>Bridge</h1>{listed(entries)}{SECTIONS_BELOW}").markdown
+
+    assert all(entry in text for entry in entries)
+
+
+def test_comments_beside_the_main_element_are_content(convert: Convert) -> None:
+    comment = "<p>Closed for repairs again, and the detour takes an hour in each direction.</p>"
+    page = f"<div role=main>{ARTICLE}</div><div id=comments role=complementary>{comment * 12}</div>"
+
+    assert "the detour takes an hour" in convert(page).markdown
+
+
+def test_labels_that_show_over_code_are_not_stored_in_it(convert: Convert) -> None:
+    label = "<div class=ttc><div class=ttdeci>int bridge_open(void)</div>Definition: b.h:3</div>"
+    code = f"<div class=fragment><div class=line>bridge_open();</div>{label}</div>"
+
+    text = convert(f"<h1>Bridge</h1>{ARTICLE}{code}").markdown
+
+    assert "bridge_open();" in text
+    assert "Definition: b.h" not in text
