@@ -29,6 +29,9 @@ _PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
+_CODE_NAME = re.compile(r"`[^`\n]{1,80}`")
+# What numbers the words behind it: "Example 4.20. Baking".
+_CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
 
 _MOST_SENTENCES: Final = 4
 _LEAD_CHARS: Final = 200
@@ -120,6 +123,7 @@ class _Cutter:
         self._items: list[tuple[int, int]] = []  # pieces of the items of the list so far
         self._list_lead: int | None = None
         self._last_sentence: int | None = None  # of the paragraph right above
+        self._named_item: int | None = None  # indentation of the item whose name leads to its parts
 
     def cut(self) -> Cut:
         for block, following in zip_longest(self._blocks, self._blocks[1:]):
@@ -132,7 +136,7 @@ class _Cutter:
             elif block.kind == "code":
                 self._add_code(block)
             else:
-                self._add_prose(block)
+                self._add_prose(block, following)
         self._end_list()
         distinct = dict.fromkeys(filter(self._says_something, self._units))
         marked = (replace(e, introduces=e.last - 1 in self._leading) for e in distinct)
@@ -224,8 +228,10 @@ class _Cutter:
         between = self._text[self._pieces[above].end : self._pieces[below].start]
         return between.count("\n") > 1
 
-    def _add_prose(self, block: Block) -> None:
+    def _add_prose(self, block: Block, following: Block | None) -> None:
         is_item = _is_item(self._text, block)
+        if is_item:
+            self._leave_named_item(block)
         kind: Literal["item", "prose"] = "item" if is_item else "prose"
         groups = [g for g in _unbroken(self._text, block, _sources(self._text, block)) if g]
         above = self._list_lead if is_item and self._items else self._lead
@@ -250,15 +256,38 @@ class _Cutter:
             return
         self._join_paragraphs(first_of_block, is_item=is_item)
         self._last_sentence = None if is_item else last
-        is_alone = last == first_of_block and not is_item
-        if self._introduces(last, is_alone=is_alone):
+        if is_item and last == first_of_block and self._names_its_parts(last, block, following):
+            self._end_list()
+            self._named_item, self._lead = _indentation(self._text, block), last
+            self._terms.add(last)
+            return
+        self._lead_on(last, is_item=is_item, is_alone=last == first_of_block)
+        if is_item:
+            self._items.append((first_of_block, last + 1))
+
+    def _lead_on(self, last: int, *, is_item: bool, is_alone: bool) -> None:
+        """Let a paragraph's last sentence lead to what follows, where it introduces that."""
+        if self._introduces(last, is_alone=is_alone and not is_item):
             self._lead = last
             if self._asks(last):
                 self._terms.add(last)
         elif not is_item:
             self._lead = None
-        if is_item:
-            self._items.append((first_of_block, last + 1))
+
+    def _leave_named_item(self, block: Block) -> None:
+        """Begin a list of its own where an item follows that is no part of the one named last."""
+        if self._named_item is not None and _indentation(self._text, block) <= self._named_item:
+            self._end_list()
+            self._lead = self._named_item = None
+
+    def _names_its_parts(self, number: int, block: Block, following: Block | None) -> bool:
+        """Tell an item that is a name alone, above a paragraph or a list within it."""
+        if following is None or following.kind != "prose":
+            return False
+        is_within = _indentation(self._text, following) > _indentation(self._text, block)
+        piece = self._pieces[number]
+        is_code = _CODE_NAME.fullmatch(self._text, piece.start, piece.end) is not None
+        return is_within and (is_code or self._is_label(number))
 
     def _is_label(self, number: int) -> bool:
         piece = self._pieces[number]
@@ -315,6 +344,12 @@ class _Cutter:
 def _is_item(text: str, block: Block) -> bool:
     line = text.rfind("\n", 0, block.start) + 1
     return _ITEM.match(text, line, block.start + 1) is not None
+
+
+def _indentation(text: str, block: Block) -> int:
+    """Blanks and quotation marks before a block's line, which those of an item's parts exceed."""
+    line = text[text.rfind("\n", 0, block.start) + 1 : block.start]
+    return len(line) - len(line.lstrip(" \t>"))
 
 
 def _is_label(text: str, span: Span) -> bool:
@@ -394,6 +429,8 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
         # hold many sentences.
         before = bisect_left(opened, cut)
         if before > 0 and cut < closed[before - 1] and text[opened[before - 1]] not in "*_":
+            continue
+        if _CAPTION.fullmatch(text, start, cut):
             continue
         yield _strip(text, start, cut)
         start = cut

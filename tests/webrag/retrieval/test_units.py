@@ -215,3 +215,47 @@ def test_units_are_parts_of_the_text_made_of_their_pieces(text: str, most: int) 
         assert unit.end <= cut.pieces[unit.last - 1].end
         assert any(char.isalnum() for char in text[unit.start : unit.end])
         assert all(each.kind != "heading" for each in cut.pieces[unit.first : unit.last])
+
+
+NAMED_ITEMS = """\
+The options are:
+
+- **kiln.jobs**
+
+  - description: number of recipes at once
+  - default value: `4`
+
+- **kiln.heat**
+
+  - description: degrees at the start
+  - default value: `900`
+
+- `fire [path ...]`
+
+  Use this to fire what is named. It takes hours.
+"""
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        (
+            "description: degrees at the start\n  - default value: `900`",
+            "**kiln.heat**",
+        ),
+        ("default value: `4`", "**kiln.jobs**"),
+        ("Use this to fire what is named.", "`fire [path ...]`"),
+    ],
+)
+def test_name_of_an_item_leads_to_the_list_or_paragraph_within_it(unit: tuple[str, str]) -> None:
+    assert unit in units(NAMED_ITEMS)
+
+
+def test_no_unit_goes_on_from_the_parts_of_one_item_to_the_next() -> None:
+    assert not [text for text, _ in units(NAMED_ITEMS) if "`4`" in text and "heat" in text]
+
+
+def test_line_in_emphasis_is_quoted_with_all_its_marks() -> None:
+    page = "**Example 4.20. Using the filter**\n\nIt removes points within a foot."
+
+    assert all(text.count("**") % 2 == 0 for text, _ in units(page))
