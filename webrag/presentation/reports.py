@@ -1,5 +1,6 @@
 """Words what the corpus holds, what was done to it, and stored pages."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -174,18 +175,26 @@ _CALLERS = {
 }
 
 
+# In the reasons why an address was left alone: what nothing stores, and what a limit ended.
+_NO_PAGE = " is not a page"
+_TOO_MANY = re.compile("too many|more pages than")
+
+
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:
     """Say why a crawl ended, and how to go on where that is possible."""
     again, limit, one = _CALLERS[caller]
     said = _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
-    if not report.skipped:
+    if report.skipped:
+        said = said.replace(_ALL_VISITED, f"Every other page {_ALL_VISITED[11:]}")
+    left = sum(n for reason, n in report.skipped.items() if _NO_PAGE not in reason)
+    if not left:
         return said
-    said = said.replace(_ALL_VISITED, f"Every other page {_ALL_VISITED[11:]}")
+    alone = "1 address of the site was" if left == 1 else f"{left:,} addresses of the site were"
+    more = f", and the {again} with a higher {limit} takes more of those that were too many"
+    are_many = any(_TOO_MANY.search(reason) for reason in report.skipped)
     return (
-        f"{said} {counted(report.left_alone, 'address').replace('addresss', 'addresses')} of the"
-        f" site {'was' if report.left_alone == 1 else 'were'} left alone, for the reasons above:"
-        f" {one} any of them, and the {again} with a higher {limit} takes more of those that were"
-        " too many."
+        f"{said} {alone} left alone, for the reasons above: {one} any of them"
+        f"{more if are_many else ''}."
     )
 
 

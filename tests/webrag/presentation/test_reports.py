@@ -80,8 +80,21 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
         "\n"
         "The limit was reached: 90 pages that were found have not been visited. Repeat the"
         " command with a higher --max-pages to go on. 7 addresses of the site were left alone, for"
-        " the reasons above: `webrag ingest URL` stores any of them, and the command with a higher"
-        " --max-pages takes more of those that were too many."
+        " the reasons above: `webrag ingest URL` stores any of them."
+    )
+
+
+def test_site_report_offers_to_store_what_is_a_page_only() -> None:
+    pictures = {"a .png file is not a page that can be read": 18}
+    many = {"too many query parameters": 1}
+
+    assert format_site(SiteReport(start_url=URL, skipped=pictures)).endswith(
+        "Every other page that was found has been visited."
+    )
+    assert format_site(SiteReport(start_url=URL, skipped=pictures | many)).endswith(
+        " 1 address of the site was left alone, for the reasons above: `webrag ingest URL` stores"
+        " any of them, and the command with a higher --max-pages takes more of those that were too"
+        " many."
     )
 
 
