@@ -43,11 +43,13 @@ def in_words(result: ManagerResult) -> str:
 
 
 def trust(result: ManagerResult) -> str:
-    """The same as a sentence, for people."""
+    """The same as a sentence, for people; in one word where the answer has the others."""
     if result.final_reason == "confidence_too_low_clarify":
         return "No answer: the confidence is too low."
-    what = "Confidence " if result.state == "success" else "No answer: "
-    return f"{what}{in_words(result)}."
+    if result.state != "success":
+        return f"No answer: {in_words(result)}."
+    band, _, _ = in_words(result).partition(":")
+    return f"Confidence {band if result.notice else in_words(result)}."
 
 
 def first_cited(result: ManagerResult, most: int) -> ManagerResult:

@@ -9,6 +9,7 @@ from webrag.presentation.answer import (
     format_answer,
     format_brief_details,
     format_details,
+    trust,
 )
 
 
@@ -62,6 +63,14 @@ def test_answer_is_followed_by_citations_and_what_is_known_of_it() -> None:
         "Uncertain: It rests on a single page.",
         "Degraded: The language model failed.",
     ]
+
+
+def test_confidence_is_one_word_where_the_answer_says_the_same_in_a_sentence() -> None:
+    plain = RESULT.model_copy(update={"notice": ""})
+    noticed = RESULT.model_copy(update={"notice": "Check the quoted passages."})
+
+    assert trust(plain) == "Confidence medium: check it in the sources."
+    assert trust(noticed) == "Confidence medium."
 
 
 def test_a_text_stands_in_the_document_once() -> None:

@@ -242,6 +242,22 @@ def test_less_likely_the_quotation_the_more_whole_sentences_stand_around_it(
     assert block.text == " ".join(sentences[20 - sides : 21 + sides])
 
 
+def test_rows_beside_a_quotation_are_printed_with_their_frames(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    rows = [f"| glaze {number:02} | fires at {number:02} degrees |" for number in range(40)]
+    page = "\n".join(["| Glaze | Heat |", "| --- | --- |", *rows])
+    chunk = make_chunk(page, page)
+    units = (make_unit(chunk, "glaze 20 | fires at 20 degrees"),)
+    result = make_result(chunk, units=units, confidence_band="medium")
+
+    (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    printed = block.text.split("\n")
+    assert len(printed) > 3
+    assert set(printed) <= set(rows)
+
+
 def test_code_beside_a_quotation_is_printed_up_to_its_closing_fence(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

@@ -284,8 +284,11 @@ def _around(
     before = [each.start for each in pieces if start - reach <= each.start and each.end <= start]
     after = [each.end for each in pieces if end <= each.start and each.end <= end + reach]
     low, high = min([start, *before]), max([end, *after])
-    mark = chunk.text[chunk.text.rfind("\n", 0, low) + 1 : low]
-    low -= len(mark) if _MARK.fullmatch(mark) else 0
+    line = chunk.text.rfind("\n", 0, low) + 1
+    if _MARK.fullmatch(chunk.text[line:low]) or _ROW.match(chunk.text, line):
+        low = line
+    if _ROW.match(chunk.text, chunk.text.rfind("\n", 0, high) + 1):
+        high += len(chunk.text[high:].split("\n", 1)[0])
     if _ends_in_code(chunk.text[low:high].splitlines()):
         high += _fence_length(chunk.text[high:])
     return low + chunk.char_start, high + chunk.char_start
