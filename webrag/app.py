@@ -254,7 +254,7 @@ class WebRAG:
             self._parts = await self._assembled(stack)
             self._stack = stack.pop_all()
         if "IPython" in sys.modules:
-            import_module("webrag.presentation.html.display").register_displays()
+            import_module("webrag.presentation.notebooks").register_displays()
 
     async def close(self) -> None:
         """Release connections, worker processes and the database lease."""

@@ -106,7 +106,7 @@ def _print_changes(
     ctx: click.Context, question: str, old: str, new: str, sites: tuple[str, ...], reading: Reading
 ) -> None:
     from webrag.orchestration.version_comparison import versioned_name
-    from webrag.presentation.versions import format_comparison
+    from webrag.presentation.results import format_comparison
     from webrag.question import check_question
 
     check_question(question)

@@ -1,8 +1,9 @@
-"""A result as a person at a terminal reads it, and as a program does; both in the order of rank."""
+"""A result as a person at a terminal reads it, and as a program does; changes between versions."""
 
 import shlex
 import textwrap
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
@@ -21,6 +22,7 @@ from webrag.retrieval.models import RetrievedChunk
 
 if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
+    from webrag.retrieval.version_changes import VersionChange, VersionComparison
 
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
@@ -403,3 +405,42 @@ def _passage(rank: int, item: RankedChunk, blocks: Sequence[EvidenceBlock]) -> R
             for quote in sorted(quotes, key=lambda each: each.place)
         ),
     )
+
+
+_CHANGE_CHARS = 600
+_CHANGES: Mapping[str, str] = {
+    "reworded": "Reworded",
+    "added": "Added",
+    "removed": "Removed",
+}
+_MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
+
+
+def format_comparison(comparison: "VersionComparison") -> str:
+    """The changes, each with its passage and the address that opens it."""
+    kinds = Counter(change.kind for change in comparison.changes)
+    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in _CHANGES)
+    head = f"{comparison.old} -> {comparison.new}: {counts}, {comparison.unchanged} unchanged."
+    if not comparison.pages:
+        return f"{head}\nNothing was found for the question in either version."
+    parts = [head]
+    for number, change in enumerate(comparison.changes, 1):
+        parts.append(f"{number}. {_CHANGES[change.kind]}\n{_change(change)}")
+    return "\n\n".join(parts)
+
+
+def _change(change: "VersionChange") -> str:
+    words = "".join(
+        f" {before}{one_line(text, max_chars=_CHANGE_CHARS)}{after}"
+        for kind, text in change.words
+        for before, after in (_MARKS[kind],)
+    )
+    shown = [(change.old, "old"), (change.new, "new")]
+    if words:
+        lines = [f"  {words.strip()}"]
+    else:
+        texts = [clean_block(passage.text) for passage, _ in shown if passage is not None]
+        cut = [e if len(e) <= _CHANGE_CHARS else f"{e[:_CHANGE_CHARS].rstrip()} ..." for e in texts]
+        lines = [f"  {line}".rstrip() for text in cut for line in text.splitlines()]
+    lines += [f"  {label}: {passage.link}" for passage, label in shown if passage is not None]
+    return "\n".join(lines)

@@ -270,7 +270,7 @@ class _AskHandlers:
 def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
     from webrag.answering.manager import whole_tables
     from webrag.presentation.answer import ranges, trust
-    from webrag.presentation.html.stored_page import page_html
+    from webrag.presentation.stored_page import page_html
 
     told = whole_tables(result.parts, result.citations)
     parts = [(part, page_html(_as_markdown(part)).html) for part in told]
@@ -291,7 +291,7 @@ def _answer_values(asked: Question, result: "ManagerResult") -> dict[str, Any]:
 def _as_markdown(part: Any) -> str:
     """Code in a fence, rows of a table as what they are; the rest says what it says."""
     from webrag.answering.manager import part_text
-    from webrag.presentation.html.stored_page import empty_table_head
+    from webrag.presentation.stored_page import empty_table_head
 
     text = part_text(part.model_copy(update={"citations": ()}))
     if part.kind == "table":

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from webrag.concurrency import in_background
-from webrag.presentation.html.stored_page import Mark, page_html
 from webrag.presentation.reports import LIVE
+from webrag.presentation.stored_page import Mark, page_html
 from webrag.retrieval.citation_checks import WordChange, word_changes
 from webrag.web.site import NotKeptError, Site
 

@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.orchestration.models import AnswerUnit, ExpansionStep, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks
 from webrag.presentation.brief.models import BriefConfig
-from webrag.presentation.html.display import result_html
+from webrag.presentation.notebooks import result_html
 
 from .conftest import CONFIG_PAGE, CONFIG_URL, INSTALL_PAGE
 

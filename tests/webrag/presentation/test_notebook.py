@@ -8,7 +8,7 @@ from webrag.answering.models import ManagerResult
 from webrag.app import IngestReport
 from webrag.crawling.report import SiteReport
 from webrag.orchestration.models import OrchestrationResult, RankedChunk
-from webrag.presentation.html.display import register_displays
+from webrag.presentation.notebooks import register_displays
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.corpus.models import PageImage
-from webrag.presentation.html.stored_page import Mark, page_html, passage_html
+from webrag.presentation.stored_page import Mark, page_html, passage_html
 
 TAGS = {
     "p", "li", "em", "strong", "del", "sub", "sup", "dl", "dt", "dd", "tr", "blockquote", "h2",

@@ -11,9 +11,9 @@ from webrag.orchestration.models import OrchestrationResult, RankedChunk
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.trace import expansion_trace
-from webrag.presentation.html.stored_page import Mark, passage_html
 from webrag.presentation.reports import counted, format_site, format_status
 from webrag.presentation.results import description_lines
+from webrag.presentation.stored_page import Mark, passage_html
 from webrag.presentation.untrusted import clean_block
 
 _BAND_COLOURS = {"high": "#2e7d32", "medium": "#b26a00", "low": "#b3541e", "none": "#9e2a2b"}
