@@ -22,7 +22,7 @@ from webrag.retrieval.models import RetrievedChunk
 
 if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
-    from webrag.retrieval.version_changes import VersionChange, VersionComparison
+    from webrag.orchestration.version_comparison import ChangeKind, VersionChange, VersionComparison
 
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
@@ -408,7 +408,7 @@ def _passage(rank: int, item: RankedChunk, blocks: Sequence[EvidenceBlock]) -> R
 
 
 _CHANGE_CHARS = 600
-_CHANGES: Mapping[str, str] = {
+_CHANGES: Mapping["ChangeKind", str] = {
     "reworded": "Reworded",
     "added": "Added",
     "removed": "Removed",
