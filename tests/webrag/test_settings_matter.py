@@ -805,7 +805,7 @@ BROWSER_ROWS = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def collection_kept(postgres_dir: Path) -> AsyncIterator[str]:
-    """A stored corpus; to restore one takes three times as long as to search it."""
+    """A stored corpus, restored once for all tests that only search it."""
     name = f"test_{uuid4().hex[:16]}"
     database = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
     await restore(dumps()[-1], database)
