@@ -1,5 +1,6 @@
 """Asks every question of a set, of WebRAG or of a model with tools, and records what came back."""
 
+import itertools
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -203,14 +204,10 @@ class Evaluation:
             self.warnings += _crawl_warnings(site.base_url, crawled, max_pages)
             return
         urls = [urljoin(site.base_url, page) for page in site.pages]
-        done = 0
-
-        def count(*_: object) -> None:
-            nonlocal done
-            done += 1
-            self.on_progress(stage, done, len(urls))
-
-        report = await memory.ingest(urls, on_page=count)
+        done = itertools.count(1)
+        report = await memory.ingest(
+            urls, on_page=lambda *_: self.on_progress(stage, next(done), len(urls))
+        )
         if report.failed:
             url, reason = next(iter(report.failed.items()))
             self.warnings.append(
