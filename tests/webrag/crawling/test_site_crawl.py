@@ -38,7 +38,7 @@ async def test_scope_site_visits_the_start_folder_first(
 async def test_crawl_is_breadth_first(
     crawl_lab: CrawlLab, static_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webrag.crawling.queue._WINDOW", 4)
+    monkeypatch.setattr("webrag.crawling.crawl._WINDOW", 4)
     names = [f"{letter}x" for letter in "abcdefghijklmnopqrst"]
     routes = {"/": page("start", *(f"/{name}/" for name in names))}
     for name in names:

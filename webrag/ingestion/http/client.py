@@ -193,9 +193,10 @@ def _codings(header: str) -> list[str]:
 
 
 async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes:
-    codings = _codings(response.headers.get("content-encoding", ""))
-    # Each under the name that it is unpacked by.
-    response.headers["content-encoding"] = ", ".join(codings)
+    packed = response.headers.get("content-encoding", "")
+    codings = _codings(packed)
+    if packed:  # each under the name that it is unpacked by
+        response.headers["content-encoding"] = ", ".join(codings)
     # Between two layers nothing is counted: 10 kB can make the second one read 10 GB.
     is_read = len(codings) <= 1 and _CODINGS.issuperset(codings)
     unread = "" if is_read else ", ".join(codings)[:80]

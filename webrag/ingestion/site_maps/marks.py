@@ -33,6 +33,7 @@ _MDBOOK_INDEX: Final = re.compile(r"path_to_searchindex_js\s{0,9}+=\s{0,9}+\"([^
 _JAVADOC_ROOT: Final = re.compile(
     r"(?:pathtoroot|pathToRoot)\s{0,9}+=\s{0,9}+[\"']([^\"']{0,200}+)[\"']"
 )
+_RUSTDOC: Final = "#rustdoc-vars, meta[name='rustdoc-vars']"
 _DOXYGEN_TREE: Final = re.compile(r"navtreedata\.js")
 _DOXYGEN_FILE: Final = re.compile(r"search/search(?:data)?\.js|navtreedata\.js")
 _DOCUSAURUS_FILE: Final = re.compile(r"assets/js/(?:main|runtime~main)\.")
@@ -48,7 +49,7 @@ _HOME_RELATIONS: Final = frozenset({"home", "start", "top", "contents"})
 
 class _Page:
     def __init__(self, tree: LexborHTMLParser, url: str) -> None:
-        self.url = url
+        self.tree, self.url = tree, url
         scripts = select(tree.root, "script")[:_MAX_ELEMENTS] if tree.root else []
         sources = (attribute(node, "src")[:_MAX_ADDRESS_CHARS] for node in scripts)
         self.scripts = [src for src in sources if src]
@@ -63,15 +64,12 @@ class _Page:
             )
             for node in tree.css("link[href]")[:_MAX_ELEMENTS]
         ]
-        self.generator = _first(tree, "meta[name=generator i]", "content")[:200].casefold()
-        self.content_root = _first(tree, "html[data-content_root]", "data-content_root")
-        self.url_root = _first(tree, "script[data-url_root]", "data-url_root")
-        self.docusaurus_tag = _first(tree, "meta[name=docusaurus_tag]", "content")[:_MAX_TAG_CHARS]
-        variables = "#rustdoc-vars, meta[name='rustdoc-vars']"
-        self.rust_root, self.crate = (
-            _first(tree, variables, f"data-{name}")[:_MAX_ADDRESS_CHARS]
-            for name in ("root-path", "current-crate")
-        )
+        self.generator = self.first("meta[name=generator i]", "content")[:200].casefold()
+
+    def first(self, selector: str, name: str) -> str:
+        """Give an attribute of the first element that matches, as far as an address may reach."""
+        found = self.tree.css_first(selector)
+        return "" if found is None else attribute(found, name)[:_MAX_ADDRESS_CHARS]
 
     def at(self, href: str) -> str | None:
         return same_site(href, self.url)
@@ -93,16 +91,11 @@ class _Page:
         return MapMark(kind=kind, root=folder, urls=(url,)) if url else None
 
 
-def _first(tree: LexborHTMLParser, selector: str, name: str) -> str:
-    found = tree.css_first(selector, default=None)
-    return "" if found is None else attribute(found, name)
-
-
 def find_marks(tree: LexborHTMLParser, url: str) -> tuple[MapMark, ...]:
     """Maps of the site that a whole page names, the richest first."""
     page = _Page(tree, url)
     found = [mark for find in _FINDERS if (mark := find(page)) is not None]
-    found = found or [*_index_pages(tree, page)] or [*_home(tree, page)]
+    found = found or [*_index_pages(page)] or [*_home(page)]
     return tuple(found[:_MAX_MARKS])
 
 
@@ -111,7 +104,11 @@ def _sphinx(page: _Page) -> MapMark | None:
     inline = _URL_ROOT.search(page.inline)
     if before is None and inline is None:
         return None
-    stated = page.content_root or page.url_root or (inline[1] if inline else None)
+    stated = (
+        page.first("html[data-content_root]", "data-content_root")
+        or page.first("script[data-url_root]", "data-url_root")
+        or (inline[1] if inline else None)
+    )
     root = before if stated in (None, "#") else stated
     return page.mark("sphinx", root or "", "searchindex.js")
 
@@ -134,8 +131,8 @@ def _mdbook(page: _Page) -> MapMark | None:
 
 def _rustdoc(page: _Page) -> MapMark | None:
     # Its search index is written in another way every few versions.
-    is_named = page.rust_root and page.crate
-    return page.mark("index_page", page.rust_root, f"{page.crate}/all.html") if is_named else None
+    root, crate = (page.first(_RUSTDOC, f"data-{name}") for name in ("root-path", "current-crate"))
+    return page.mark("index_page", root, f"{crate}/all.html") if root and crate else None
 
 
 def _javadoc(page: _Page) -> MapMark | None:
@@ -159,7 +156,8 @@ def _docusaurus(page: _Page) -> MapMark | None:
     if before is None or not page.generator.startswith("docusaurus"):
         return None
     # One for each of the usual plugins; no page says which of them its site has.
-    tagged = [f"search-index-{page.docusaurus_tag}.json"] if page.docusaurus_tag else []
+    tag = page.first("meta[name=docusaurus_tag]", "content")[:_MAX_TAG_CHARS]
+    tagged = [f"search-index-{tag}.json"] if tag else []
     return page.mark("docusaurus", before, "search-index.json", *tagged, "search-doc.json")
 
 
@@ -206,9 +204,9 @@ _FINDERS: Final[Sequence[Callable[[_Page], MapMark | None]]] = (
 )
 
 
-def _index_pages(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
+def _index_pages(page: _Page) -> Iterator[MapMark]:
     seen = set()
-    for node in tree.css("link[rel~='index'], a[href]"):
+    for node in page.tree.css("link[rel~='index'], a[href]"):
         is_stated = "index" in attribute(node, "rel").casefold().split()
         if not is_stated and collapse(node.text()[:60]).strip().casefold() not in _INDEX_NAMES:
             continue
@@ -225,8 +223,8 @@ def _index_pages(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
             return
 
 
-def _home(tree: LexborHTMLParser, page: _Page) -> Iterator[MapMark]:
-    for node in tree.css("link[rel][href], a[rel][href], a[accesskey='h'][href]"):
+def _home(page: _Page) -> Iterator[MapMark]:
+    for node in page.tree.css("link[rel][href], a[rel][href], a[accesskey='h'][href]"):
         rels = attribute(node, "rel").casefold().split()
         if attribute(node, "accesskey") != "h" and _HOME_RELATIONS.isdisjoint(rels):
             continue
