@@ -361,6 +361,7 @@ class WebRAGRetriever(BaseRetriever):
             wordings=bundle_wordings(query_bundle),
             filters=self._filters,
             mode=self._mode,
+            tells=False,
         )
         return self._nodes(query_bundle.query_str, result)
 

@@ -164,6 +164,7 @@ class Searcher:
         context_budget: int | None = None,
         children_limit: int | None = None,
         similarity_floor: float | None = None,
+        tells: bool = True,
     ) -> RetrievalResult:
         """Give the best evidence for a question, or everything when that is little enough.
 
@@ -176,6 +177,7 @@ class Searcher:
             context_budget: Tokens of parents at most, at least 1; None as configured.
             children_limit: Candidates of each leg and in all, at least 1; None as configured.
             similarity_floor: Least cosine of a candidate without words; None as configured.
+            tells: Tell listeners; False for callers that tell them, as LlamaIndex's retrievers do.
         """
         config = self._configured(
             context_budget=context_budget,
@@ -183,7 +185,8 @@ class Searcher:
             similarity_floor=similarity_floor,
         )
         request = self._checked(query, mode, config, wordings)
-        tell_retrieving(query)
+        if tells:
+            tell_retrieving(query)
         request, whole, doubts = await self._read(
             lambda connection: _prepared(connection, request, filters, config)
         )
@@ -191,8 +194,8 @@ class Searcher:
             result = _result(whole, request)
         else:
             result = await self._searched(await self._respelled(request, doubts), config)
-        told = passages(result.chunks)
-        tell_retrieved(query, told)
+        if tells:
+            tell_retrieved(query, passages(result.chunks))
         return result
 
     async def _searched(

@@ -26,7 +26,7 @@ from tests.webrag.orchestration.conftest import AT_SEED, MANUAL, ONE_LINK_AWAY, 
 from tests.webrag.orchestration.conftest import lab as lab
 from tests.webrag.orchestration.conftest import manual as manual
 from webrag.errors import InputError
-from webrag.llamaindex.query_engine import WebRAGQueryEngine
+from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
 from webrag.orchestration.models import ScoreProfile
 from webrag.orchestration.ranking.reranker import ChunkReranker
 from webrag.retrieval.filters import SearchFilters
@@ -312,6 +312,25 @@ async def test_listeners_hear_of_every_step_of_a_query(lab: Lab, static_site: An
     named = {each.id_.split("-")[0]: each for each in spans.completed_spans}
     assert named["Embedder.embed_query"].parent_id == named["Searcher.retrieve"].id_
     assert {"WebRAGQueryEngine.aquery", "ResearchRun.rank"} <= named.keys()
+
+
+async def test_listeners_hear_of_a_retriever_s_search_once(lab: Lab, static_site: Any) -> None:
+    await lab.acquirer.acquire(static_site(dict(MANUAL)) + "/")
+    listener = Listening()
+    root_dispatcher.add_event_handler(listener)
+    try:
+        nodes = await WebRAGRetriever(lab.searcher).aretrieve(AT_SEED)
+    finally:
+        root_dispatcher.event_handlers.remove(listener)
+
+    kinds = [event.class_name() for event in listener.heard]
+    assert kinds == [
+        "RetrievalStartEvent",
+        "EmbeddingStartEvent",
+        "EmbeddingEndEvent",
+        "RetrievalEndEvent",
+    ]
+    assert listener.heard[-1].nodes == nodes
 
 
 async def test_listeners_hear_of_no_retrieval_where_a_search_is_refused(lab: Lab) -> None:
