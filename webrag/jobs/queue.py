@@ -54,7 +54,6 @@ class Turn(NamedTuple):
     job: int
     number: int
     request: JobRequest
-    visited: int
     failures: int
     report: JobReport
 
@@ -226,7 +225,7 @@ class JobQueue:
                 return None
             turn, request, failures, report, deaths = rows[0]
             asked, done = JobRequest.model_validate(request), JobReport.model_validate(report or {})
-            begun = Turn(number, turn, asked, visited, failures, done)
+            begun = Turn(number, turn, asked, failures, done)
             if deaths < _MOST_DEATHS:
                 return begun
             reason = f"{deaths} workers in a row ended while they worked on it."
