@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakValueDictionary
 
@@ -17,9 +17,15 @@ from pydantic import Field
 from webrag.concurrency import in_background
 from webrag.corpus.batches import Batches
 from webrag.corpus.models import AcquiredPage, StoredPage
-from webrag.corpus.page_worker import CutSetup, PagePart, PageTask
+from webrag.corpus.page_worker import CutPage, CutSetup, PagePart, PageTask
 from webrag.corpus.pages import Corpus
-from webrag.corpus.rows import ChildRow, CutPage, PageRows, build_page_rows, document_id_of
+from webrag.corpus.rows import (
+    ChildRow,
+    PageRows,
+    build_page_rows,
+    document_id_of,
+    rows_of_chunks,
+)
 from webrag.corpus.writer import EmbeddedPage
 from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
 from webrag.errors import UnusablePageError
@@ -129,7 +135,8 @@ class PageWorkers:
             cut = await self._cut(document)
         if isinstance(cut, UnusablePageError):
             raise cut
-        return await in_background(PageRows.of, document, cut, depth=depth)
+        rows = await in_background(rows_of_chunks, document, cut.chunks, depth=depth)
+        return replace(rows, postings=cut.postings, term_count=cut.term_count)
 
     async def _cut(self, document: NormalizedDocument) -> CutPage | UnusablePageError:
         try:

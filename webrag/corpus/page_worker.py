@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from llama_index.node_parser.webrag import ChunkSizes, DocumentTooLargeError, cut_chunks
+from llama_index.node_parser.webrag import Chunk, ChunkSizes, DocumentTooLargeError, cut_chunks
 from pydantic import ConfigDict
 
-from webrag.corpus.rows import CutPage, cut_rows, document_fields
+from webrag.corpus.rows import document_fields, indexed_text_of
 from webrag.frozen import FrozenModel
 from webrag.ingestion.models import Conversion, FetchedPage, NormalizedDocument
-from webrag.lexical.postings import TooManyPostingsError
+from webrag.lexical.analysis import analyze
+from webrag.lexical.postings import TooManyPostingsError, pack_postings
 
 Tokenize = Callable[[str], Sequence[Any]]
 
@@ -37,10 +38,18 @@ class PageTask:
     known: str | None = None
 
 
-class PagePart(FrozenModel):
-    """A part of what comes of a page; `refusal` says why it cannot be cut."""
+class CutPage(FrozenModel):
+    """The chunks of a page, and its words; `term_count` of them with repetitions."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    chunks: list[Chunk]
+    postings: tuple[tuple[str, int, bytes], ...]
+    term_count: int
+
+
+class PagePart(FrozenModel):
+    """A part of what comes of a page; `refusal` says why it cannot be cut."""
 
     conversion: Conversion | None = None
     cut: CutPage | None = None
@@ -76,7 +85,11 @@ def _cut(document: NormalizedDocument, sizes: ChunkSizes, tokenize: Tokenize) ->
     chunks = cut_chunks(
         document.markdown, sizes, tokenize, html=document.html, base_url=document.url
     )
-    return cut_rows(document_fields(document, chunks))
+    fields = document_fields(document, chunks)
+    searched = [each for chunk, each in zip(chunks, fields, strict=True) if chunk.level == "child"]
+    terms = [analyze(indexed_text_of(each)) for each in searched]
+    postings = tuple(pack_postings(terms))
+    return CutPage(chunks=chunks, postings=postings, term_count=sum(map(len, terms)))
 
 
 def _tokenizer(setup: CutSetup) -> Tokenize:

@@ -6,7 +6,7 @@ Every row is checked: its offsets cut exactly its text out of the page's markdow
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -176,33 +176,18 @@ class ChildRow:
 
 
 @dataclass(frozen=True, slots=True)
-class CutPage:
-    """The rows that come of a page's text: sections, passages, and its `term_count` words."""
-
-    parents: list[ParentRow]
-    children: list[ChildRow]
-    postings: Sequence[tuple[str, int, bytes]]
-    term_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class PageRows(CutPage):
+class PageRows:
     """Everything one page puts into the database, apart from embeddings."""
 
     document: NormalizedDocument
+    document_id: UUID
     depth: int
+    token_count: int
+    term_count: int
+    parents: list[ParentRow]
+    children: list[ChildRow]
+    postings: Sequence[tuple[str, int, bytes]]
     links: list[LinkCandidate]
-
-    @classmethod
-    def of(cls, document: NormalizedDocument, cut: CutPage, *, depth: int) -> "PageRows":
-        """Give the rows of a page that was cut."""
-        links = link_candidates(document.url, document.links)
-        return cls(cut.parents, cut.children, cut.postings, cut.term_count, document, depth, links)
-
-    @property
-    def token_count(self) -> int:
-        """Tokens of the whole page."""
-        return max((parent.token_end for parent in self.parents), default=0)
 
 
 def document_id_of(url: str) -> UUID:
@@ -232,7 +217,16 @@ def build_page_rows(
                 f"offsets {each.start}-{each.end}, so it could not be cited."
             )
         _take_over(document.metadata, each.node)
-    return PageRows.of(document, cut_rows(fields), depth=depth)
+    rows = _page_rows(document, fields, depth)
+    terms = [analyze(child.indexed_text) for child in rows.children]
+    return replace(rows, postings=pack_postings(terms), term_count=sum(map(len, terms)))
+
+
+def rows_of_chunks(
+    document: NormalizedDocument, chunks: "Sequence[Chunk]", *, depth: int
+) -> PageRows:
+    """Give the rows of a page that was cut already, without postings."""
+    return _page_rows(document, document_fields(document, chunks), depth)
 
 
 def document_fields(document: NormalizedDocument, chunks: "Sequence[Chunk]") -> list[NodeFields]:
@@ -249,8 +243,7 @@ def document_fields(document: NormalizedDocument, chunks: "Sequence[Chunk]") -> 
     return fields
 
 
-def cut_rows(fields: Sequence[NodeFields]) -> CutPage:
-    """Make the rows of a page from the fields of its nodes, and pack their words."""
+def _page_rows(document: NormalizedDocument, fields: Sequence[NodeFields], depth: int) -> PageRows:
     leaves = [each for each in fields if CHILD not in each.relationships]
     wanted = {leaf.relationships.get(PARENT) for leaf in leaves}
     families = [e for e in fields if CHILD in e.relationships and e.node_id in wanted]
@@ -258,13 +251,17 @@ def cut_rows(fields: Sequence[NodeFields]) -> CutPage:
     families += [leaf for leaf in leaves if leaf.relationships.get(PARENT) not in known]
     families.sort(key=attrgetter("start"))
     leaves.sort(key=attrgetter("start"))
-    children = [child_row(each, index) for index, each in enumerate(leaves)]
-    terms = [analyze(child.indexed_text) for child in children]
-    return CutPage(
-        parents=[parent_row(each, index) for index, each in enumerate(families)],
-        children=children,
-        postings=pack_postings(terms),
-        term_count=sum(map(len, terms)),
+    parents = [parent_row(each, index) for index, each in enumerate(families)]
+    return PageRows(
+        document=document,
+        document_id=document_id_of(document.url),
+        depth=depth,
+        token_count=max((parent.token_end for parent in parents), default=0),
+        term_count=0,
+        parents=parents,
+        children=[child_row(each, index) for index, each in enumerate(leaves)],
+        postings=[],
+        links=link_candidates(document.url, document.links),
     )
 
 

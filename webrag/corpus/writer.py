@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from webrag.argument_checks import FORGOTTEN_UNASKED, moment_before
 from webrag.corpus.models import LastOutcome, LinkCandidate
 from webrag.corpus.queries import find_pages
-from webrag.corpus.rows import ChildRow, PageRows, ParentRow, document_id_of
+from webrag.corpus.rows import ChildRow, PageRows, ParentRow
 from webrag.corpus.schema import update_schema
 from webrag.corpus.tables import CHILDREN, DOCUMENTS, LINKS, PARENTS, POSTINGS, Table
 from webrag.errors import InputError
@@ -336,7 +336,7 @@ def _document_row(page_id: int, page: PageRows, known: _Previous) -> dict[str, A
     return {
         **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
         "id": page_id,
-        "document_id": document_id_of(document.url),
+        "document_id": page.document_id,
         "aliases": sorted(aliases - {document.url}),
         "site": site_of(document.url),
         "publication_year": document.published_at and document.published_at.year,
