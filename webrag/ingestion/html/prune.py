@@ -40,14 +40,13 @@ _CHROME = (
     " [class*=language-] > span.lang, .nav-container, #onetrust-consent-sdk,"
     " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root"
 )
-# Set beside the text, yet part of it: docutils and many themes use `aside` for these, ikiwiki what
-# is complementary for all comments.
+# Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(
     r"admonition|footnote|callout|\bnote\b|\btip\b|warning|caution|danger|important|\btopic\b"
-    r"|example|notice|starlight-aside|(?<![\w-])comments(?![\w-])",
+    r"|example|notice|starlight-aside",
     re.IGNORECASE,
 )
-_MAIN = "main, [role=main], article, #comments[role=complementary]"
+_MAIN = "main, [role=main], article"
 _LEAST_SHARE = 0.4
 _OTHER_SHARE = 0.1
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
@@ -113,8 +112,8 @@ def remove_chrome(body: LexborNode) -> None:
 def _is_chrome(node: LexborNode) -> bool:
     if node.tag in ("body", "html", "main") or node.css_first("h1, main, [role=main]") is not None:
         return False
-    if node.tag == "aside" or attribute(node, "role") == "complementary":
-        return not _CONTENT_ASIDE.search(f"{attribute(node, 'class')} {attribute(node, 'id')}")
+    if node.tag == "aside":
+        return not _CONTENT_ASIDE.search(attribute(node, "class"))
     is_inside_article = any(above.tag in ("article", "main") for above in ancestors(node))
     # A section's own header carries its heading; a page's header carries the menu.
     return not (node.tag == "header" and is_inside_article and node.css_first("h2, h3, p"))

@@ -227,13 +227,6 @@ def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) 
     assert all(entry in text for entry in entries)
 
 
-def test_comments_beside_the_main_element_are_content(convert: Convert) -> None:
-    comment = "<p>Closed for repairs again, and the detour takes an hour in each direction.</p>"
-    page = f"<div role=main>{ARTICLE}</div><div id=comments role=complementary>{comment * 12}</div>"
-
-    assert "the detour takes an hour" in convert(page).markdown
-
-
 def test_labels_that_show_over_code_are_not_stored_in_it(convert: Convert) -> None:
     label = "<div class=ttc><div class=ttdeci>int bridge_open(void)</div>Definition: b.h:3</div>"
     code = f"<div class=fragment><div class=line>bridge_open();</div>{label}</div>"
