@@ -1,4 +1,4 @@
-"""A result as a person at a terminal reads it, and as a program does; changes between versions."""
+"""Results as people at a terminal and programs read them, and changes between versions."""
 
 import shlex
 import textwrap
@@ -418,7 +418,7 @@ _MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 
 def format_comparison(comparison: "VersionComparison") -> str:
     """The changes, each with its passage and the address that opens it."""
-    kinds = Counter(change.kind for change in comparison.changes)
+    kinds = Counter[str](change.kind for change in comparison.changes)
     counts = ", ".join(f"{kinds[kind]} {kind}" for kind in _CHANGES)
     head = f"{comparison.old} -> {comparison.new}: {counts}, {comparison.unchanged} unchanged."
     if not comparison.pages:

@@ -258,6 +258,26 @@ def test_rows_beside_a_quotation_are_printed_with_their_frames(
     assert set(printed) <= set(rows)
 
 
+def test_each_of_several_leads_bears_the_number_of_its_quotation(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    between = "It takes hours. " * 30
+    parts = ["`--jobs`", between, "The default is 4.", "`--heat`", between, "The default is 900."]
+    page = "\n\n".join(parts)
+    chunk = make_chunk(page, page)
+    units = tuple(
+        make_unit(chunk, said).model_copy(
+            update={"lead": (page.index(lead), page.index(lead) + len(lead))}
+        )
+        for said, lead in (("The default is 900.", "`--heat`"), ("The default is 4.", "`--jobs`"))
+    )
+    result = make_result(chunk, units=units, confidence_band="none")
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "Below: `--heat`\u00b9\nBelow: `--jobs`\u00b2\n" in brief
+
+
 def test_code_beside_a_quotation_is_printed_up_to_its_closing_fence(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

@@ -137,11 +137,17 @@ def quoted_entry(
     lines = [f"{best} \u2014 {'' if is_terse else section}Source [{block.source_number}]{part}"]
     if not is_terse:
         columns = block.columns or (quotes[0].columns if quotes and block.is_cut else None)
-        leads = dict.fromkeys(clean_block(each.lead) for each in quotes if each.lead)
         shown = "\n".join(each.text for each in blocks)
-        above = [one_line(lead, max_chars=_LEAD_CHARS) for lead in leads if lead not in shown]
+        leads: dict[str, str] = {}
+        for quote in quotes:
+            lead = clean_block(quote.lead or "")
+            if lead and lead not in shown:
+                leads[lead] = leads.get(lead, "") + _superscript(numbers[quote])
         lines += [f"Columns: {one_line(columns, max_chars=_TITLE_CHARS)}"] if columns else []
-        lines += [f"Below: {lead}" for lead in above]
+        lines += [
+            f"Below: {one_line(lead, max_chars=_LEAD_CHARS)}{marks if len(leads) > 1 else ''}"
+            for lead, marks in leads.items()
+        ]
     shown_numbers = {quote: numbers[quote] if others else None for quote in quotes}
     text = GAP.join(_marked(each, shown_numbers).strip("\n") for each in blocks)
     footnotes = [f"Also {'; '.join(others)}"] if others else []
@@ -187,10 +193,14 @@ def _marked(block: EvidenceBlock, numbers: Mapping[Quote, int | None]) -> str:
             nearest = at if nearest < 0 or abs(at - expected) < abs(nearest - expected) else nearest
         if nearest >= 0:
             opened, closed = QUOTED
-            number = str(numbers[quote] or "").translate(_SUPERSCRIPTS)
+            number = _superscript(numbers[quote])
             rest = text[nearest + len(words) :]
             text = f"{text[:nearest]}{opened}{words}{closed}{number}{rest}"
     return text
+
+
+def _superscript(number: int | None) -> str:
+    return str(number or "").translate(_SUPERSCRIPTS)
 
 
 def description_entry(result: OrchestrationResult, nonce: str | None) -> str:
