@@ -195,14 +195,33 @@ _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 def rewrite_tables(root: LexborNode) -> None:
     """Unwrap tables that only place blocks, and lay out the others as plain rows and columns."""
     for table in reversed(select(root, "table")):
-        if _is_layout(table):
+        _remove_rules(table)
+        if not _shows_something(table):
+            table.decompose()
+        elif _is_layout(table):
             unwrap_table(table)
-            continue
-        _lift_nested(table)
-        _fill_spans(table)
-        for cell in own_cells(table):
-            if cell.tag != "caption":
-                _part_lines(cell)
+        else:
+            _lay_out(table)
+
+
+def _remove_rules(table: LexborNode) -> None:
+    """Remove lines drawn in cells, and rows that are nothing else: their text is `---`."""
+    rules = select(table, "td hr, th hr")
+    rows = {up.mem_id: up for rule in rules for up in ancestors(rule) if up.tag == "tr"}
+    drop(rules)
+    drop(row for row in rows.values() if not _shows_something(row))
+
+
+def _shows_something(node: LexborNode) -> bool:
+    return bool(node.text().strip()) or node.css_first("img, input, math") is not None
+
+
+def _lay_out(table: LexborNode) -> None:
+    _lift_nested(table)
+    _fill_spans(table)
+    for cell in own_cells(table):
+        if cell.tag != "caption":
+            _part_lines(cell)
 
 
 def unwrap_table(table: LexborNode) -> None:

@@ -97,3 +97,13 @@ def test_every_row_holds_all_texts_that_reach_into_it(rows: list[list[tuple[int,
         own = {f"r{y}c{x}" for x in range(len(rows[y]))}
         assert own <= texts
         assert all(int(text[1:].partition("c")[0]) <= y for text in texts)
+
+
+def test_lines_drawn_in_a_table_are_no_rows(convert: Convert) -> None:
+    page = f"<table>{HEAD}<tr><td><hr><td><hr><td><hr></tr><tr><td>1<td><hr>2<td>3</table>"
+
+    assert RULE + "| 1 | 2 | 3 |" in convert(page).markdown
+
+
+def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
+    assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
