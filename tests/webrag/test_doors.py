@@ -130,7 +130,9 @@ async def test_every_door_quotes_the_same_units_in_the_same_order(
     assert engine.metadata["abstained"] or cited[0] == said[0]
     # Below the sentence or the header row that it stands under, and joined to what it goes on from.
     joined = "\n\n".join(each.verbatim_text for each in answer.citations)
-    assert result.confidence_band == "none" or said[0] in joined
+    # An announcement says something, but no answer in sentences ends with one.
+    is_answer = result.confidence_band != "none" and not said[0].endswith(":")
+    assert not is_answer or said[0] in joined
     assert list(dict.fromkeys(page)) == [each.verbatim_text for each in answer.citations]
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -152,10 +152,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             terminated = True
             task.cancel()
 
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            # The loop takes it back when it is closed.
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-        return await work
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_signal_handler(signal.SIGTERM, stop)
+        except (NotImplementedError, RuntimeError, ValueError):
+            return await work
+        try:
+            return await work
+        finally:
+            # What the loop still waits for when it closes must not keep a signal from ending it.
+            loop.remove_signal_handler(signal.SIGTERM)
 
     try:
         return run_in_loop(guarded())

@@ -176,8 +176,8 @@ _CALLERS = {
 
 
 # In the reasons why an address was left alone: what nothing stores, and what a limit ended.
-_NO_PAGE = " is not a page"
-_TOO_MANY = re.compile("too many|more pages than")
+_NO_PAGE = "not a page"
+_TOO_MANY = re.compile("too many (?!query parameters)|more pages than")
 
 
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:

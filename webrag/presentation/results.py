@@ -212,7 +212,8 @@ def best_passages(
     unquoted = len(result.units)
     found = [*quoted, *(cited(block, result) for block in others if not block.is_adjacent)]
     found.sort(key=lambda block: block.quotes[0].place if block.quotes else unquoted)
-    return found[: _SHOWN[result.confidence_band] if at_most is None else at_most]
+    most = max(_SHOWN[result.confidence_band], len(quoted))
+    return found[: most if at_most is None else at_most]
 
 
 def format_result(

@@ -9,6 +9,7 @@ from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedC
 from webrag.presentation.brief.blocks import first_units
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.brief.sections import section_name
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
@@ -289,6 +290,24 @@ def test_code_beside_a_quotation_is_printed_up_to_its_closing_fence(
     (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
 
     assert block.text.count("```") == 2
+
+
+@pytest.mark.parametrize(
+    ("title", "section", "told"),
+    [
+        ("Install", "Install", ""),
+        ("AVRDUDE: 2.1 Options", "2.1 Options", ""),
+        ("Install \u2014 Kiln docs", "Install", ""),
+        ("Restart", "start", "start"),
+        ("git-config - Get and set options", "options", "options"),
+        ("Kiln 2", "2", "2"),
+        (None, "Install", "Install"),
+    ],
+)
+def test_section_is_left_out_where_it_is_the_title_or_a_part_of_it(
+    title: str | None, section: str, told: str
+) -> None:
+    assert section_name(title, section, 160) == told
 
 
 def test_quotation_is_told_with_the_section_it_stands_in_where_the_title_does_not_say_it(

@@ -1,5 +1,6 @@
 """Each section of a brief as text; what fits the budget is decided elsewhere."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,6 +20,7 @@ _TITLE_CHARS: Final = 160
 _HEADING_CHARS: Final = 80
 _NAME_CHARS: Final = 60
 _LEAD_CHARS: Final = 160
+_TITLE_PARTS: Final = re.compile(r"\s*[-\u2013\u2014|:\u00b7/]\s+")
 _MAX_URL_CHARS: Final = 500
 _ANCHOR_CHARS: Final = 80
 _MOST_IMAGES: Final = 3
@@ -156,8 +158,9 @@ def quoted_entry(
 
 def section_name(title: str | None, heading: str | None, max_chars: int) -> str:
     """A heading on one line; empty where the page's title says the same already."""
-    named, below = one_line(title or "", max_chars=_MAX_SENTENCE), one_line(heading or "")
-    return "" if named.endswith(below) else one_line(below, max_chars=max_chars)
+    named = one_line(title or "", max_chars=_MAX_SENTENCE)
+    below = one_line(heading or "", max_chars=max_chars)
+    return "" if below in (named, *_TITLE_PARTS.split(named)) else below
 
 
 def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
