@@ -170,8 +170,8 @@ async def _at(name: str, url: str) -> ModelServer | None:
     try:
         async with asyncio.timeout(_LOOK_S):
             _, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        writer.close()
-        models = await list_models(url, seconds=_LOOK_S)
+            writer.close()
+            models = await list_models(url, seconds=_LOOK_S)
     except (OSError, ConfigurationError):
         return None
     return ModelServer(name, url, tuple(models))
