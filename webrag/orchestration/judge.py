@@ -32,7 +32,7 @@ from webrag.orchestration.models import (
     RankedChunk,
     ScoreProfile,
 )
-from webrag.orchestration.question.patterns import Quantity, quantity_asked
+from webrag.orchestration.question.patterns import quantity_asked
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
 from webrag.retrieval.units import Cut, Unit, cut_units
@@ -53,8 +53,8 @@ _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name spea
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
-_COVERED: Final = ("question", "wordings", "all", "lead", "above", "named")
-_ALIKE: Final = ("cos_question", "cos_wordings", "cos_all", "cos_piece")
+_COVERED: Final = ("question", "wordings", "best_wording", "all", "lead", "above", "named")
+_ALIKE: Final = ("cos_question", "cos_wordings", "cos_best_wording", "cos_all", "cos_piece")
 _OF_PASSAGE: Final = ("ratio", "rank", "passage_covered", "passage_cos", "in_focus")
 _SHAPES: Final = (
     "code",
@@ -67,18 +67,84 @@ _SHAPES: Final = (
     "asks",
     "signs",
 )
-FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, "quantity")
-"""What is known of a unit."""
+_FITTING: Final = (
+    "quantity", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
+)  # fmt: skip
+FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, *_FITTING)
+"""What is known of a unit; most of the last group where a question has no other wordings."""
 SIGNS: Final = (
     "best", "mass", "told", "cos", "foreign", "foreign_cos", "no_quantity", "no_quantity_first",
 )  # fmt: skip
 """What is known of a question's best units together."""
 
+_IGNORING_CASE: Final = re.IGNORECASE
+_IDENTIFIER = re.compile(
+    r"`[^`\n]+`|(?<![\w-])--?[A-Za-z][\w-]+|\b\w+\(\)|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[A-Z]{3,}\b|::"
+    r"|\$\w+|\b\w+\.(?:conf|h|c|py|txt|json|xml|log|so|toml|ini)\b"
+)
+_MODAL = re.compile(
+    r"\b(?:not|cannot|can't|only|always|never|must|may|can|no|unless|except|instead|allowed"
+    r"|supported|yes|both|either|neither)\b",
+    _IGNORING_CASE,
+)
+_REASON = re.compile(
+    r"\b(?:because|since|so that|due to|reason|therefore|thus|otherwise|avoid|in order|prevents?"
+    r"|hence|as a result|means that|ensures?|weil|damit|parce|porque)\b",
+    _IGNORING_CASE,
+)
+_DEFINITION = re.compile(
+    r"\b(?:is|are) (?:a|an|the|one|used|called|defined|known)\b|\bmeans?\b|\brefers? to\b"
+    r"|\bdenotes?\b|\bspecif(?:y|ies)\b|\brepresents?\b|\bstands for\b",
+    _IGNORING_CASE,
+)
+_EFFECT = re.compile(
+    r"\b(?:error|returns?|fails?|ignored|raised?|thrown|killed|removed|deleted|replaced|results?"
+    r"|becomes?|will be|is set|happens?|abort|skipped|treated|discarded)\b",
+    _IGNORING_CASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:if|when|unless|while|until|whenever|once|after|before)\b", _IGNORING_CASE
+)
+_DIRECTION = re.compile(
+    r"\W*(?:use|run|set|add|call|type|specify|create|to |you (?:can|may|must|should)|pass|give|put"
+    r"|enable|install|first|then|in order to|by )",
+    _IGNORING_CASE,
+)
 _ELSEWHERE = re.compile(
     r"\A\W{0,9}(?:see|refer to)\b"
     r"|\b(?:is|are) (?:described|explained|documented|discussed|covered) (?:in|on|at)\b",
-    re.IGNORECASE,
+    _IGNORING_CASE,
 )
+_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
+    "name": re.compile(
+        r"\b(?:which|what|name)\b.{0,40}\b(?:command|option|flag|function|directive|variable"
+        r"|setting|parameter|keyword|method|module|class|operator|macro|file|attribute|property"
+        r"|type|character|symbol|switch|statement|header|tool|program|argument|key|package|field)"
+        r"s?\b",
+        _IGNORING_CASE,
+    ),
+    "yes": re.compile(
+        r"^(?:can|could|does|do|did|is|are|was|will|would|should|must|may|has|have|am)\b"
+        r"|[,.;] (?:can|does|do|is|are|will|should|must)\b[^?]*\?",
+        _IGNORING_CASE,
+    ),
+    "why": re.compile(r"\bwhy\b|\breason\b|\bcaus|\bwarum\b|\bpourquoi\b|\bpor qu", _IGNORING_CASE),
+    "what": re.compile(
+        r"\bwhat (?:is|are|does\b.{0,200}\bmean|exactly)\b|\bmeaning\b|\bstands? for\b|\bdefin",
+        _IGNORING_CASE,
+    ),
+    "how": re.compile(
+        r"\bhow (?:do|can|could|should|would|to|does|is|are)\b|\bshow\b|\bexample\b|\bway to\b",
+        _IGNORING_CASE,
+    ),
+    "happens": re.compile(r"\bhappens?\b|\bresult\b|\breturns?\b|\bbehav|\bbecomes?\b", re.I),
+    "several": re.compile(
+        r"\b(?:which|what) \w*+(?:(?<=s)|\s\w*+(?<=s)).{0,200}\b(?:are|exist|can|may|do)\b"
+        r"|\blist\b|\bwhich (?:of|two|three|four)\b",
+        _IGNORING_CASE,
+    ),
+    "when": re.compile(r"\bwhen\b|\bunder what\b|\bin which case", _IGNORING_CASE),
+}
 
 
 class Judgement(NamedTuple):
@@ -178,6 +244,7 @@ class Asked:
         encode: Encode | None,
     ) -> None:
         texts = [question, *wordings]
+        self.text = question
         self.is_reworded = bool(wordings)
         terms = [query_terms(text) for text in texts]
         language = language_of(question)
@@ -208,6 +275,9 @@ class Asked:
         # The bundled vectors know little of other scripts: all their texts look alike to them.
         self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
         self.quantity = quantity_asked(question)
+        self.wants = {
+            kind: not wordings and bool(pattern.search(question)) for kind, pattern in _ASKS.items()
+        }
 
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
@@ -266,7 +336,8 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
             *_alike(asked, meant, read),
             *_of_passage(asked, item, read, rank, item.reranked_score / best, meant),
         ]
-        rows.append(np.column_stack([*known, read.shapes, _stated(asked.quantity, read)]))
+        fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
+        rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
         units += [(rank, unit) for unit in read.cut.units]
     features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
     return Found(features, units, np.concatenate(vectors) if vectors else None)
@@ -303,12 +374,6 @@ def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[
     return found[: -len(pieces)], found[-len(pieces) :]
 
 
-def _stated(quantity: Quantity | None, read: _Read) -> Floats:
-    """1.0 for each unit that states the figure that a question asks for, else 0.0."""
-    said = (read.text[unit.start : unit.end] for unit in read.cut.units)
-    return np.array([quantity is not None and quantity.is_stated(each) for each in said], float)
-
-
 def _covered(asked: Asked, item: RankedChunk, read: _Read) -> list[Floats]:
     """Shares of the question's terms in the units, in their leads, and in the headings above."""
     pieces = np.array([*map(asked.held, read.terms), asked.held(())])  # the last one is no piece
@@ -328,6 +393,7 @@ def _covered(asked: Asked, item: RankedChunk, read: _Read) -> list[Floats]:
     return [
         shares[:, 0],
         others.mean(axis=1),
+        others.max(axis=1),
         own @ asked.union,
         (told - own) @ asked.union,
         (np.maximum(above, told) - told) @ asked.union,
@@ -352,6 +418,7 @@ def _alike(
     return [
         alike[:, 0],
         others.mean(axis=1),
+        others.max(axis=1),
         alike.mean(axis=1),
         np.array(best),
     ]
@@ -375,6 +442,24 @@ def _of_passage(
     inside = [low <= offset + u.start and offset + u.end <= high for u in read.cut.units]
     known = (ratio, math.log1p(rank), float(covered), cos)
     return [*(np.full(len(inside), each) for each in known), np.array(inside, float)]
+
+
+def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
+    """Tell, by kind, whether a unit is what a question asks for."""
+    wants = asked.wants
+    names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
+    return [
+        asked.quantity is not None and asked.quantity.is_stated(said),
+        wants["name"] and any(name not in asked.text.casefold() for name in names),
+        wants["yes"] and bool(_MODAL.search(said)),
+        wants["why"] and bool(_REASON.search(said)),
+        wants["what"] and bool(_DEFINITION.search(said)),
+        wants["how"] and unit.kind == "code",
+        wants["how"] and bool(_DIRECTION.match(said)),
+        wants["happens"] and bool(_EFFECT.search(said)),
+        wants["several"] and (unit.kind == "list" or said.count(",") >= 3),
+        wants["when"] and bool(_CONDITION.search(said)),
+    ]
 
 
 def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
