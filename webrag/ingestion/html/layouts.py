@@ -1,7 +1,8 @@
 """Makes elements of layouts that stand for them, and each row of a table readable alone.
 
-The only text it removes is what removed controls leave behind: empty rows, titles without their
-contents, lone separators.
+The only text it removes is what removed controls leave behind (empty rows, titles without their
+contents, lone separators) and what tables show without saying anything: lines drawn in them, the
+rows that only draw one, and tables of empty cells.
 """
 
 import re
@@ -193,9 +194,11 @@ _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 
 
 def rewrite_tables(root: LexborNode) -> None:
-    """Unwrap tables that only place blocks, and lay out the others as plain rows and columns."""
+    """Unwrap tables that only place blocks, lay out the others as rows, drop those that are empty.
+
+    A line drawn in a cell parts its text; a row of nothing but such lines is no row.
+    """
     for table in reversed(select(root, "table")):
-        _remove_rules(table)
         if not _shows_something(table):
             table.decompose()
         elif _is_layout(table):
@@ -204,21 +207,18 @@ def rewrite_tables(root: LexborNode) -> None:
             _lay_out(table)
 
 
-def _remove_rules(table: LexborNode) -> None:
-    """Remove lines drawn in cells, and rows that are nothing else: their text is `---`."""
-    rules = select(table, "td hr, th hr")
-    rows = {up.mem_id: up for rule in rules for up in ancestors(rule) if up.tag == "tr"}
-    drop(rules)
-    drop(row for row in rows.values() if not _shows_something(row))
-
-
 def _shows_something(node: LexborNode) -> bool:
     return bool(node.text().strip()) or node.css_first("img, input, math") is not None
 
 
 def _lay_out(table: LexborNode) -> None:
     _lift_nested(table)
-    _fill_spans(table)
+    rows = [row for row in _own(table, "tr") if _cells(row)]
+    # They count for the spans of other rows, which write their text into them.
+    drawn = {row.mem_id for row in rows if row.css_first("hr") and not _shows_something(row)}
+    _repeat_spans(rows)
+    drop(row for row in rows if row.mem_id in drawn)
+    _join_headers([row for row in rows if row.mem_id not in drawn])
     for cell in own_cells(table):
         if cell.tag != "caption":
             _part_lines(cell)
@@ -258,23 +258,13 @@ def _lift_nested(table: LexborNode) -> None:
             table.insert_after(inner, move=True)
 
 
-def _fill_spans(table: LexborNode) -> None:
-    rows = [row for row in _own(table, "tr") if _cells(row)]
-    if not rows:
-        return
-    spans = "[rowspan], [colspan]"
-    if any(row.css_first(spans) is not None for row in rows):
-        _repeat_spans(rows)
-    heads = _header_rows(rows)
-    if len(heads) > 1:
-        _join_headers(heads)
-
-
 def _cells(row: LexborNode) -> list[LexborNode]:
     return [cell for cell in row.iter(include_text=False) if cell.tag in ("td", "th")]
 
 
 def _repeat_spans(rows: Sequence[LexborNode]) -> None:
+    if all(row.css_first("[rowspan], [colspan]") is None for row in rows):
+        return
     width = max(sum(_span(cell, "colspan") for cell in _cells(row)) for row in rows)
     if width * len(rows) > _MOST_CELLS:
         return
@@ -340,8 +330,11 @@ def _header_rows(rows: Sequence[LexborNode]) -> list[LexborNode]:
     return heads
 
 
-def _join_headers(heads: Sequence[LexborNode]) -> None:
+def _join_headers(rows: Sequence[LexborNode]) -> None:
     """Name each column by all headers above it, the upper first."""
+    heads = _header_rows(rows)
+    if len(heads) < 2:
+        return
     columns = [[inline_text(cell) for cell in _cells(row)] for row in heads]
     if len({len(row) for row in columns}) > 1:
         return
@@ -356,12 +349,12 @@ def _join_headers(heads: Sequence[LexborNode]) -> None:
 
 def _part_lines(cell: LexborNode) -> None:
     """Mark where a line of a cell ends; a row of the stored text is one line."""
-    if not cell.css_first("br, p, div, li, pre, dd, blockquote"):
+    if not cell.css_first("br, hr, p, div, li, pre, dd, blockquote"):
         return
     for pre in select(cell, "pre"):
         _part_code(pre)
-    for rest in select(cell, "br"):
-        rest.replace_with(CELL_LINE)
+    for end in select(cell, "br, hr"):
+        end.replace_with(CELL_LINE)
     for block in select(cell, _BLOCKS):
         block.insert_before(CELL_LINE)
         block.insert_after(CELL_LINE)

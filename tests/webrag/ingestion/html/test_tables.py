@@ -105,5 +105,40 @@ def test_lines_drawn_in_a_table_are_no_rows(convert: Convert) -> None:
     assert RULE + "| 1 | 2 | 3 |" in convert(page).markdown
 
 
+def test_line_drawn_between_two_texts_of_a_cell_parts_them(convert: Convert) -> None:
+    page = "<table><tr><th>A<th>B<tr><td>10<hr>20<td><hr>x<hr></table>"
+
+    assert "\n| 10<br>20 | x |" in convert(page).markdown
+
+
+def test_cell_reaches_across_a_drawn_line_as_far_as_the_page_says(convert: Convert) -> None:
+    rows = "<tr><td rowspan=3>A<td>1<tr><td><hr><tr><td>2<tr><td>B<td>3"
+
+    markdown = convert(f"<table><tr><th>N<th>M</tr>{rows}</table>").markdown
+
+    assert markdown.endswith("\n| --- | --- |\n| A | 1 |\n| A | 2 |\n| B | 3 |")
+
+
+def test_line_drawn_below_headers_is_no_header(convert: Convert) -> None:
+    line = "<tr><th><hr><th><hr><th><hr></tr>"
+
+    assert convert(f"<table>{HEAD}{line}<tr><td>1<td>2<td>3</table>").markdown == (
+        RULE + "| 1 | 2 | 3 |"
+    )
+
+
+def test_table_that_is_only_a_drawn_line_may_stand_in_another(convert: Convert) -> None:
+    line = "<table><tr><td><hr></td></tr></table>"
+
+    assert convert(f"<p>Clay.</p><table><tr><td>{line}</td></tr></table>").markdown == "Clay."
+
+
+def test_row_that_holds_only_a_drawn_line_of_an_inner_table_still_counts(convert: Convert) -> None:
+    line = "<table><tr><td><hr></td></tr></table>"
+    rows = f"<tr><td rowspan=3>A<td>1<tr><td>{line}</td></tr><tr><td>2<tr><td>B<td>3"
+
+    assert convert(f"<table>{rows}</table>").markdown.endswith("| A | 2 |\n| B | 3 |")
+
+
 def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
     assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
