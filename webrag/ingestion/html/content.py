@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -24,6 +24,7 @@ _AROUND: Final = frozenset(
     details""".split()  # noqa: SIM905
 )
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_TITLES: Final = f"{', '.join(sorted(_HEADINGS))}, dt"
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.
@@ -55,9 +56,20 @@ _MENU_SHARE: Final = 0.9
 _LEAST_ENTRIES: Final = 5
 # Beside a menu; a map of the site that names itself has less.
 _LEAST_BESIDE: Final = 200
-# Fewer entries than these are no table of contents; one has no longer label than this.
+# Fewer entries than these are no table of contents.
 _LEAST_LISTED: Final = 2
-_MOST_LABEL: Final = 30
+# Letters of what stands above one.
+_CONTENTS_LABELS: Final = frozenset(
+    """contents contentshide tableofcontents pagecontents articlecontents toc onthispage
+    inthisarticle inthischapter inthisdocument inthisguide inthispage inthispost inthissection
+    jumpto jumptosection inhalt inhaltsverzeichnis inhaltsübersicht aufdieserseite
+    sommaire tabledesmatières surcettepage contenido contenidos índice tabladecontenidos
+    enestapágina conteúdo sumário nestapágina indice indicedeicontenuti sommario inhoud
+    inhoudsopgave innehåll indhold innhold sisällys obsah spistreści tartalom içindekiler
+    содержание оглавление зміст 目次 目录 目錄 차례 목차""".split()  # noqa: SIM905
+)
+# What holds content of its own beside a list, or is built of all that stands in it.
+_NO_FRAMES: Final = frozenset({"table", "tr", "td", "th", "dl", "dd", "li", "pre", "code"})
 # What a menu's entries, and headings above teasers, are not longer than.
 _MOST_WORDS: Final = 9
 _MOST_PHRASE: Final = 3
@@ -126,22 +138,54 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
 
 
 def remove_contents(root: LexborNode) -> None:
-    """Remove tables of contents: lists of links whose words the page has as headings below."""
-    headings = {_letters(head) for head in select(root, f"{', '.join(_HEADINGS)}, dt")}
-    for entries in select(root, "ul, ol") if len(headings) > _LEAST_LISTED else ():
-        links = select(entries, "a[href^='#']")
-        told = [_letters(link) for link in links]
-        named = sum(text in headings for text in told)
-        is_contents = len(links) > _LEAST_LISTED and named >= _MENU_SHARE * len(links)
-        if not is_contents or sum(map(len, told)) < _MENU_SHARE * len(_letters(entries)):
-            continue
-        around = entries
-        for outer in ancestors(entries):
-            beside = len(_letters(outer)) - len(_letters(entries))
-            if outer.mem_id == root.mem_id or beside > _MOST_LABEL or select(outer, "h1, img"):
-                break
-            around = outer
-        drop([around])
+    """Remove tables of contents: lists of links whose words the page has as headings below.
+
+    Numbered lists of such links may also be rankings or steps, so of these only those go that the
+    page calls its contents.
+    """
+    below = {_letters(title) for title in select(root, "h1")}
+    doomed: list[LexborNode] = []
+    for node in reversed(select(root, f"{_TITLES}, ul, ol")):
+        if node.tag not in ("ul", "ol"):
+            below.add(_letters(node))
+        elif len(below) > _LEAST_LISTED and _is_of_links(node, below):
+            frame = _frame(node, root)
+            label = _label_before(frame)
+            is_numbered = any(each.tag == "ol" for each in (node, *ancestors(node)))
+            if label is not None or _letters(frame) != _letters(node) or not is_numbered:
+                doomed.append(frame)
+                doomed += [label] if label is not None and label.tag != "h1" else []
+    drop(doomed)
+
+
+def _is_of_links(entries: LexborNode, headings: Set[str]) -> bool:
+    links = select(entries, "a[href^='#']")
+    if len(links) <= _LEAST_LISTED or select(entries, _TITLES):
+        return False
+    told = [_letters(link) for link in links]
+    named = sum(text in headings for text in told)
+    whole = len(_letters(entries))
+    return named >= _MENU_SHARE * len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
+
+
+def _frame(entries: LexborNode, root: LexborNode) -> LexborNode:
+    """The outermost element that holds nothing but a list and its label."""
+    frame = entries
+    for outer in ancestors(entries):
+        beside = _letters(outer).replace(_letters(frame), "", 1)
+        is_content = outer.tag in _NO_FRAMES or select(outer, "h1, img, math, pre")
+        is_other = beside and beside not in _CONTENTS_LABELS
+        if outer.mem_id == root.mem_id or is_content or is_other:
+            break
+        frame = outer
+    return frame
+
+
+def _label_before(frame: LexborNode) -> LexborNode | None:
+    before = frame.prev
+    while before is not None and not _letters(before):
+        before = before.prev
+    return before if before is not None and _letters(before) in _CONTENTS_LABELS else None
 
 
 def _letters(node: LexborNode) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
+from webrag.ingestion.html import content
 from webrag.ingestion.models import NormalizedDocument
 
 Convert = Callable[..., NormalizedDocument]
@@ -225,6 +227,87 @@ def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) 
     text = convert(f"<h1>Bridge</h1>{listed(entries)}{SECTIONS_BELOW}").markdown
 
     assert all(entry in text for entry in entries)
+
+
+LIST = "".join(f"<li><a href='#c{n}'>{entry}</a></li>" for n, entry in enumerate(SECTIONS))
+LABELS = {
+    "in the list's box": f"<div><p>Inhaltsverzeichnis</p><ul>{LIST}</ul></div>",
+    "right before the list": f"<p>Sommaire:</p><ul>{LIST}</ul>",
+    "before the list's box": f"<p><b>目次</b></p><div><ul>{LIST}</ul></div>",
+    "of a numbered list": f"<h2>Contents</h2><ol>{LIST}</ol>",
+    "of a box that folds": f"<details><summary>On this page</summary><ol>{LIST}</ol></details>",
+    "of a list of lists": f"<b>Contents</b><ul><li><a href=#c0>1. Planning</a><ol>{LIST}</ol></ul>",
+}
+
+
+@pytest.mark.parametrize("contents", LABELS.values(), ids=LABELS)
+def test_label_of_a_table_of_contents_goes_with_it(convert: Convert, contents: str) -> None:
+    text = convert(f"<h1>Bridge</h1><p>All of it.</p>{contents}{SECTIONS_BELOW}").markdown
+
+    assert text.startswith("# Bridge\n\nAll of it.\n\n## 1. Planning")
+
+
+BESIDE_CONTENTS = {
+    "paragraph": ("<div>{}<p>Status: archived, use pad.</p></div>", "archived, use pad."),
+    "bold words": ("<div>{}<b>Removed in 3.0</b></div>", "Removed in 3.0"),
+    "command": ("<div>{}<p>pip install foo-bar</p></div>", "pip install foo-bar"),
+    "code": ("<div><pre>npm i left-pad@1.3.0</pre>{}</div>", "npm i left-pad@1.3.0"),
+    "section": (
+        "<div>{}<h2>Quick start</h2><pre>npx left-pad init</pre></div>",
+        "npx left-pad init",
+    ),
+    "definitions": ("<dl><dt>Port<dd>8443<dt>Parts<dd>{}</dl>", "8443"),
+    "row of a table": ("<table><tr><td>Since<td>1987<tr><td>Parts<td>{}</table>", "1987"),
+    "item": ("<ul><li>Since 1987<li>{}</ul>", "Since 1987"),
+    "formula": ("<div>{}<math><mo>∑</mo></math></div>", "∑"),
+}
+
+
+@pytest.mark.parametrize(("around", "kept"), BESIDE_CONTENTS.values(), ids=BESIDE_CONTENTS)
+def test_content_beside_a_table_of_contents_stays(convert: Convert, around: str, kept: str) -> None:
+    contents = around.format(f"<ul>{LIST}</ul>")
+
+    assert kept in convert(f"<h1>Bridge</h1>{contents}{SECTIONS_BELOW}").markdown
+
+
+OTHER_LISTS = {
+    "ranking": f"<h2>The ranking in short</h2><ol>{LIST}</ol>",
+    "lists of steps": f"<ol><li>Read:<ul>{LIST}</ul></ol>",
+    "headings that link": f"<ul>{LIST.replace('<li>', '<li><h3>')}</ul>",
+}
+
+
+@pytest.mark.parametrize("entries", OTHER_LISTS.values(), ids=OTHER_LISTS)
+def test_list_that_is_no_table_of_contents_stays(convert: Convert, entries: str) -> None:
+    text = convert(f"<h1>Bridge</h1>{entries}{SECTIONS_BELOW}").markdown
+
+    assert [text.count(section) for section in SECTIONS] == [2, 2, 2, 2]
+
+
+def test_list_of_the_headings_above_it_stays(convert: Convert) -> None:
+    text = convert(f"<h1>Bridge</h1>{SECTIONS_BELOW}<p>Contents:</p><ul>{LIST}</ul>").markdown
+
+    assert [text.count(section) for section in SECTIONS] == [2, 2, 2, 2]
+
+
+def test_lists_in_a_table_of_contents_go_with_it(convert: Convert) -> None:
+    inner = f"<ul><li><a href=#c0>{SECTIONS[0]}</a><ul>{LIST}</ul><li><ul>{LIST}</ul></ul>"
+
+    text = convert(f"<h1>Bridge</h1><div>{inner}</div>{SECTIONS_BELOW}").markdown
+
+    assert [text.count(section) for section in SECTIONS] == [1, 1, 1, 1]
+
+
+def test_no_list_is_removed_while_others_are_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[list[str | None]] = []
+    monkeypatch.setattr(content, "drop", lambda nodes: removed.append([node.tag for node in nodes]))
+    inner = f"<ul>{LIST}<li><ul>{LIST}</ul></ul>"
+    body = LexborHTMLParser(f"<body><h1>Bridge</h1>{inner}{SECTIONS_BELOW}").body
+    assert body is not None
+
+    content.remove_contents(body)
+
+    assert removed == [["ul", "ul"]]
 
 
 def test_labels_that_show_over_code_are_not_stored_in_it(convert: Convert) -> None:
