@@ -231,6 +231,13 @@ _WRITTEN_BY = re.compile(
     rf"({_NAME}(?:(?:, | und | and | et ){_NAME})*+)"
     r"\s*(?:[\0|,(@/]|(?:on|am|under|Foto|Illustration)\b)"
 )
+_SAYS_BY = re.compile(r"\b(?:by|von|par|por)\Z", re.IGNORECASE)
+# What stands before "by" in a line that is no sentence: "3 hours ago", "Posted in News".
+_BEFORE_BY = re.compile(
+    r".{0,60}\b\d|(?:posted|published|written|filed|submitted|shared|veröffentlicht|gepostet"
+    r"|geschrieben|verfasst|erschienen|publié|écrit|publicado|escrito)\b",
+    re.IGNORECASE,
+)
 _ENDS_IN_WORD = re.compile(r"(?:\A|[^\w])[^\W\d]+\W?\Z")
 # What stands before the name in a line: "Posted on May 2, 2024 by", "Text and photos:".
 _BY = re.compile(
@@ -240,6 +247,7 @@ _BY = re.compile(
     r"|^[^:]{0,20}(?:author|autor|text|words|story|redaktion|interview)[^:]{0,20}:\s*",
     re.IGNORECASE,
 )
+_LINE_BREAKS = BLOCK_TAGS | {"br"}
 _LINE_END = re.compile(r"\s[|·•–—]\s")  # noqa: RUF001
 _BY_OTHERS = re.compile(r"comment|respond|reply|widget|sidebar|related|teaser", re.IGNORECASE)
 _LEAST_SITE_CHARS = 5
@@ -543,37 +551,52 @@ def _authors(page: _Page) -> Iterator[list[str]]:
     labels = (n for n in "12" if _BY.match(page.metas.get(f"twitter:label{n}", "")))
     yield from ([page.metas.get(f"twitter:data{n}", "")] for n in labels)
     yield from (_marked(page, selector) for selector in _BYLINES)
-    written = itertools.islice(_WRITTEN_BY.finditer(page.text), _MOST_AUTHORS)
-    own = (found[1] for found in written if _begins_line(page.tree, found[0]))
+    written = [*itertools.islice(_WRITTEN_BY.finditer(page.text), _MOST_AUTHORS)]
+    texts = list(_texts(page.tree)) if written else []
+    own = (found[1] for found in written if _is_byline(found, texts))
     yield list(itertools.islice(own, 1))
 
 
-def _begins_line(tree: LexborHTMLParser, parted: str) -> bool:
-    """Tell a byline from the end of a line ("`missing` by Missing Plugin") and words of a link."""
-    first, *others = (part.strip() for part in parted.strip("\0 ").split("\0"))
+def _texts(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, str]]:
     for node in tree.body.traverse(include_text=True) if tree.body is not None else ():
-        told = node.text(deep=False).strip() if node.tag == "-text" else ""
-        if told == first if others else told.startswith(first):
-            is_link = not others and node.parent is not None and node.parent.tag == "a"
-            return not is_link and not _follows_words(node)
-    return True
+        if node.is_text_node and (text := (node.text_content or "").strip()):
+            yield node, text
 
 
-def _follows_words(node: LexborNode) -> bool:
-    """Tell whether words, and no day, stand right before a text on its line."""
-    before = node.prev
-    while before is None or not before.text().strip():
-        if before is None:
-            parent = node.parent
-            if parent is None or parent.tag in BLOCK_TAGS:
-                return False
-            node, before = parent, parent.prev
-        elif before.tag == "br":
-            return False
-        else:
+def _is_byline(found: re.Match[str], texts: Sequence[tuple[LexborNode, str]]) -> bool:
+    """Tell a byline from the end of a sentence and the words of a link.
+
+    "`$missing` by Missing Plugin" and the link "Text Widget Overview" name nobody.
+    """
+    label = found[0][: found.start(1) - found.start()].strip("\0: \t\r\n")
+    parts = [part for part in map(str.strip, found[0].split("\0")) if part]
+    whole = "\0".join(parts)
+    for at, (node, text) in enumerate(texts):
+        if text.startswith(parts[0]):
+            told = "\0".join(said for _, said in texts[at : at + len(parts)])
+            is_in_link = node.parent is not None and node.parent.tag == "a" and len(parts) == 1
+            if told.startswith(whole) and _may_follow(label, _line_before(node), is_in_link):
+                return True
+    return False
+
+
+def _may_follow(label: str, before: str, is_in_link: bool) -> bool:
+    """Tell whether words such as "By" begin a byline behind what stands before them in a line."""
+    if not _SAYS_BY.search(label):
+        return not is_in_link and not _ENDS_IN_WORD.search(before)
+    is_capital = not label[0].islower()
+    return is_capital or not _ENDS_IN_WORD.search(before) or bool(_BEFORE_BY.match(before))
+
+
+def _line_before(node: LexborNode | None) -> str:
+    parts: list[str] = []
+    while node is not None and node.tag not in BLOCK_TAGS:
+        before = node.prev
+        while before is not None and before.tag not in _LINE_BREAKS:
+            parts.append(before.text())
             before = before.prev
-    is_inline = before.tag not in BLOCK_TAGS
-    return is_inline and _ENDS_IN_WORD.search(before.text().rstrip()) is not None
+        node = node.parent if before is None else None
+    return " ".join(" ".join(reversed(parts)).split())
 
 
 def _marked(page: _Page, selector: str) -> list[str]:

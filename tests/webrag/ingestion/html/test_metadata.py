@@ -233,6 +233,22 @@ AUTHORS = {
         "<p><code>$missing</code> by <a href=/m>Missing Plugin</a>: x</p><p>By Ada Wick</p>",
         "Ada Wick",
     ),
+    "words of a link behind a sentence": (
+        "",
+        "<p>See <a href=/t>Text Widget Overview</a>, or <a href=/p>Paint</a> by Allen Smith, too.",
+        None,
+    ),
+    "such words elsewhere": (
+        "",
+        "<p>Made <i>by</i> hand.</p><p>May 2, 2024</p><p>Baked <b>with love</b> <i>by</i> us.</p>"
+        "<p><i>by</i> <a href=/ada>Ada Wick</a></p>",
+        "Ada Wick",
+    ),
+    "the words elsewhere alone": (
+        "",
+        "<p><i>by</i> hand</p><p><code>$missing</code> <i>by</i> <a href=/m>Missing Plugin</a>",
+        None,
+    ),
     "several in a line": ("", "<p>Autoren: Ada Wick und Bo Flint</p>", "Ada Wick und Bo Flint"),
     "photographer": (
         LINKED.format('{"@type": "ImageObject", "author": "Bo Flint"}'),
@@ -255,6 +271,23 @@ AUTHORS = {
     "field of a form": ("", "<p class=comment-form-author>Name *</p>", None),
     "no author": ("", "<p>The author is dead, says Ada Wick.</p>", None),
 }
+
+
+BYLINES = {
+    "after the time": "<time>May 2, 2024 10:30 am</time> <span>By Ada Wick</span>",
+    "after a German time": "<time>Donnerstag, 3. Mai 2024, 12:00 Uhr</time> <b>Von Ada Wick</b>",
+    "after hours": "<span>3 hours ago</span> by <a href=/ada>Ada Wick</a>",
+    "after minutes": "<span>5 min read</span> <span>By Ada Wick</span>",
+    "after a section": "<span>Politics</span><span>By Ada Wick</span>",
+    "after a section that links": "Posted in <a href=/n>News</a> by <a href=/ada>Ada Wick</a>",
+    "in a link": "<a href=/ada>By Ada Wick</a>",
+    "in a link after words": "<span>Opinion</span> <a href=/ada>By Ada Wick</a>",
+}
+
+
+@pytest.mark.parametrize("line", BYLINES.values(), ids=BYLINES)
+def test_author_is_read_from_an_ordinary_byline(line: str) -> None:
+    assert read("", f"<h1>Bread rises</h1><p>{line}</p><p>Flour.</p>").author == "Ada Wick"
 
 
 @pytest.mark.parametrize("kind", AUTHORS)
