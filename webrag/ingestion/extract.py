@@ -39,8 +39,6 @@ from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.metadata import (
     MAX_DESCRIPTION_CHARS,
     MAX_TITLE_CHARS,
-    Content,
-    PageMetadata,
     read_metadata,
 )
 from webrag.ingestion.html.outgoing import Passages, collect_links, mark_links, outgoing_links
@@ -63,13 +61,16 @@ from webrag.ingestion.html.tree import (
     select,
 )
 from webrag.ingestion.models import (
+    Content,
     Conversion,
     FetchedPage,
     NormalizedDocument,
     OutgoingLink,
+    PageMetadata,
+    PageSigns,
     written_links,
 )
-from webrag.ingestion.quality import PageSigns, judge, read_signs
+from webrag.ingestion.quality import judge, read_signs
 from webrag.ingestion.site_maps.marks import find_marks
 from webrag.ingestion.versions import edition_of, parse_date
 

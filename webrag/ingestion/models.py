@@ -1,6 +1,7 @@
 """Pages as fetched, documents as normalised, and what goes with them; no I/O here."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -308,6 +309,66 @@ class MapMark(FrozenModel):
     kind: MapKind
     root: str
     urls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PageMetadata:
+    """A page's statements about itself; None where it says nothing usable.
+
+    Attributes:
+        base_url: What relative addresses on the page are resolved against.
+        url: Canonical URL: the page's own, or the one it names on the same site.
+        author: Several are joined by commas.
+        languages: What the page declares about its language, best first.
+        is_nofollow: It asks every reader, or this one, to follow no link.
+        version: What its generator says; empty where it says nothing.
+    """
+
+    base_url: str
+    url: str
+    title: str | None = None
+    description: str | None = None
+    author: str | None = None
+    site_name: str | None = None
+    languages: tuple[str, ...] = ()
+    published_at: datetime | None = None
+    modified_at: datetime | None = None
+    is_nofollow: bool = False
+    markdown_url: str | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class PageSigns:
+    """Holds what can be told of a page before anything is removed from it.
+
+    Attributes:
+        heading: First top heading.
+        has_app_root: There is an element that scripts draw the page into.
+        notice: What the page says to readers without scripts.
+    """
+
+    title: str = ""
+    heading: str = ""
+    has_captcha: bool = False
+    has_password_field: bool = False
+    has_app_root: bool = False
+    scripts: int = 0
+    notice: str = ""
+    markup: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A page as the reader of its format read it; signs and maps are those of HTML alone."""
+
+    meta: PageMetadata
+    markdown: str
+    html: str
+    links: tuple[OutgoingLink, ...]
+    signs: PageSigns = field(default_factory=PageSigns)
+    anchors: tuple[Anchor, ...] = ()
+    map_marks: tuple[MapMark, ...] = ()
 
 
 class NormalizedDocument(_Page):

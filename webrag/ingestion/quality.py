@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from configparser import ConfigParser
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from webrag.errors import UnusablePageError
 from webrag.ingestion.characters import collapse
 from webrag.ingestion.html.tree import attribute, inline_text
+from webrag.ingestion.models import PageSigns
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,6 @@ _SHELL_HINT = (
     " set FIRECRAWL_API_KEY to read it through a browser service."
 )
 _MISSING_HINT = "Check the address; the site shows this page for addresses it does not know."
-
-
-@dataclass(frozen=True)
-class PageSigns:
-    """Holds what can be told of a page before anything is removed from it.
-
-    Attributes:
-        heading: First top heading.
-        has_app_root: There is an element that scripts draw the page into.
-        notice: What the page says to readers without scripts.
-    """
-
-    title: str = ""
-    heading: str = ""
-    has_captcha: bool = False
-    has_password_field: bool = False
-    has_app_root: bool = False
-    scripts: int = 0
-    notice: str = ""
-    markup: str = field(default="", repr=False)
 
 
 def read_signs(tree: LexborHTMLParser, html: str) -> PageSigns:

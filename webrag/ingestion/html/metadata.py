@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
 from typing import Any, Final
@@ -16,8 +16,7 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import canonical_url, page_address, site_of
 from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text
-from webrag.ingestion.models import Anchor, MapMark, OutgoingLink, markdown_version
-from webrag.ingestion.quality import PageSigns
+from webrag.ingestion.models import PageMetadata, markdown_version
 from webrag.ingestion.versions import MAX_NAME_CHARS, parse_date, plain_version
 
 _MAX_CHARS: Final = 2_000
@@ -274,46 +273,6 @@ _GENERIC_TITLE = re.compile(
     re.IGNORECASE,
 )
 _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class PageMetadata:
-    """A page's statements about itself; None where it says nothing usable.
-
-    Attributes:
-        base_url: What relative addresses on the page are resolved against.
-        url: Canonical URL: the page's own, or the one it names on the same site.
-        author: Several are joined by commas.
-        languages: What the page declares about its language, best first.
-        is_nofollow: It asks every reader, or this one, to follow no link.
-        version: What its generator says; empty where it says nothing.
-    """
-
-    base_url: str
-    url: str
-    title: str | None = None
-    description: str | None = None
-    author: str | None = None
-    site_name: str | None = None
-    languages: tuple[str, ...] = ()
-    published_at: datetime | None = None
-    modified_at: datetime | None = None
-    is_nofollow: bool = False
-    markdown_url: str | None = None
-    version: str = ""
-
-
-@dataclass(frozen=True)
-class Content:
-    """A page as the reader of its format read it; signs and maps are those of HTML alone."""
-
-    meta: PageMetadata
-    markdown: str
-    html: str
-    links: tuple[OutgoingLink, ...]
-    signs: PageSigns = field(default_factory=PageSigns)
-    anchors: tuple[Anchor, ...] = ()
-    map_marks: tuple[MapMark, ...] = ()
 
 
 def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:

@@ -16,8 +16,7 @@ from webrag.errors import UnusablePageError
 from webrag.ingestion.addresses import link_target, page_address
 from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.formats.markdown import fenced
-from webrag.ingestion.html.metadata import Content, PageMetadata
-from webrag.ingestion.models import Anchor, OutgoingLink, written_links
+from webrag.ingestion.models import Anchor, Content, OutgoingLink, PageMetadata, written_links
 from webrag.ingestion.pdf.layout import (
     Line,
     blocks_of,

@@ -3,7 +3,8 @@ from datetime import UTC, datetime
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from webrag.ingestion.html.metadata import PageMetadata, read_metadata
+from webrag.ingestion.html.metadata import read_metadata
+from webrag.ingestion.models import PageMetadata
 from webrag.ingestion.versions import parse_date
 
 URL = "https://www.site.test/docs/page"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.growth import grows_as_its_input
 from webrag.errors import UnusablePageError
 from webrag.ingestion.extract import extract
-from webrag.ingestion.html.metadata import Content
-from webrag.ingestion.models import FetchedPage, NormalizedDocument
+from webrag.ingestion.models import Content, FetchedPage, NormalizedDocument
 from webrag.ingestion.pdf.layout import Line, blocks_of
 from webrag.ingestion.pdf.reader import read_pdf
 from webrag.ingestion.service import ExtractionPool
