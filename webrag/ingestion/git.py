@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from webrag.concurrency import settled
@@ -183,19 +183,18 @@ class GitClones:
 
         asked = ["ls-remote", "--quiet", "--", file.repository, file.ref, f"{file.ref}^{{}}"]
         async with self._scratch() as folder:
-            found: str | None = await self._run(file, folder, pinned, asked, commit)
-            return found
+            return await self._run(file, folder, pinned, asked, commit)
 
     async def _clone(self, file: GitFile, folder: Path, pinned: str) -> None:
         own = folder / ".git"
         git = [f"--git-dir={own}", f"--work-tree={folder}"]
         run = partial(self._run, file, folder, pinned)
-        await run(["init", "--quiet", "--template=", str(folder)])
+        await run(["init", "--quiet", "--template=", str(folder)], _silent)
         attributes = own / "info" / "attributes"
         await asyncio.to_thread(attributes.parent.mkdir, exist_ok=True)
         await asyncio.to_thread(attributes.write_text, _ATTRIBUTES, encoding="ascii")
         fetch = [*git, "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules"]
-        await run([*fetch, "--", file.repository, file.ref])
+        await run([*fetch, "--", file.repository, file.ref], _silent)
         left = self._max_bytes - await asyncio.to_thread(_size, own)
 
         def check(output: IO[bytes]) -> None:
@@ -205,7 +204,7 @@ class GitClones:
                 raise self._too_large(file)
 
         await run([*git, "ls-tree", "-r", "-t", "--long", "FETCH_HEAD"], check)
-        await run([*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"])
+        await run([*git, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"], _silent)
 
     async def _run(
         self,
@@ -213,8 +212,8 @@ class GitClones:
         folder: Path,
         pinned: str,
         arguments: Sequence[str],
-        read: Callable[[IO[bytes]], Any] = IO.read,
-    ) -> Any:
+        read: Callable[[IO[bytes]], _T],
+    ) -> _T:
         allow, resolve = f"protocol.{file.scheme}.allow=always", f"http.curloptResolve={pinned}"
         program = await asyncio.to_thread(shutil.which, "git")
         if program is None:
@@ -324,6 +323,10 @@ def _result(process: subprocess.Popen[bytes], read: Callable[[IO[bytes]], _T]) -
         raise
     finally:
         process.wait()
+
+
+def _silent(output: IO[bytes]) -> None:
+    output.read()
 
 
 def _end(said: IO[bytes]) -> str:

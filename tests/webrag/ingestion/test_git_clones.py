@@ -76,6 +76,26 @@ async def test_redirects_are_not_followed_by_any_git(tmp_path: Path) -> None:
         await clones.refresh(parse_git(f"git+http://{host}/repo"))
 
 
+async def test_program_that_prints_more_than_a_pipe_holds_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "served" / "repo"
+    repository.mkdir(parents=True)
+    git(repository, "init", "-q")
+    git(repository, "commit", "-qm", "One", "--allow-empty")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    printing = 'case "$*" in *" init "*|*" checkout "*) printf "%0200000d" 0 ;; esac'
+    program.write_text(f'#!/bin/sh\n{printing}\nexec {which("git")} "$@"\n')
+    program.chmod(0o755)
+
+    with served_repositories(tmp_path / "served") as host:
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        clones = GitClones(tmp_path / "clones", allowed_hosts=["127.0.0.1"])
+
+        assert (await clones.refresh(parse_git(f"git+http://{host}/repo"))).is_dir()
+
+
 async def test_nothing_is_cloned_without_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
