@@ -204,18 +204,20 @@ def build_page_rows(
     parents of parents, the lowest count.
     """
     fields = [fields_of(node) for node in nodes]
-    starts: dict[str, int] = {}
-    for each in fields:
-        if document.markdown[each.start : each.end] != each.text:
-            # HierarchicalNodeParser counts from the beginning of the parent, which comes first.
-            start = starts.get(str(each.relationships.get(PARENT)), 0)
-            each.start, each.end = each.start + start, each.end + start
-        starts[each.node_id] = each.start
-        if document.markdown[each.start : each.end] != each.text:
+    known = {each.node_id: each for each in fields}
+    families = [(each, known.get(str(each.relationships.get(PARENT)))) for each in fields]
+    # HierarchicalNodeParser counts from the beginning of the parent, which comes first.
+    is_relative = any(up and not up.start <= e.start <= e.end <= up.end for e, up in families)
+    for each, parent in families:
+        length, start = each.end - each.start, parent.start if parent else 0
+        places = sorted((each.start, each.start + start), reverse=is_relative)
+        found = [at for at in places if document.markdown[at : at + length] == each.text]
+        if not found:
             raise StorageError(
                 f"{document.url} was not stored: the text of chunk {each.node_id} is not at its "
                 f"offsets {each.start}-{each.end}, so it could not be cited."
             )
+        each.start, each.end = found[0], found[0] + length
         _take_over(document.metadata, each.node)
     rows = _page_rows(document, fields, depth)
     terms = [analyze(child.indexed_text) for child in rows.children]

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llama_index.core.node_parser import HierarchicalNodeParser
 from llama_index.core.schema import Document, TextNode
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
@@ -190,6 +191,26 @@ def test_nodes_of_a_flat_parser_are_their_own_parents() -> None:
 
     assert [row.text for row in rows.parents] == ["First part.", "Second part."]
     assert [row.parent_id for row in rows.children] == [row.chunk_id for row in rows.parents]
+
+
+@pytest.mark.parametrize("sentence", ["The same again. ", "The same again, in part {}. "])
+def test_offsets_of_a_parser_that_counts_from_the_parent_are_added_up(sentence: str) -> None:
+    document = a_document("".join(sentence.format(n // 40) for n in range(400)))
+    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 128, 64], chunk_overlap=0)
+    nodes: Any = parser.get_nodes_from_documents([Document(text=document.markdown)])
+    starts: dict[str, int] = {}
+    for node in nodes:
+        above = starts[node.parent_node.node_id] if node.parent_node else 0
+        starts[node.node_id] = above + node.start_char_idx
+
+    rows = build_page_rows(document, nodes, depth=0)
+
+    stored = {row.node_id: row.char_start for row in rows.children}
+    assert stored == {key: starts[key] for key in stored}
+    parents = {row.chunk_id: row for row in rows.parents}
+    for child in rows.children:
+        assert parents[child.parent_id].char_start <= child.char_start
+        assert child.char_end <= parents[child.parent_id].char_end
 
 
 def test_blank_page_has_no_chunks() -> None:
