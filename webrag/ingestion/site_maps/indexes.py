@@ -289,7 +289,16 @@ def read_doxygen_tree(texts: Sequence[str], root: str) -> SiteListing:
     """Read a `navtreedata.js` of Doxygen and its further branches: titles and headings."""
     branches = (itertools.islice(_branches(_tree(text)), _MAX_ITEMS) for text in texts)
     found = itertools.chain.from_iterable(branches)
-    return _sections(root, ((href, title, "") for title, href, _ in found))
+    return _titled(Listing(root), ((title, href) for title, href, _ in found))
+
+
+def _titled(listing: Listing, named: Iterable[tuple[str, str]]) -> SiteListing:
+    """Pages of names and addresses: only the name of a page itself is its title."""
+    for title, href in named:
+        page = listing.page(href, plain(title) if _HEADING_MARK not in href else "")
+        if page is not None and page.title != plain(title):
+            listing.name(page, plain(title))
+    return listing.done()
 
 
 def _tree(text: str) -> list[Any]:
@@ -330,7 +339,7 @@ def read_doxygen_search(texts: Sequence[str], root: str) -> SiteListing:
     """Read files of Doxygen's search: names and the pages that explain them."""
     rows = (row for text in texts for row in list_of(read_data(text, "searchData="), "content"))
     targets = (target for row in rows for target in _doxygen_targets(row))
-    return _sections(f"{root}search/", ((href, name, "") for name, href in targets))
+    return _titled(Listing(f"{root}search/"), targets)
 
 
 def _doxygen_targets(row: Any) -> Iterator[tuple[str, str]]:

@@ -78,6 +78,30 @@ def test_search_of_doxygen_names_its_files_and_they_name_pages() -> None:
     )
 
 
+def test_page_of_doxygen_without_a_title_of_its_own_is_not_called_as_its_first_member_is() -> None:
+    tree = 'var NAVTREE = [["get", "structOven.html#a1", null], ["Heat", "heat.html", null]]'
+    search = "var searchData=[['get_0',['get',['../structOven.html#a1',1,'Oven']]]];"
+
+    assert read_doxygen_tree([tree], ROOT).pages == (
+        ListedPage(f"{ROOT}structOven.html", "", ["get"]),
+        ListedPage(f"{ROOT}heat.html", "Heat"),
+    )
+    assert read_doxygen_search([search], ROOT).pages == (
+        ListedPage(f"{ROOT}structOven.html", "", ["get Oven"]),
+    )
+
+
+def test_files_of_doxygen_are_read_beyond_the_entries_of_other_indexes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("webrag.ingestion.site_maps.indexes._MAX_ENTRIES", 1)
+    tree = 'var NAVTREE = [["Cone", "cone.html", null], ["Heat", "heat.html", null]]'
+    search = "var searchData=[['a',['Cone',['../cone.html'],['../heat.html']]]];"
+
+    assert len(read_doxygen_tree([tree], ROOT).pages) == 2
+    assert len(read_doxygen_search([search], ROOT).pages) == 2
+
+
 def test_deep_navigation_is_read_to_its_limit() -> None:
     text = "var NAVTREE = " + '[["A","a.html",' * 300 + "null" + "]]" * 300
 
