@@ -342,16 +342,11 @@ class TrapGuard:
         return True
 
     def _series_keys(self, url: str) -> list[tuple[str, int]]:
-        keys = []
-        if varies(url):
-            keys.append(_key("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
-        if len(parameters(url)) == 1:
-            keys.append(_key("query", path_pattern(url)))
-        return keys
+        return [_key(rule, series) for rule, series in _series_of(url)]
 
     def _keys(self, url: str) -> list[tuple[str, int]]:
         """The limits that a page counts for, each with what it is counted under."""
-        keys = [_key("waiting", f"{rule} {series}") for rule, series in self._series_keys(url)]
+        keys = [_key("waiting", f"{rule} {series}") for rule, series in _series_of(url)]
         if urlsplit(url).path.strip("/").count("/") + 1 >= self._limits.deep_segments:
             keys.append(_key("deep", ""))
         if len(parameters(url)) > 1:
@@ -405,6 +400,15 @@ def _patience(is_tree: bool, path: str) -> int:
     if not is_tree:
         return 1
     return _TREE_FACTOR if path != "/" else _SITE_FACTOR
+
+
+def _series_of(url: str) -> list[tuple[str, str]]:
+    series = []
+    if varies(url):
+        series.append(("calendar" if is_calendar(url) else "pattern", url_pattern(url)))
+    if len(parameters(url)) == 1:
+        series.append(("query", path_pattern(url)))
+    return series
 
 
 def _key(rule: str, value: str) -> tuple[str, int]:

@@ -1,3 +1,8 @@
+import hashlib
+import json
+import zlib
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,3 +40,20 @@ def test_guard_that_recalls_what_another_learned_says_what_that_one_would_say(
     other.recall(guard.learned())
 
     assert taken(other, after) == taken(guard, after)
+
+
+@pytest.mark.parametrize(
+    ("url", "counted"),
+    [
+        ("https://docs.test/a/1", "waiting\npattern /a/#"),
+        ("https://docs.test/2026/05/", "waiting\ncalendar /#/#/"),
+        ("https://docs.test/c?p=x", "waiting\nquery /c"),
+    ],
+)
+def test_counts_that_an_earlier_version_stored_go_on(url: str, counted: str) -> None:
+    guard = TrapGuard(LIMITS)
+    key = int.from_bytes(hashlib.blake2b(counted.encode(), digest_size=8).digest(), "big")
+
+    guard.admit(url, 1)
+
+    assert [key, 1] in json.loads(zlib.decompress(guard.learned()))["counts"]
