@@ -241,8 +241,9 @@ class Searcher:
     def _configured(self, **numbers: float | None) -> RetrievalConfig:
         """Put what was given in place of what is configured."""
         given = {name: number for name, number in numbers.items() if number is not None}
-        for name in given.keys() & {"context_budget", "children_limit"}:
-            checked_count(name, given[name], minimum=1)
+        for name in ("context_budget", "children_limit"):
+            if name in given:
+                checked_count(name, given[name], minimum=1)
         return self._config.model_copy(update=given)
 
     def _checked(

@@ -1,4 +1,7 @@
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,6 +141,31 @@ async def test_unusable_arguments_are_refused_by_name(
 ) -> None:
     with pytest.raises(InputError, match=message):
         await make_searcher().retrieve(query, **options)  # type: ignore[arg-type]
+
+
+TWO_UNUSABLE = """
+import asyncio
+from webrag.retrieval.models import RetrievalConfig
+from webrag.retrieval.search import Searcher
+
+searcher = Searcher(None, None, RetrievalConfig())
+asyncio.run(searcher.retrieve("port", context_budget=0, children_limit=0))
+"""
+
+
+@pytest.mark.parametrize("seed", ["0", "2"])
+def test_of_two_unusable_numbers_the_same_is_named_in_every_process(seed: str) -> None:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_UNUSABLE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "InputError: context_budget" in done.stderr
 
 
 @shared
