@@ -57,6 +57,13 @@ def test_component_is_read_as_it_was_written(component: Any, more: dict[str, Any
     assert type(component).from_dict(written, **more).to_dict() == written
 
 
+def test_component_of_a_derived_class_keeps_the_name_of_the_one_it_is_derived_from() -> None:
+    class Mine(TokenBudget):
+        pass
+
+    assert Mine(max_tokens=9).to_dict()["class_name"] == "TokenBudget"
+
+
 def test_keys_are_not_written() -> None:
     assert "secret" not in ZeroEntropyRerank(api_key="secret").to_json()
 

@@ -10,12 +10,12 @@ _dispatcher = get_dispatcher(__name__)
 
 
 class Postprocessor(BaseNodePostprocessor):
-    """A postprocessor that is named as its class is."""
+    """A postprocessor named as its class here is, and so are the classes that users derive."""
 
     @classmethod
     @override
     def class_name(cls) -> str:
-        return cls.__name__
+        return next(c.__name__ for c in cls.__mro__ if c.__module__.startswith(f"{__package__}."))
 
 
 class Reranker(Postprocessor):
