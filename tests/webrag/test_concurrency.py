@@ -34,7 +34,7 @@ OWNERS = {
     "webrag/corpus/batches.py": "a batch, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
     "webrag/ingestion/browser.py": "the drawing, which ends what is under way",
-    "webrag/ingestion/logins/store.py": "the sign-in, which ends the opening of its page",
+    "webrag/ingestion/logins/window.py": "the sign-in, which ends the opening of its page",
     "webrag/ingestion/git.py": "the clone, which waits for the program",
     "webrag/jobs/worker.py": "the worker, whose end waits for what it started",
     "webrag/mcp_server/authorization/gate.py": "the memories, whose close waits",

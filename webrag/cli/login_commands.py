@@ -139,7 +139,7 @@ def _signed_in(settings: "Settings", host: str, endpoint: str | None) -> "tuple[
     from webrag.wiring.page_sources import find_browser_for_login
 
     executable = find_browser_for_login(settings, has_endpoint=endpoint is not None)
-    from webrag.ingestion.logins.store import sign_in
+    from webrag.ingestion.logins.window import sign_in
 
     how = "press Enter here or close the tab" if sys.stdin.isatty() else "close the tab"
     click.echo(f"Sign in to {host}, then {how}.", err=True)

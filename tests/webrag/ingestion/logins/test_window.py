@@ -15,7 +15,7 @@ from tests.webrag.ingestion.test_browser import left_alone
 from webrag.errors import ConfigurationError, SourceUnavailableError
 from webrag.ingestion.http.fetcher import HttpFetcher
 from webrag.ingestion.logins.session import Login, Logins
-from webrag.ingestion.logins.store import sign_in
+from webrag.ingestion.logins.window import sign_in
 from webrag.ingestion.models import FetchConfig, FetchedPage
 
 FORM = """<html><body><h1>Sign in</h1><form method="post" action="/login">
