@@ -11,8 +11,7 @@ from psycopg import sql
 
 from webrag.corpus.schema import HOSTS_SCHEMA, LOCK_SEED
 from webrag.ingestion.characters import storable
-from webrag.ingestion.http.answers import RobotsAnswer
-from webrag.ingestion.http.fetcher import FAILURE_KEPT_S, KEPT_S
+from webrag.ingestion.http.answers import FAILURE_KEPT_S, KEPT_S, RobotsAnswer
 from webrag.postgres.database import Connection, Database
 
 # How long crawls keep away from a host that a question wants; it asks again sooner than that.

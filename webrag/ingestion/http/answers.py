@@ -151,6 +151,11 @@ def raise_for_status(answer: Answer) -> None:
         raise UnusablePageError(f"The page {url} is empty.", url=url, status=status, kind="empty")
 
 
+KEPT_S = 3_600.0
+# A site in trouble is asked again soon; a working one at most once per hour.
+FAILURE_KEPT_S = 60.0
+
+
 @dataclass(frozen=True)
 class RobotsAnswer:
     """A robots.txt, of which "" allows everything, or the reason why there is none to read."""

@@ -23,6 +23,8 @@ from webrag.ingestion.addresses import canonical_url, port_of
 from webrag.ingestion.fetch_context import is_patient
 from webrag.ingestion.http.answers import (
     BUSY,
+    FAILURE_KEPT_S,
+    KEPT_S,
     RobotsAnswer,
     fetched_page,
     next_address,
@@ -162,9 +164,6 @@ class HostGate:
             del self._hosts[host]
 
 
-KEPT_S = 3_600.0
-# A site in trouble is asked again soon; a working one at most once per hour.
-FAILURE_KEPT_S = 60.0
 _REMEMBERED_SITES = 500
 _MAX_SITEMAPS = 100
 # An address is compared with every rule: 150,000 wildcards, which 500 kB can hold, take half a
