@@ -196,8 +196,6 @@ def _needed(body: bytes) -> frozenset[str]:
     return needed
 
 
-logger = logging.getLogger(__name__)
-
 # Shorter than the patience of every client.
 _WAIT_S = 10.0
 
