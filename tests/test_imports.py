@@ -37,3 +37,11 @@ for face in map(import_module, {FACES}):
 """)
 
     assert not modules & PROVIDERS
+
+
+def test_stored_logins_load_nothing_that_drives_a_browser() -> None:
+    assert "webrag.ingestion.browser" not in loaded("import webrag.ingestion.logins.store")
+
+
+def test_turns_at_hosts_load_nothing_that_fetches() -> None:
+    assert "webrag.ingestion.http.fetcher" not in loaded("import webrag.corpus.host_turns")
