@@ -25,7 +25,8 @@ _NUMBERED_LINE = re.compile(r"(?<! ) ++\r?\n")
 _BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t])")
+# Prose with fixed line ends may begin a line with a figure or a year that ends a sentence.
+_PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
@@ -129,6 +130,7 @@ class _Cutter:
         for block, following in zip_longest(self._blocks, self._blocks[1:]):
             if not (block.kind == "prose" and _is_item(self._text, block)):
                 self._end_list()
+            self._leave_named_item(block)
             if block.kind == "heading":
                 self._add_heading(block)
             elif block.kind == "row":
@@ -230,8 +232,6 @@ class _Cutter:
 
     def _add_prose(self, block: Block, following: Block | None) -> None:
         is_item = _is_item(self._text, block)
-        if is_item:
-            self._leave_named_item(block)
         kind: Literal["item", "prose"] = "item" if is_item else "prose"
         groups = [g for g in _unbroken(self._text, block, _sources(self._text, block)) if g]
         above = self._list_lead if is_item and self._items else self._lead
@@ -275,7 +275,7 @@ class _Cutter:
             self._lead = None
 
     def _leave_named_item(self, block: Block) -> None:
-        """Begin a list of its own where an item follows that is no part of the one named last."""
+        """End what the name of an item leads to at a block that stands not within the item."""
         if self._named_item is not None and _indentation(self._text, block) <= self._named_item:
             self._end_list()
             self._lead = self._named_item = None

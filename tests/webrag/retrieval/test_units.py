@@ -259,3 +259,56 @@ def test_line_in_emphasis_is_quoted_with_all_its_marks() -> None:
     page = "**Example 4.20. Using the filter**\n\nIt removes points within a foot."
 
     assert all(text.count("**") % 2 == 0 for text, _ in units(page))
+
+
+AFTER_AN_ITEM = """\
+- **kiln.jobs**
+
+  How many recipes may be fired at once.
+
+The following commands are allowed in a kiln:
+
+- open the door slowly
+- fire the whole kiln again
+"""
+AFTER_A_STEP = """\
+1. **Install**
+
+   Get the package from the shop.
+
+## Next
+
+Pick one of these modes:
+
+- fire the whole kiln at once
+- fire one shelf of it alone
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "lead"),
+    [
+        (
+            AFTER_AN_ITEM,
+            "open the door slowly",
+            "The following commands are allowed in a kiln:",
+        ),
+        (AFTER_A_STEP, "fire the whole kiln at once", "Pick one of these modes:"),
+    ],
+)
+def test_list_after_an_item_with_parts_has_its_own_lead(text: str, item: str, lead: str) -> None:
+    found = units(text)
+
+    assert (item, lead) in found
+    assert lead not in [unit for unit, _ in found]
+
+
+@pytest.mark.parametrize("figure", ["9600.", "2003."])
+def test_figure_at_the_beginning_of_a_line_ends_its_sentence(figure: str) -> None:
+    told = (
+        "The variable's numeric value is used for it.  If no value  is  found,  kiln  uses\n"
+        f"       {figure}  This allows testers to construct repeatable cases."
+    )
+    sentence = f"If no value  is  found,  kiln  uses\n       {figure}"
+
+    assert (sentence, None) in units(f"```\n       {told}\n```")
