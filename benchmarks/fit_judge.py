@@ -82,7 +82,7 @@ async def search(questions: Sequence[Asked], pages: Sequence[str], out: Path) ->
             for question in questions:
                 for wordings in ((), question.wordings):
                     result = await rag.search(question.query, wordings=wordings or None)
-                    quotes = cited_quotes(rag.evidence(result))
+                    quotes = cited_quotes(result, rag.evidence(result))
                     row = {
                         "id": question.id,
                         "quotes": [each.citation.verbatim_text for each in quotes],

@@ -72,7 +72,7 @@ async def ask_evidence(
             for block in memory.evidence(result, every_passage=True)
         ),
         citations=await _checked(
-            memory, [quote.citation for quote in cited_quotes(blocks)], site.visible
+            memory, [quote.citation for quote in cited_quotes(result, blocks)], site.visible
         ),
         urls_fetched=result.urls_fetched,
         urls_failed={

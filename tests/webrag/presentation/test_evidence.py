@@ -4,8 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from tests.webrag.brief_text import unmarked
-from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedChunk
+from tests.webrag.brief_text import quotations, unmarked
+from webrag.orchestration.models import (
+    AnswerUnit,
+    OrchestrationResult,
+    PartCoverage,
+    RankedChunk,
+)
 from webrag.presentation.brief.blocks import first_units
 from webrag.presentation.brief.brief import evidence_blocks, format_brief
 from webrag.presentation.brief.models import BriefConfig
@@ -516,3 +521,75 @@ def test_further_passage_that_does_not_fit_whole_is_cut_rather_than_dropped(
     blocks = evidence_blocks(result, BriefConfig(token_budget=1_000), count_tokens=count_tokens)
 
     assert [block.is_cut for block in blocks] == [False, True]
+
+
+@pytest.mark.parametrize(("between", "blocks"), [("It cools. " * 3, 1), ("It cools. " * 60, 2)])
+def test_a_little_between_two_quotations_of_a_passage_is_printed(
+    make_chunk: MakeChunk,
+    make_result: MakeResult,
+    make_unit: MakeUnit,
+    count_tokens: Counter,
+    between: str,
+    blocks: int,
+) -> None:
+    said = ("Kilns fire for an hour.", "A firing ends at noon.")
+    page = f"{said[0]} {between}{said[1]}"
+    chunk = make_chunk(page, page)
+    units = tuple(make_unit(chunk, text) for text in said)
+    result = make_result(chunk, units=units, confidence_band="low", absent_words=("kettle",))
+
+    found = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert len(found) == blocks
+    assert (found[0].text == page) is (blocks == 1)
+
+
+def test_paragraph_that_is_begun_is_printed_to_its_end_where_little_is_left(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    quoted = "Set the number of failures that count."
+    begun = f"Set how many points are looked at, {'all of them, ' * 14}or fewer."
+    ends = f"It must be no less than that of the failures, {'as told, ' * 8}and at most 28."
+    page = f"`--failures`\n{quoted}\n\n`--window`\n{begun} {ends}\n\nNext."
+    chunk = make_chunk(page, page)
+    result = make_result(chunk, units=(make_unit(chunk, quoted),), confidence_band="medium")
+
+    (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert ends in block.text
+
+
+def test_sentence_that_explains_quoted_code_is_printed_behind_it(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    signature = "fire(mask_t new, mask_t *old);"
+    explained = "The first parameter is a mask of events. By default, all events are turned off."
+    page = f"```\n{signature}\n```\n\n{explained}\n\n{'It cools. ' * 60}\n\nKilns fire."
+    chunk = make_chunk(page, page)
+    units = (make_unit(chunk, "Kilns fire."), make_unit(chunk, signature))
+    result = make_result(chunk, units=units, confidence_band="high")
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert explained in brief
+
+
+def test_two_quotations_stand_for_each_part_of_a_question(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    said = [f"Rule {number} of the firing is kept." for number in range(6)]
+    page = " ".join(said)
+    chunk = make_chunk(page, page, sub_query="which port")
+    parts = tuple(
+        PartCoverage(
+            text=text, confidence=0.94, confidence_band="high", chunk_id=chunk.chunk.chunk_id
+        )
+        for text in ("which address", "which port")
+    )
+    units = tuple(make_unit(chunk, text, -float(place)) for place, text in enumerate(said))
+    result = make_result(chunk, units=units, confidence_band="high", parts=parts)
+
+    brief = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert quotations(brief) == said[:4]
+    assert ', for "' not in brief

@@ -28,6 +28,8 @@ _OFF_TOPIC: Final = 0.05
 _ON_TOPIC: Final = 0.3
 # A model quotes two or three; one of the first three is right in .9 of those called high.
 _MOST_QUOTES: Final = 3
+# How likely a part is answered is said of its first three, which the parts share in turn.
+_QUOTES_A_PART: Final = 2
 # In the logarithm of the odds. `benchmarks/fit_judge.py` prints what other distances show: with 2.5
 # of 198 answerable questions called none 103 are quoted right, with the first unit alone 59.
 _FAR_LESS_LIKELY: Final = {"high": 3.0, "medium": 2.5, "low": 2.5, "none": 2.5}
@@ -36,6 +38,10 @@ _ALONE_CHARS: Final = 200
 # Printed on either side of a unit, the best one first. Of 47 answers called medium or low 40 were
 # on the screen with the whole match and further passages, and 39 are so, for half as much.
 _REACH: Final = {"high": (150, 0), "medium": (300, 200), "low": (200, 200), "none": (0, 0)}
+# Printed behind code at least: a signature or an example leads to the sentence that explains it.
+_AFTER_CODE: Final = 150
+# So little between two parts of a passage is printed: a sign for it saves nearly nothing.
+_LEAST_GAP: Final = 150
 
 
 def relevant_count(relevance: Sequence[float], floor: float) -> int:
@@ -92,12 +98,14 @@ def _joined(row: str) -> str | None:
     return " | ".join(cells) if any(cells) else None
 
 
-def first_units(result: OrchestrationResult, seen: Sequence[Seen] = ()) -> list[AnswerUnit]:
-    """Give the units to quote: three, or one at least for each part of it, none that was `seen`.
+def most_quotes(result: OrchestrationResult) -> int:
+    """Count the units to quote at most: three, or two for each part of the question."""
+    return max(_MOST_QUOTES, _QUOTES_A_PART * len(result.parts))
 
-    None that is far less likely than the best.
-    """
-    most = max(_MOST_QUOTES, len(result.parts))
+
+def first_units(result: OrchestrationResult, seen: Sequence[Seen] = ()) -> list[AnswerUnit]:
+    """Give the units to quote, none that was `seen`, nor one far less likely than the best."""
+    most = most_quotes(result)
     far = math.inf if result.parts else _FAR_LESS_LIKELY[result.confidence_band]
     first = [each for each in result.units if each.score >= result.units[0].score - far]
     new = (each for each in first if not _is_seen(each.chunk_id, _place(each), seen))
@@ -131,7 +139,7 @@ def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[Evid
         if unit.chunk_id in ranked:
             wanted = _around(ranked[unit.chunk_id], unit, result, config, is_best=not place)
             own = spans.setdefault(unit.chunk_id, [])
-            own[:] = _joined_spans((*own, wanted))
+            own[:] = _joined_spans((*own, wanted), gap=_LEAST_GAP)
     covered: dict[str, list[Span]] = {}
     blocks: list[EvidenceBlock] = []
     for chunk_id, own in spans.items():
@@ -229,7 +237,7 @@ def cited(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock:
         for place, unit in enumerate(result.units)
         if _holds(block.chunk_id, span, unit)
     )
-    quotes = tuple(islice((quote for quote in inside if quote is not None), _MOST_QUOTES))
+    quotes = tuple(islice(filter(None, inside), most_quotes(result)))
     texts = (block.text, block.title or "", block.heading or "")
     return block.model_copy(
         update={"quotes": quotes, "addresses_reader": any(map(addresses_reader, texts))}
@@ -277,13 +285,20 @@ def _around(
     # A word of the question stands nowhere: more of what is near does not answer it.
     of_best, of_others = _REACH["none" if band == "low" and result.absent_words else band]
     reach = of_best if is_best else of_others
-    if not reach or (result.confidence_band == "high" and own[1] - own[0] > _ALONE_CHARS):
+    if band == "none" or (band == "high" and own[1] - own[0] > _ALONE_CHARS):
         return own
     start, end = own[0] - chunk.char_start, own[1] - chunk.char_start
     pieces = [each for each in cut_units(chunk.text).pieces if each.kind != "heading"]
+    is_code = any(e.kind == "code" and e.start < end and start < e.end for e in pieces)
+    further = _AFTER_CODE if is_code and band == "high" else reach
+    if not further:
+        return own
     before = [each.start for each in pieces if start - reach <= each.start and each.end <= start]
-    after = [each.end for each in pieces if end <= each.start and each.end <= end + reach]
+    after = [each.end for each in pieces if end <= each.start and each.end <= end + further]
     low, high = min([start, *before]), max([end, *after])
+    rest = chunk.text[high:].split("\n\n", 1)[0].rstrip()
+    if len(rest) <= further:
+        high += len(rest)
     line = chunk.text.rfind("\n", 0, low) + 1
     if _MARK.fullmatch(chunk.text[line:low]) or _ROW.match(chunk.text, line):
         low = line
@@ -300,10 +315,10 @@ def _fence_length(rest: str) -> int:
     return rest.index(line) + len(line) if line and _FENCE.match(line) else 0
 
 
-def _joined_spans(spans: Iterable[Span]) -> list[Span]:
+def _joined_spans(spans: Iterable[Span], *, gap: int) -> list[Span]:
     joined: list[Span] = []
     for low, high in sorted(spans):
-        if joined and low <= joined[-1][1]:
+        if joined and low <= joined[-1][1] + gap:
             low, high = joined[-1][0], max(joined.pop()[1], high)
         joined.append((low, high))
     return joined
@@ -325,6 +340,7 @@ def _block(
     ranked: RankedChunk, span: Span, result: OrchestrationResult, numbers: dict[str, int]
 ) -> EvidenceBlock:
     chunk = ranked.chunk
+    best_for = [part.text for part in result.parts if part.chunk_id == chunk.chunk_id]
     is_of_part = ranked.source_sub_query in {part.text for part in result.parts}
     return EvidenceBlock(
         source_number=numbers[chunk.source_url],
@@ -338,7 +354,7 @@ def _block(
         confidence=ranked.confidence,
         rest=0 if result.confidence_band == "none" else len(chunk.text) - (span[1] - span[0]),
         is_adjacent=ranked.is_locality_expanded,
-        sub_query=ranked.source_sub_query if is_of_part else None,
+        sub_query=ranked.source_sub_query if is_of_part and len(best_for) < 2 else None,
         chunk_id=chunk.chunk_id,
         columns=_columns(ranked, span[0]),
     )

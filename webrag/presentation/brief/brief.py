@@ -133,7 +133,8 @@ class _Draft:
         return "\n\n".join([said, *(f"[{name}]\n{body}" for name, body in sections if body)])
 
     def _citations(self) -> str:
-        numbers = {quote: number for number, quote in enumerate(cited_quotes(self.quoted), 1)}
+        cited_ones = cited_quotes(self.result, self.quoted)
+        numbers = {quote: number for number, quote in enumerate(cited_ones, 1)}
         parts = [frame_line(self.nonce) if self.shown else ""]
         had = seen_units(self.result, self.config.seen)
         parts.append("\n".join(seen_line(each, self.result) for each in had))

@@ -66,7 +66,7 @@ class EvidenceBlock(FrozenModel):
         is_adjacent: Neighbour of a strong result, not itself matched.
         is_cut: The end is missing because the budget ran out.
         sub_query: Part of the question that it was found for; None where that is the whole.
-        quotes: Up to three of the units that are likely to answer, the finest first.
+        quotes: The first of its units that are likely to answer, the finest first.
         addresses_reader: The passage gives orders to a model that reads it, or claims to speak for
             its system.
         columns: Header of the table in whose body the passage begins; None elsewhere.

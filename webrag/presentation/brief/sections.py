@@ -9,7 +9,7 @@ from typing import Final, Literal
 from webrag.argument_checks import shown_moment
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import AnswerUnit, NextLink, OrchestrationResult, RankedChunk
-from webrag.presentation.brief.blocks import source_numbers
+from webrag.presentation.brief.blocks import most_quotes, source_numbers
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
 from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
@@ -28,7 +28,6 @@ _MOST_IMAGES: Final = 3
 _LEAST_REST: Final = 200
 _MOST_ABSENT: Final = 5
 _LEAST_LINK_SCORE: Final = 0.05
-_MOST_QUOTES: Final = 3
 
 QUOTED: Final = ("\u27ea", "\u27eb")
 """What stands around a quotation in its passage; letters and digits would be taken for the text."""
@@ -163,12 +162,10 @@ def section_name(title: str | None, heading: str | None, max_chars: int) -> str:
     return "" if below in (named, *_TITLE_PARTS.split(named)) else below
 
 
-def cited_quotes(blocks: Iterable[EvidenceBlock]) -> list[Quote]:
-    """The quotations that are numbered: the best of the blocks, one at least for each part."""
-    quotes = [(quote, block) for block in blocks for quote in block.quotes]
-    parts = {block.sub_query for _, block in quotes if block.sub_query}
-    ordered = sorted((quote for quote, _ in quotes), key=lambda quote: quote.place)
-    return ordered[: max(_MOST_QUOTES, len(parts))]
+def cited_quotes(result: OrchestrationResult, blocks: Iterable[EvidenceBlock]) -> list[Quote]:
+    """The quotations that are numbered: the best of the blocks."""
+    quotes = (quote for block in blocks for quote in block.quotes)
+    return sorted(quotes, key=lambda quote: quote.place)[: most_quotes(result)]
 
 
 # The source names the page already; the words after this are those of the quotation.
