@@ -300,7 +300,7 @@ class AnswerInput(_Asked):
     """The arguments of `answer`."""
 
     where = "answer"
-    # The first is offered at the end of replies where it helps, the second says what wordings do.
+    # `read` gives whole pages, too; `wordings` says what the second does.
     unlisted = frozenset({"retrieval_mode", "known_context"})
 
     url: Addresses = Field(description="Pages to start from.")
@@ -372,7 +372,7 @@ class ReadInput(ToolInput):
     quote: Text | None = Field(default=None, description="Begin before this quotation.")
     passage_id: Identity | None = Field(default=None, description="Begin at this passage.")
     max_tokens: Annotated[int, _reads(_number(LEAST_READ_TOKENS))] | None = Field(
-        default=None, description="Length at most."
+        default=None, description=f"Length at most, from {LEAST_READ_TOKENS}."
     )
 
 

@@ -180,6 +180,14 @@ def test_one_citation_is_taken_for_a_list_of_one(value: Any) -> None:
     assert read(VerifyInput, citations=value).citations == [{"quote": "q"}]
 
 
+def test_least_length_of_what_is_read_is_shown() -> None:
+    told = ReadInput.input_schema()["properties"]["max_tokens"]["description"]
+
+    with pytest.raises(InputError, match="from 200 up"):
+        read(ReadInput, url=URL, max_tokens=199)
+    assert "from 200" in told
+
+
 def test_unlisted_argument_is_taken_and_not_shown() -> None:
     assert read(StatusInput, include_urls="no").include_urls is False
     assert "include_urls" not in StatusInput.input_schema()["properties"]

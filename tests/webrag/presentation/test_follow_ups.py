@@ -1,5 +1,7 @@
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from webrag.orchestration.models import (
 from webrag.presentation.brief.models import BriefConfig
 from webrag.presentation.brief.sections import follow_ups
 from webrag.retrieval.models import CorpusStats
+from webrag.tool_inputs import AnswerInput, IngestInput, ReadInput
 
 MakeResult = Callable[..., OrchestrationResult]
 DEPTH_CAP = ExpansionDecision(
@@ -144,6 +147,25 @@ def test_reading_whole_is_offered_within_the_threshold_and_the_budget(
     text = follow_ups(make_result(install_chunk), BriefConfig(**limits))
 
     assert ("FULL CONTEXT" in names(text)) is is_offered
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"confidence_band": "low", "rounds_allowed": 5, "rounds_ceiling": 5},
+        {"rounds_allowed": 2, "rounds_ceiling": 5, "final_decision": DEPTH_CAP},
+    ],
+)
+def test_model_is_told_arguments_that_the_tools_list(
+    make_result: MakeResult, install_chunk: RankedChunk, fields: dict[str, Any]
+) -> None:
+    text = follow_ups(make_result(install_chunk, **fields), BriefConfig(caller="mcp"))
+
+    told = set(re.findall(r"(\w+)=", text))
+    listed = (tool.input_schema()["properties"] for tool in (AnswerInput, IngestInput, ReadInput))
+    assert told <= set(chain.from_iterable(listed))
+    assert "FULL CONTEXT" in names(text)
 
 
 def test_command_line_is_told_commands(make_result: MakeResult, install_chunk: RankedChunk) -> None:

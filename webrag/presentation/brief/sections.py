@@ -305,7 +305,7 @@ _MCP = {
     "resume": "repeat the same `answer` call",
     "deep": '`answer` with research_mode="deep"',
     "more": "`answer` with expansion_budget={rounds}",
-    "full": '`answer` with retrieval_mode="full_context"',
+    "full": "`read` takes a page's url",
     "read": "`read` takes a passage's id",
     "link": "`answer` url={url} reads the likeliest page that is not stored",
     "site": "`ingest` url={url} max_pages=200 stores more of its site; then ask again",
