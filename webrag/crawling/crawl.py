@@ -15,6 +15,7 @@ from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpecte
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.queue import Crawl, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import (
+    ALIAS,
     CrawlOptions,
     CrawlProgress,
     CrawlProgressCallback,
@@ -116,10 +117,10 @@ class CrawlTally:
         """Pages of this run, obtained or not."""
         return self.pages.total() + self.failed.total()
 
-    def obtained(self, page: AcquiredPage) -> None:
-        """Count a page that is in the corpus."""
+    def obtained(self, page: AcquiredPage, *, is_alias: bool) -> None:
+        """Count a page that is in the corpus, or another address of one that was counted."""
         self.unanswered.clear()
-        self.pages[page.outcome] += 1
+        self.pages[ALIAS if is_alias else page.outcome] += 1
         self.chunks_embedded += page.chunks_embedded
 
     def missed(self, url: str, error: WebRAGError) -> None:
@@ -370,7 +371,7 @@ class _CrawlRun:
         seen, added = await self.crawl.note_visited(entry.url, stored_as=page.url, links=links)
         self._waiting -= 1
         self._count_added(links, added)
-        self.tally.obtained(page)
+        self.tally.obtained(page, is_alias=seen)
         self._guard.note_obtained(
             entry.url, text_signature(text), words=words_hash(text), is_alias=seen
         )

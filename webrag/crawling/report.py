@@ -11,6 +11,9 @@ from webrag.frozen import FrozenModel
 
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
 
+ALIAS: Final = "alias"
+"""Counted beside the outcomes: another address of a page that was visited, too."""
+
 USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
 
@@ -88,12 +91,12 @@ class SiteReport(FrozenModel):
     @property
     def obtained(self) -> int:
         """Pages that are in the corpus, after this run or before it."""
-        return sum(self.pages.values())
+        return sum(count for outcome, count in self.pages.items() if outcome != ALIAS)
 
     @property
     def visited(self) -> int:
-        """Pages of this run."""
-        return self.obtained + sum(self.failed.values())
+        """Addresses of this run."""
+        return sum(self.pages.values()) + sum(self.failed.values())
 
     @property
     def left_alone(self) -> int:

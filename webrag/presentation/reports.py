@@ -17,7 +17,7 @@ from webrag.corpus.models import (
     PageStatus,
     SiteSize,
 )
-from webrag.crawling.report import CrawlProgress, SiteReport
+from webrag.crawling.report import ALIAS, CrawlProgress, SiteReport
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_local, site_of
 from webrag.presentation.untrusted import frame_notice, framed, one_line
@@ -49,6 +49,7 @@ OUTCOMES = {
     "updated": "updated: the page had changed",
     "unchanged": "unchanged since it was last fetched",
     "stored": "already stored",
+    ALIAS: "found under another address, too",
 }
 
 _LISTED_PAGES = 50

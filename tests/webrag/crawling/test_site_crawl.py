@@ -53,6 +53,18 @@ async def test_crawl_is_breadth_first(
     assert before >= 1 + len(names) - under_way
 
 
+async def test_page_of_two_addresses_is_reported_as_one(
+    crawl_lab: CrawlLab, static_site: Callable[..., Any]
+) -> None:
+    same = page("start", "start.html", "a.html")
+    site = static_site({"/": same, "/start.html": same, "/a.html": page("a")})
+
+    reports = [await crawl_lab.crawl(f"{site}/") for _ in range(2)]
+
+    assert [each.obtained for each in reports] == [2, 2] == [len(await crawl_lab.stored())] * 2
+    assert [each.visited for each in reports] == [3, 3]
+
+
 async def test_depth_is_a_limit(crawl_lab: CrawlLab, static_site: Callable[..., Any]) -> None:
     site = static_site(TREE)
 

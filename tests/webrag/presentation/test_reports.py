@@ -51,6 +51,13 @@ def test_site_report_says_that_another_source_was_used() -> None:
     assert "\n\nNote: Firecrawl was down.\n\n" in text
 
 
+def test_site_report_counts_a_page_of_two_addresses_once() -> None:
+    report = SiteReport(start_url=URL, pages={"indexed": 25, "alias": 1})
+
+    assert "\n25 pages are stored, 0 could" in format_site(report)
+    assert "\n- 1 found under another address, too\n" in format_site(report)
+
+
 def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
     report = SiteReport(
         start_url=URL,
