@@ -30,6 +30,8 @@ _PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
+# What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
+_PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
 _CODE_NAME = re.compile(r"`[^`\n]{1,80}`")
 # What numbers the words behind it: "Example 4.20. Baking".
 _CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
@@ -146,6 +148,8 @@ class _Cutter:
 
     def _says_something(self, unit: Unit) -> bool:
         """Tell whether a unit has words, and several where it only introduces other units."""
+        if unit.kind == "code" and _PROMPT.fullmatch(self._text, unit.start, unit.end):
+            return False
         last = unit.last - 1
         if last not in self._leading:
             return _has_word(self._text, unit.start, unit.end)

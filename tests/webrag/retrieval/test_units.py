@@ -312,3 +312,11 @@ def test_figure_at_the_beginning_of_a_line_ends_its_sentence(figure: str) -> Non
     sentence = f"If no value  is  found,  kiln  uses\n       {figure}"
 
     assert (sentence, None) in units(f"```\n       {told}\n```")
+
+
+@pytest.mark.parametrize("prompt", ["gap>", "user@kiln:~$", "In [3]:", "bash-5.2#"])
+def test_prompt_alone_is_no_unit(prompt: str) -> None:
+    found = [unit for unit, _ in units(f"```\n{prompt}\n\n{prompt} quit;\n```\n")]
+
+    assert f"{prompt} quit;" in found
+    assert prompt not in found
