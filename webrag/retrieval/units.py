@@ -32,7 +32,8 @@ _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
 # What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
 _PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
-_CODE_NAME = re.compile(r"`[^`\n]{1,80}`")
+# Plain words may be an instruction, "Open the settings menu", which is quoted as it is.
+_NAME = re.compile(r"`[^`\n]{1,80}`|(?P<mark>\*\*|__|\*|_)[^*_\n]{1,80}(?P=mark)")
 # What numbers the words behind it: "Example 4.20. Baking".
 _CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
 
@@ -290,8 +291,7 @@ class _Cutter:
             return False
         is_within = _indentation(self._text, following) > _indentation(self._text, block)
         piece = self._pieces[number]
-        is_code = _CODE_NAME.fullmatch(self._text, piece.start, piece.end) is not None
-        return is_within and (is_code or self._is_label(number))
+        return is_within and _NAME.fullmatch(self._text, piece.start, piece.end) is not None
 
     def _is_label(self, number: int) -> bool:
         piece = self._pieces[number]

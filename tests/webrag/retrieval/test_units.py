@@ -320,3 +320,19 @@ def test_prompt_alone_is_no_unit(prompt: str) -> None:
 
     assert f"{prompt} quit;" in found
     assert prompt not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "instruction"),
+    [
+        (
+            "- Delete the lock file and restart\n  - on Debian only\n",
+            "Delete the lock file and restart",
+        ),
+        ("1. Open the settings menu\n\n   It is at the top.\n", "Open the settings menu"),
+    ],
+)
+def test_item_in_plain_words_is_quoted_with_or_without_what_stands_below_it(
+    text: str, instruction: str
+) -> None:
+    assert instruction in [text[unit.start : unit.end] for unit in cut_units(text).units]
