@@ -264,6 +264,21 @@ def test_rows_beside_a_quotation_are_printed_with_their_frames(
     assert set(printed) <= set(rows)
 
 
+def test_row_with_a_long_cell_is_not_printed_whole(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    row = f"| shino | fires at 1260 degrees | {'It crawls where it is thick. ' * 60}|"
+    page = f"| Glaze | Heat | Notes |\n| --- | --- | --- |\n{row}"
+    chunk = make_chunk(page, page)
+    units = (make_unit(chunk, "fires at 1260 degrees"),)
+    result = make_result(chunk, units=units, confidence_band="medium")
+
+    (block,) = evidence_blocks(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert "fires at 1260 degrees" in block.text
+    assert len(block.text) < 600
+
+
 def test_each_of_several_leads_bears_the_number_of_its_quotation(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

@@ -56,6 +56,7 @@ def relevant_count(relevance: Sequence[float], floor: float) -> int:
 _MARK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 _ROW = re.compile(r"[ \t>]*\|")
+_ROW_CHARS: Final = 400  # as many as a unit has at most; cells of more are cut
 
 _RULE = re.compile(r"[ \t>]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
 
@@ -300,10 +301,12 @@ def _around(
     if len(rest) <= further:
         high += len(rest)
     line = chunk.text.rfind("\n", 0, low) + 1
-    if _MARK.fullmatch(chunk.text[line:low]) or _ROW.match(chunk.text, line):
+    is_row = _ROW.match(chunk.text, line) and low - line <= _ROW_CHARS
+    if is_row or _MARK.fullmatch(chunk.text[line:low]):
         low = line
-    if _ROW.match(chunk.text, chunk.text.rfind("\n", 0, high) + 1):
-        high += len(chunk.text[high:].split("\n", 1)[0])
+    rest = chunk.text[high:].split("\n", 1)[0]
+    if _ROW.match(chunk.text, chunk.text.rfind("\n", 0, high) + 1) and len(rest) <= _ROW_CHARS:
+        high += len(rest)
     if _ends_in_code(chunk.text[low:high].splitlines()):
         high += _fence_length(chunk.text[high:])
     return low + chunk.char_start, high + chunk.char_start
