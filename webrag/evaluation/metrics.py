@@ -1,6 +1,7 @@
 """Scores of a run against its questions, two runs compared, and checks of the gold."""
 
 import math
+import re
 import statistics
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -49,31 +50,42 @@ def comparison_key(text: str) -> str:
     return "".join(character for character in folded if character.isalnum())
 
 
+# What a browser draws and no text of the page holds: breaks within cells, numbers of items.
+_DRAWN = re.compile(r"<br>|^[ \t>]*+\d{1,9}[.)] ", re.MULTILINE)
+
+
 class VisiblePages:
     """The pages of one folder, as text; each page is read once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._keys: dict[Path, str] = {}
+        self._keys: dict[Path, tuple[str, ...]] = {}
 
     def shows(self, url: str, quote: str) -> bool:
         """Tell whether the page shows these words, letters and digits compared."""
         path = self._root / unquote(urlsplit(url).path).lstrip("/")
         if path.is_dir():
             path /= "index.html"
-        key = comparison_key(quote)
-        return bool(key) and key in self._key(path)
+        said = comparison_key(quote), comparison_key(_DRAWN.sub(" ", quote))
+        return any(key and key in shown for key in said for shown in self._shown(path))
 
-    def _key(self, path: Path) -> str:
+    def _shown(self, path: Path) -> tuple[str, ...]:
         if path not in self._keys:
-            self._keys[path] = comparison_key(_visible_text(path)) if path.is_file() else ""
+            texts = _visible_texts(path) if path.is_file() else ()
+            self._keys[path] = tuple(map(comparison_key, texts))
         return self._keys[path]
 
 
-def _visible_text(path: Path) -> str:
+def _visible_texts(path: Path) -> Sequence[str]:
+    """The text of a page, without and with the words that stand for pictures."""
     tree = LexborHTMLParser(path.read_bytes().decode("utf-8", errors="replace"))
     tree.strip_tags(["script", "style", "template", "noscript", "head"])
-    return tree.body.text(deep=True) if tree.body else ""
+    if tree.body is None:
+        return ()
+    text = tree.body.text(deep=True)
+    for image in tree.css("img[alt]"):
+        image.insert_before(image.attributes["alt"] or "")
+    return text, tree.body.text(deep=True)
 
 
 _SHOWN_CHARS = 120
