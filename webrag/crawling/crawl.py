@@ -16,6 +16,7 @@ from webrag.corpus.models import AcquiredPage
 from webrag.crawling.queue import Crawl, CrawlState, QueuedPage, TurnLostError
 from webrag.crawling.report import (
     ALIAS,
+    SIZE_REASONS,
     CrawlOptions,
     CrawlProgress,
     CrawlProgressCallback,
@@ -403,7 +404,7 @@ class _CrawlRun:
                 continue
             reason = self._scope.reason_against(url)
             if reason is None and self._known >= self._queue_limit:
-                reason = "more pages than one crawl takes note of"
+                reason = SIZE_REASONS["known"]
             if reason is None:
                 reason = self._guard.admit(url, depth)
             if reason is None:

@@ -14,6 +14,14 @@ PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "f
 ALIAS: Final = "alias"
 """Counted beside the outcomes: another address of a page that was visited, too."""
 
+SIZE_REASONS: Final = {
+    "known": "more pages than one crawl takes note of",
+    "waiting": "too many addresses that differ in a number only",
+    "deep": "too many pages in folders within folders within folders",
+    "facets": "too many combinations of query parameters",
+}
+"""Why addresses are left alone of which a crawl of more pages takes more."""
+
 USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
 

@@ -12,6 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 
+from webrag.crawling.report import SIZE_REASONS
+
 _WORD: Final = re.compile(r"[^\W\d_]+")
 # Odd constants without a pattern, one per word of a shingle.
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD], np.uint64)
@@ -262,9 +264,9 @@ class TrapGuard:
         }
         for rule, key in keys:
             if self._counts[key] >= limits[rule]:
-                return _LIMIT_REASONS[rule]
+                return SIZE_REASONS[rule]
         if self._too_many_key_sets(url):
-            return _LIMIT_REASONS["facets"]
+            return SIZE_REASONS["facets"]
         self._counts.update(key for _, key in keys)
         return None
 
@@ -376,12 +378,6 @@ class TrapGuard:
         while len(self._folders) > _REMEMBERED_FOLDERS:
             self._folders.popitem(last=False)
 
-
-_LIMIT_REASONS: Final = {
-    "waiting": "too many addresses that differ in a number only",
-    "deep": "too many pages in folders within folders within folders",
-    "facets": "too many combinations of query parameters",
-}
 
 _SERIES_REASONS: Final = {
     "calendar": "a calendar whose pages say the same",

@@ -1,6 +1,5 @@
 """Words what the corpus holds, what was done to it, and stored pages."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -17,7 +16,7 @@ from webrag.corpus.models import (
     PageStatus,
     SiteSize,
 )
-from webrag.crawling.report import ALIAS, CrawlProgress, SiteReport
+from webrag.crawling.report import ALIAS, SIZE_REASONS, CrawlProgress, SiteReport
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_local, site_of
 from webrag.presentation.untrusted import frame_notice, framed, one_line
@@ -176,9 +175,7 @@ _CALLERS = {
 }
 
 
-# In the reasons why an address was left alone: what nothing stores, and what a limit ended.
-_NO_PAGE = "not a page"
-_TOO_MANY = re.compile("too many (?!query parameters)|more pages than")
+_NO_PAGE = "not a page"  # in the reasons why an address was left alone that nothing stores
 
 
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:
@@ -192,7 +189,7 @@ def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli")
         return said
     alone = "1 address of the site was" if left == 1 else f"{left:,} addresses of the site were"
     more = f", and the {again} with a higher {limit} takes more of those that were too many"
-    are_many = any(_TOO_MANY.search(reason) for reason in report.skipped)
+    are_many = not report.skipped.keys().isdisjoint(SIZE_REASONS.values())
     return (
         f"{said} {alone} left alone, for the reasons above: {one} any of them"
         f"{more if are_many else ''}."
