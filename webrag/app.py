@@ -92,7 +92,6 @@ if TYPE_CHECKING:
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.models import ScoreProfile
     from webrag.orchestration.steps.research import RunComponents
-    from webrag.orchestration.version_comparison import VersionComparison
     from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Seen
     from webrag.retrieval.reading import PageExcerpt
     from webrag.wiring.components import Components
@@ -355,35 +354,6 @@ class WebRAG:
             filters = replace(filters, source_urls=tuple(page.url for page in stored.values()))
         summary, _ = await page_summary(parts.searcher, question.text, filters)
         return result if summary is None else summarised(result, summary)
-
-    async def compare_versions(
-        self,
-        question: str,
-        old: str,
-        new: str,
-        *,
-        library: str | None = None,
-        top_k: int = 8,
-    ) -> "VersionComparison":
-        """Tell what two stored versions of a library say differently about a question.
-
-        Args:
-            question: At most 8,000 characters.
-            old: A version, such as "1.4", or `library@version`.
-            new: Another one.
-            library: Whose versions they are: its host, or its name in a note on versions.
-            top_k: Passages of each version at most.
-
-        Raises:
-            InputError: Something given cannot be used, or a version is not stored.
-        """
-        from webrag.orchestration.version_comparison import compare_versions, versioned_name
-
-        check_question(question)
-        checked_count("top_k", top_k, minimum=1)
-        names = [versioned_name(each, library) for each in (old, new)]
-        corpus, engine = await self._made(lambda parts: (parts.corpus, parts.engine))
-        return await compare_versions(engine, corpus, question, *names, top_k=top_k)
 
     @keywords_checked
     async def ask(

@@ -177,38 +177,6 @@ async def test_files_follow_their_package_to_its_next_version(rag: WebRAG, tmp_p
     assert versions["limits.md"] == "1.1.0"
 
 
-async def test_versions_are_compared_passage_by_passage(rag: WebRAG, host: str) -> None:
-    compared = await rag.compare_versions(QUESTION, "1.9", "1.10", library=host)
-
-    kinds = {change.kind: change for change in compared.changes}
-    assert len(kinds) == len(compared.changes) == 3
-    reworded, added, removed = kinds["reworded"], kinds["added"], kinds["removed"]
-    assert (reworded.old and reworded.old.text, reworded.new and reworded.new.text) == (OLD, NEW)
-    assert [part for part in reworded.words if part[0] != "same"] == [
-        ("removed", "95"),
-        ("added", "30"),
-    ]
-    assert (added.old, added.new and added.new.text) == (None, ADDED)
-    assert (removed.new, removed.old and removed.old.text) == (None, REMOVED)
-    assert compared.unchanged == 1
-
-
-async def test_compared_passages_are_verbatim(rag: WebRAG, host: str) -> None:
-    compared = await rag.compare_versions(QUESTION, f"{host}@1.9", f"{host}@1.10")
-
-    quoted = [each for change in compared.changes for each in (change.old, change.new) if each]
-    assert len(quoted) == 4
-    for each in quoted:
-        text = await rag.markdown(each.url)
-        assert text is not None
-        assert text[each.char_start : each.char_end] == each.text
-
-
-async def test_version_is_compared_with_stored_ones_only(rag: WebRAG, host: str) -> None:
-    with pytest.raises(InputError, match=r"Version 3 of .* there are 1\.10, 1\.9\."):
-        await rag.compare_versions(QUESTION, "1.9", "3", library=host)
-
-
 async def test_export_keeps_versions(rag: WebRAG, host: str, tmp_path: Path) -> None:
     await rag.export_corpus(tmp_path / "corpus.jsonl")
     await rag.clear()

@@ -18,7 +18,6 @@ from webrag.cli.options import (
 from webrag.cli.output import print_either, print_json, print_text
 from webrag.cli.running import run, run_opened, run_progress, step_progress
 from webrag.concurrency import in_background
-from webrag.errors import InputError
 from webrag.ingestion.addresses import host_of, split_words
 from webrag.presentation.untrusted import clean_block
 
@@ -72,12 +71,6 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     short_help="Search what is stored; fetches nothing.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@click.option(
-    "--between",
-    nargs=2,
-    metavar="OLD NEW",
-    help="Print what two stored versions say differently: 3.11 3.12 with --site, or HOST@3.11 ...",
-)
 @json_option
 def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
@@ -87,40 +80,12 @@ def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     """
     reading = Reading.taken_from(given)
     named, question = split_words(words)
-    if between := given.pop("between"):
-        old, new = between
-        _print_changes(ctx, question, old, new, given["sites"], reading)
-        return
     hosts, pages = sites_and_pages((*named, *given["source_urls"]))
     given["sites"] = (*hosts, *given["sites"])
     asked = asked_question(question, given, source_urls=pages or None, top_k=reading.top_k)
     result = run(_print_evidence(ctx, asked, reading))
     if not result.corpus_stats.total_parent_chunks:
         ctx.exit(1)
-
-
-_COMPARED = 8
-
-
-def _print_changes(
-    ctx: click.Context, question: str, old: str, new: str, sites: tuple[str, ...], reading: Reading
-) -> None:
-    from webrag.orchestration.version_comparison import versioned_name
-    from webrag.presentation.results import format_comparison
-    from webrag.question import check_question
-
-    check_question(question)
-    if len(sites) > 1:
-        raise InputError(f"--between compares versions of one site; {len(sites)} were given.")
-    site = next(iter(sites), None)
-    for version in (old, new):
-        versioned_name(version, site)
-    top_k = reading.top_k or _COMPARED
-    comparison = run_opened(
-        ctx.obj,
-        lambda rag: rag.compare_versions(question, old, new, library=site, top_k=top_k),
-    )
-    print_either(ctx, comparison, format_comparison(comparison))
 
 
 async def _print_evidence(

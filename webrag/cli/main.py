@@ -69,7 +69,6 @@ _TOLD = {
         "mcp --install CLIENT": "install",
         "read URL": "open show",
         "search QUESTION": "find",
-        "search QUESTION --between OLD NEW": "compare-versions",
         "setup": "init",
         "setup --models": "models",
         "status": "list ls",

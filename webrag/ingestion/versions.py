@@ -127,11 +127,6 @@ def _bounded(text: str) -> str:
     return f"{text[: MAX_NAME_CHARS - 17]}~{digest}"
 
 
-def edition_root(url: str) -> str:
-    """Give what names the edition in a page's address; the site where that names no version."""
-    return _places(url)[0]
-
-
 def _places(url: str) -> tuple[str, str, str | None]:
     if is_git(url):
         file = parse_git(url)

@@ -1,9 +1,8 @@
-"""Results as people at a terminal and programs read them, and changes between versions."""
+"""Results as people at a terminal and programs read them."""
 
 import shlex
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
@@ -22,7 +21,6 @@ from webrag.retrieval.models import RetrievedChunk
 
 if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
-    from webrag.orchestration.version_comparison import ChangeKind, VersionChange, VersionComparison
 
 # Fewer the weaker the evidence is: what hardly answers is not worth the reading.
 _SHOWN = {"high": 6, "medium": 5, "low": 4, "none": 1}
@@ -406,42 +404,3 @@ def _passage(rank: int, item: RankedChunk, blocks: Sequence[EvidenceBlock]) -> R
             for quote in sorted(quotes, key=lambda each: each.place)
         ),
     )
-
-
-_CHANGE_CHARS = 600
-_CHANGES: Mapping["ChangeKind", str] = {
-    "reworded": "Reworded",
-    "added": "Added",
-    "removed": "Removed",
-}
-_MARKS = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
-
-
-def format_comparison(comparison: "VersionComparison") -> str:
-    """The changes, each with its passage and the address that opens it."""
-    kinds = Counter[str](change.kind for change in comparison.changes)
-    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in _CHANGES)
-    head = f"{comparison.old} -> {comparison.new}: {counts}, {comparison.unchanged} unchanged."
-    if not comparison.pages:
-        return f"{head}\nNothing was found for the question in either version."
-    parts = [head]
-    for number, change in enumerate(comparison.changes, 1):
-        parts.append(f"{number}. {_CHANGES[change.kind]}\n{_change(change)}")
-    return "\n\n".join(parts)
-
-
-def _change(change: "VersionChange") -> str:
-    words = "".join(
-        f" {before}{one_line(text, max_chars=_CHANGE_CHARS)}{after}"
-        for kind, text in change.words
-        for before, after in (_MARKS[kind],)
-    )
-    shown = [(change.old, "old"), (change.new, "new")]
-    if words:
-        lines = [f"  {words.strip()}"]
-    else:
-        texts = [clean_block(passage.text) for passage, _ in shown if passage is not None]
-        cut = [e if len(e) <= _CHANGE_CHARS else f"{e[:_CHANGE_CHARS].rstrip()} ..." for e in texts]
-        lines = [f"  {line}".rstrip() for text in cut for line in text.splitlines()]
-    lines += [f"  {label}: {passage.link}" for passage, label in shown if passage is not None]
-    return "\n".join(lines)

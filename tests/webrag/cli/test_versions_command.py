@@ -1,4 +1,4 @@
-"""Versions at the terminal: named when pages are stored, asked for, refused, compared."""
+"""Versions at the terminal: named when pages are stored, asked for, refused."""
 
 import json
 from collections.abc import Callable
@@ -115,7 +115,6 @@ def test_crawled_pages_get_the_named_version(corpus_command: Run, site: Any) -> 
     [
         ("ingest", "https://docs.test/", "--version", "newest"),
         ("search", QUESTION, "--version", "newest"),
-        ("search", QUESTION, "--between", "1.9", "newest"),
     ],
 )
 def test_what_is_no_version_is_refused_at_once(webrag: Run, arguments: tuple[str, ...]) -> None:
@@ -123,31 +122,6 @@ def test_what_is_no_version_is_refused_at_once(webrag: Run, arguments: tuple[str
 
     assert result.exit_code == 2
     assert "The version 'newest' cannot be used" in result.stderr
-
-
-def test_comparison_marks_the_words_that_changed(corpus_command: Run, site: Any, host: str) -> None:
-    result = corpus_command(site, "search", QUESTION, "--between", "1.9", "1.10", "--site", host)
-
-    assert result.exit_code == 0, result.output
-    assert "1 reworded, 0 added, 0 removed, 0 unchanged." in result.stdout
-    assert "[-95-] {+30+}" in result.stdout
-    assert f"{site}/1.9/a#:~:text=" in result.stdout
-
-
-def test_comparison_as_json_quotes_both_versions(corpus_command: Run, site: Any, host: str) -> None:
-    names = (f"{host}@1.9", f"{host}@1.10")
-
-    result = corpus_command(site, "search", QUESTION, "--between", *names, "--json")
-
-    (change,) = json.loads(result.stdout)["changes"]
-    assert (change["kind"], change["old"]["text"], change["new"]["text"]) == ("reworded", OLD, NEW)
-
-
-def test_version_with_two_libraries_is_refused(webrag: Run) -> None:
-    result = webrag("search", QUESTION, "--between", "a.test@1", "2", "--site", "b.test")
-
-    assert result.exit_code == 2
-    assert "'a.test@1' names its library already" in result.stderr
 
 
 def test_text_of_a_moment_is_quoted_after_the_page_has_changed(

@@ -14,7 +14,6 @@ from webrag.ingestion.versions import (
     Manifest,
     checked_version,
     edition_of,
-    edition_root,
     is_version,
     newest_version,
     plain_version,
@@ -114,12 +113,6 @@ def test_folder_that_was_named_is_the_library_of_its_files() -> None:
 
     assert found is not None
     assert (found.library, found.root) == ("file:handbook", folder)
-
-
-def test_editions_of_one_library_differ_in_their_root() -> None:
-    roots = [edition_root(f"https://docs.test/{name}/a") for name in ("1.5", "stable")]
-
-    assert roots == ["docs.test/1.5", "docs.test/stable"]
 
 
 @pytest.mark.parametrize(
