@@ -21,7 +21,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,6 @@ from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker, Tools
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
-from webrag.retrieval.citation_checks import Verifier
 
 WORDS = ["node", "replica", "volume", "primary", "log", "retry", "quorum", "lease", "shard"]
 ENCODER = BundledEmbedding()
@@ -177,12 +175,8 @@ async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: boo
     acquirer = PageAcquirer(service, indexer.index, corpus)
     crawler = SiteCrawler(acquirer, CrawlState(database))
 
-    @contextlib.asynccontextmanager
-    async def load(_wanted: tuple[str, int]) -> AsyncIterator[Embedder]:
-        yield embedder
-
     async def tools() -> Tools:
-        return Tools(crawler, acquirer, Verifier(corpus, service), load)
+        return Tools(crawler, acquirer)
 
     await JobWorker(JobQueue(database), tools, options).run()
 

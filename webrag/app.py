@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from webrag.crawling.report import CrawlOptions, CrawlProgressCallback, SiteReport
     from webrag.embedding.embedder import EmbeddingChoice
     from webrag.ingestion.models import PageSource
-    from webrag.jobs.models import Job, WorkerOptions
+    from webrag.jobs.models import WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import TurnEnd
     from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
@@ -626,7 +626,7 @@ class WebRAG:
 
         await self._current_parts()
         worker = await asyncio.to_thread(
-            make_worker, self.settings, self.jobs, self._current_parts, options, on_turn
+            make_worker, self.jobs, self._current_parts, options, on_turn
         )
         await worker.run(until_empty=until_empty)
 
@@ -912,24 +912,6 @@ class WebRAG:
             return await reembed(
                 database, embedder, choice.name, force=force, on_progress=on_progress
             )
-
-    async def enqueue_reindex(self, *, force: bool = False) -> "list[Job]":
-        """Let workers, who need the same model, embed the stored text again as `reindex` does.
-
-        Returns:
-            The job that ends with the new vectors in use, then those that help it; none when the
-            collection is made with the model already.
-
-        Raises:
-            ConfigurationError: The settings choose no usable model, or the extra `workers` is not
-                installed.
-            InputError: The collection does not exist, or a job for another model has not ended.
-            StorageError: Another process is reindexing the collection.
-        """
-        from webrag.wiring.components import enqueue_reindex
-
-        async with self._some_database() as database:
-            return await enqueue_reindex(database, self.settings, force=force)
 
     async def collections(self) -> list[CollectionSize]:
         """Every collection that the caller may know of, with its number of pages, by name."""

@@ -19,14 +19,8 @@ from webrag.cli.options import (
     stored_address,
     with_settings,
 )
-from webrag.cli.output import (
-    error_value,
-    print_columns,
-    print_either,
-    print_jobs,
-    print_json,
-)
-from webrag.cli.running import count_progress, run, run_on_jobs, run_opened
+from webrag.cli.output import error_value, print_columns, print_either, print_json
+from webrag.cli.running import count_progress, run, run_opened
 from webrag.errors import InputError, WebRAGError
 from webrag.ingestion.addresses import host_of
 
@@ -134,30 +128,20 @@ def forget_command(
 
 @command("reindex", short_help="Embed the stored text with another model.")
 @click.option("--force", is_flag=True, help="Do so although the model is the same.")
-@click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
-def reindex_command(ctx: click.Context, force: bool, queue: bool) -> None:
+def reindex_command(ctx: click.Context, force: bool) -> None:
     """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
 
     Searches go on as before until all is done. Interrupted, it goes on where it stopped when it is
-    run again. With --queue, several workers may embed at once; leave EMBEDDING_PROVIDER unset where
-    they run.
+    run again.
     """
     from webrag.presentation.reports import format_reindexing
 
-    is_json = run_options(ctx).json
-    if queue:
-        jobs = _worked(ctx, "", lambda rag, _: rag.enqueue_reindex(force=force))
-        if jobs or is_json:
-            print_jobs(ctx, jobs)
-        else:
-            click.echo("The collection is made with this model already; there is nothing to do.")
-        return
     report = _worked(
         ctx, "Embedding passages", lambda rag, tell: rag.reindex(force=force, on_progress=tell)
     )
     print_either(ctx, report, format_reindexing(report))
-    if report.failed and not is_json:
+    if report.failed and not run_options(ctx).json:
         _echo_failures(
             f"Warning: {_pages(len(report.failed))} with passages that the model does not take;"
             " these are found by their words only.",
@@ -374,7 +358,6 @@ def read_command(
     help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
 )
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
-@click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
 @json_option
 def verify_command(
     ctx: click.Context,
@@ -382,12 +365,10 @@ def verify_command(
     chars: str | None,
     file: Path | None,
     no_live: bool,
-    queue: bool,
 ) -> None:
     """Check that QUOTE is verbatim in the stored page URL and still on the live page.
 
-    Exit code 1 when a quotation is not verbatim in the stored version. With --queue, `webrag jobs
-    show` says what was found; pages that do not answer are tried again for an hour and a half.
+    Exit code 1 when a quotation is not verbatim in the stored version.
     """
     from webrag.presentation.reports import format_verification
     from webrag.retrieval.citation_checks import VERBATIM
@@ -395,10 +376,6 @@ def verify_command(
     if (file is None) != (len(words) > 1):
         raise InputError("Give URL and QUOTE, or --from with a file of citations.")
     given = [_given(words, chars)] if file is None else _read_citations(file)
-    if queue:
-        job = run_on_jobs(ctx.obj, lambda queue: queue.enqueue_citations(given, live=not no_live))
-        print_jobs(ctx, [job])
-        return
     checks = run_opened(
         ctx.obj, lambda rag: rag.verify(given, live=not no_live), quiet=run_options(ctx).quiet
     )

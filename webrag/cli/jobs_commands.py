@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from webrag.jobs.worker import TurnEnd
 
 
-_KINDS: "Sequence[JobKind]" = ("page", "site", "citation", "embedding")
+_KINDS: "Sequence[JobKind]" = ("page", "site")
 
 
 @click.group("jobs", short_help="Do jobs, look at them, and visit sites again and again.")
 def jobs_command() -> None:
-    """Look after what `--queue` of ingest, verify and reindex, and schedules have enqueued.
+    """Look after what `webrag ingest --queue` and schedules have enqueued.
 
     Needs the extra `workers`, as docs/guide/install.md says.
     """
@@ -132,7 +132,7 @@ def work_command(
     keep: "timedelta | None",
     until_empty: bool,
 ) -> None:
-    """Do what --queue of ingest, verify and reindex, and `webrag jobs schedule` ask for.
+    """Do what `webrag ingest --queue` and `webrag jobs schedule` ask for.
 
     Start as many as you like, on any machine with the same WEBRAG_DATABASE_URL. Ctrl-C finishes the
     pages under way; what a worker leaves behind, others take over.
@@ -152,7 +152,7 @@ def work_command(
         if not options.quiet:
             said = end.outcome or "waits for its next turn"
             why = f": {end.reason}" if end.reason else ""
-            line = f"Job {turn.job} ({turn.request.subject}) {said}{why}"
+            line = f"Job {turn.job} ({turn.request.url}) {said}{why}"
             click.echo(normalize_characters(line), err=True)
 
     # What became of a job is told below.

@@ -1,62 +1,36 @@
 """Jobs as their users see them, and how the reports of their turns add up. No I/O."""
 
-import hashlib
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
 
-from webrag.corpus.maintenance.reembedding import ReindexReport
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.frozen import FrozenModel
-from webrag.retrieval.citation_checks import Citation, CitationCheck
+from webrag.frozen import FrozenModel, LenientModel
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 
-JobKind = Literal["page", "site", "citation", "embedding"]
+JobKind = Literal["page", "site"]
 
 _SHOWN_FAILURES = 20
 
 
-class NewVectors(FrozenModel):
-    """A model that the stored text is embedded with again, and a range of numbers of chunks.
+class JobRequest(LenientModel):
+    """The task of a job: the pages of a site, which have options, or a single page.
 
-    Without one the job embeds what is left and then switches over.
-    """
-
-    model: str
-    dimensions: int
-    part: tuple[int, int] | None = None
-
-    @property
-    def wanted(self) -> tuple[str, int]:
-        """Model and dimensions."""
-        return self.model, self.dimensions
-
-
-class JobRequest(FrozenModel):
-    """The task of a job: the pages of a site, one page, quotations, or new vectors.
-
-    Options are for a site, `refresh` and a library's version for a single page. Quotations are
-    checked on the pages as they are now, too, where they are to be `live`.
+    `refresh` and a library's version are for a single page. Without an address it is work of an
+    earlier version, which no worker does any more.
     """
 
     url: str = ""
     options: CrawlOptions | None = None
     refresh: bool = False
     version: str = ""
-    citations: tuple[Citation, ...] = ()
-    live: bool = True
-    embedding: NewVectors | None = None
 
     @property
     def kind(self) -> JobKind:
         """The queue it waits in."""
-        if self.embedding is not None:
-            return "embedding"
-        if self.citations:
-            return "citation"
         return "page" if self.options is None else "site"
 
     @property
@@ -64,35 +38,14 @@ class JobRequest(FrozenModel):
         """Equal for requests that one job at a time may work on; of sites, the key of the crawl."""
         if self.options is not None:
             return self.options.key(self.url)
-        if self.kind == "page":
-            return f"page {self.url}" + (f" of {self.version}" if self.version else "")
-        said = self.model_dump_json(include={"citations", "live", "embedding"})
-        return f"{self.kind} {hashlib.sha256(said.encode()).hexdigest()}"
-
-    @property
-    def subject(self) -> str:
-        """Its task in a few words."""
-        if self.embedding is not None:
-            part = self.embedding.part
-            which = "all passages" if part is None else f"passages {part[0]} to {part[1]}"
-            return f"{which} with {self.embedding.model}"
-        if not self.citations:
-            return self.url
-        pages = list(dict.fromkeys(each.url or str(each.passage_id) for each in self.citations))
-        more = f" and {len(pages) - 1} more" if len(pages) > 1 else ""
-        count = len(self.citations)
-        return f"{count:,} quotation{'' if count == 1 else 's'} of {pages[0]}{more}"
+        return f"page {self.url}" + (f" of {self.version}" if self.version else "")
 
 
-class JobReport(FrozenModel):
-    """The work of a job so far, in all its turns; of new vectors the chunks done and in all."""
+class JobReport(LenientModel):
+    """The work of a job so far: of a site in all its turns, or what became of a page."""
 
     site: SiteReport | None = None
     outcome: str | None = None
-    checks: tuple[CitationCheck, ...] = ()
-    embedded: int = 0
-    chunks: tuple[int, int] | None = None
-    reindexed: ReindexReport | None = None
 
 
 class Job(FrozenModel):

@@ -6,7 +6,7 @@ transaction wherever both change.
 """
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -22,18 +22,16 @@ from webrag.corpus.schema import lock_tables, queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.crawling.scope import CrawlScope
 from webrag.errors import ConfigurationError, InputError
-from webrag.ingestion.addresses import canonical_url, page_address
+from webrag.ingestion.addresses import canonical_url
 from webrag.jobs.models import (
     Job,
     JobKind,
     JobReport,
     JobRequest,
-    NewVectors,
     Schedule,
     merged_report,
 )
 from webrag.postgres.database import Connection, Database
-from webrag.retrieval.citation_checks import Citation, check_citation
 
 TASK: Final = "webrag"
 """Name of the one task: work on the job with this number."""
@@ -46,6 +44,10 @@ _REMOVED_AT_ONCE: Final = 1_000
 _KEY_SEED: Final = 43
 _ALONE_SEED: Final = 44
 _LONGEST_EVERY: Final = timedelta(days=3650)
+_NO_LONGER_DONE: Final = (
+    "Workers check no quotations and make no vectors any more; `webrag verify` and `webrag reindex`"
+    " do that at once."
+)
 
 
 class Turn(NamedTuple):
@@ -68,14 +70,8 @@ async def use_queue_schema(connection: Connection, *, is_local: bool) -> None:
 
 
 def priority_of(request: JobRequest) -> int:
-    """Its priority from now on: what is short comes first, then what has waited longest."""
-    is_short = request.kind in ("page", "citation")
-    return _PAGE_PRIORITY if is_short else _EPOCH - int(time.time())
-
-
-def _is_whole(job: Job) -> bool:
-    """Tell whether it makes new vectors and then switches over, which the other parts only help."""
-    return job.request.embedding is not None and job.request.embedding.part is None
+    """Its priority from now on: pages come first, then the site that has waited longest."""
+    return _PAGE_PRIORITY if request.kind == "page" else _EPOCH - int(time.time())
 
 
 class JobQueue:
@@ -122,34 +118,6 @@ class JobQueue:
             [JobRequest(url=url, refresh=refresh, version=version) for url in wanted]
         )
 
-    async def enqueue_citations(self, citations: Sequence[Citation], *, live: bool = True) -> Job:
-        """Let a worker check quotations, on `live` pages, too, which may be no files then."""
-        if not citations:
-            raise InputError("No citation was given: name at least one.")
-        for citation in citations:
-            check_citation(citation)
-            if live and citation.url and page_address(citation.url).startswith("file:"):
-                raise InputError(
-                    f"{citation.url} is a file, which the machine of a worker may not have.",
-                    hint="Check the stored version alone (--no-live), or check it here.",
-                )
-        return (await self._enqueue([JobRequest(citations=tuple(citations), live=live)]))[0]
-
-    async def enqueue_embedding(
-        self, wanted: tuple[str, int], ranges: Sequence[tuple[int, int]]
-    ) -> list[Job]:
-        """Let workers embed ranges; the first job does the rest of the reembedding and switches."""
-        model, dimensions = wanted
-        # The first range is where the job for all of them begins.
-        parts = (None, *ranges[1:])
-        new = (NewVectors(model=model, dimensions=dimensions, part=part) for part in parts)
-        return await self._enqueue([JobRequest(embedding=each) for each in new])
-
-    async def unfinished_embedding(self) -> Job | None:
-        """The job that makes new vectors for the whole collection, as long as it has not ended."""
-        jobs = await self.jobs(unfinished=True, kind="embedding")
-        return next((job for job in jobs if _is_whole(job)), None)
-
     async def jobs(
         self, *, limit: int = 100, unfinished: bool = False, kind: JobKind | None = None
     ) -> list[Job]:
@@ -170,25 +138,20 @@ class JobQueue:
         return found[0]
 
     async def cancel(self, number: int) -> Job:
-        """Take a job, and those that only help it, out of the queue, or stop it."""
+        """Take a job out of the queue, or stop it."""
         job = await self.job(number)
-        numbers = {number}
-        if _is_whole(job):
-            numbers |= {each.id for each in await self.jobs(unfinished=True, kind="embedding")}
         statement = (
             "update {jobs} set outcome = 'cancelled', ended_at = now()"
-            " where id = any(%s) and ended_at is null returning id"
+            " where id = %s and ended_at is null"
         )
 
         async def work(connection: Connection) -> None:
             await use_queue_schema(connection, is_local=True)
-            ended = await connection.fetch(statement, (sorted(numbers),))
-            if (number,) not in ended:
+            if not await connection.change(statement, (number,)):
                 raise InputError(f"Job {number} has ended: it is {job.state}.")
-            for (each,) in ended:
-                await self._app.job_manager.cancel_job_by_id_async(
-                    each, abort=True, connection=connection
-                )
+            await self._app.job_manager.cancel_job_by_id_async(
+                number, abort=True, connection=connection
+            )
 
         await self.database.run(work)
         return await self.job(number)
@@ -200,6 +163,8 @@ class JobQueue:
             raise InputError(
                 f"Job {number} is {job.state}; only failed and cancelled jobs can be retried."
             )
+        if not job.request.url:
+            raise InputError(_NO_LONGER_DONE)
         return (await self._enqueue([job.request]))[0]
 
     async def begin_turn(self, number: int) -> Turn | None:
@@ -226,9 +191,10 @@ class JobQueue:
             turn, request, failures, report, deaths = rows[0]
             asked, done = JobRequest.model_validate(request), JobReport.model_validate(report or {})
             begun = Turn(number, turn, asked, failures, done)
-            if deaths < _MOST_DEATHS:
+            if asked.url and deaths < _MOST_DEATHS:
                 return begun
-            reason = f"{deaths} workers in a row ended while they worked on it."
+            died = f"{deaths} workers in a row ended while they worked on it."
+            reason = died if asked.url else _NO_LONGER_DONE
             await self._end(connection, begun, "failed", reason, begun.report)
             return None
 
@@ -240,7 +206,7 @@ class JobQueue:
         *,
         outcome: Literal["done", "failed"] | None,
         site: SiteReport | None = None,
-        found: Mapping[str, Any] | None = None,
+        page_outcome: str | None = None,
         reason: str | None = None,
         failures: int = 0,
     ) -> bool:
@@ -248,7 +214,7 @@ class JobQueue:
 
         async def work(connection: Connection) -> bool:
             visited = await self._visited(connection, turn.job)
-            changes = dict(found or {})
+            changes: dict[str, Any] = {"outcome": page_outcome} if page_outcome else {}
             if site:
                 changes["site"] = merged_report(turn.report.site, site, visited=visited)
             report = turn.report.model_copy(update=changes)
@@ -269,12 +235,6 @@ class JobQueue:
             return changed > 0
 
         return await self.database.run(work)
-
-    async def note_progress(self, turn: Turn, report: JobReport) -> None:
-        """Let those who look at the job see how far it is."""
-        statement = "update {jobs} set report = %s where id = %s and turn = %s and ended_at is null"
-        values = (_json(report), turn.job, turn.number)
-        await self.database.run(lambda connection: connection.change(statement, values))
 
     async def others_wait(self, kinds: Sequence[JobKind] | None = None) -> bool:
         """Tell whether a job that a worker does waits for one now; `kinds` None for all."""

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import procrastinate
@@ -17,17 +17,14 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 
 from webrag.concurrency import ended, settled
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.maintenance.reembedding import is_reembedding, reembed, reembed_range
 from webrag.crawling.crawl import CrawlTurn, SiteCrawler, is_no_answer
 from webrag.crawling.queue import TurnLostError
 from webrag.crawling.report import SiteReport
-from webrag.embedding.embedder import Embedder
 from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
 from webrag.postgres.database import Connection
 from webrag.redaction import redacted_failure
-from webrag.retrieval.citation_checks import CitationCheck, Verifier
 
 _log = logging.getLogger(__name__)
 
@@ -84,18 +81,6 @@ def _again_or_failed(reason: str, failures: int) -> TurnEnd:
     if failures >= _MOST_FAILURES:
         return TurnEnd("failed", failures=failures, reason=reason)
     return TurnEnd(None, _FIRST_PAUSE_S * _PAUSE_FACTOR ** (failures - 1), failures, reason)
-
-
-def decide_after_check(checks: Sequence[CitationCheck], failures: int) -> TurnEnd:
-    """Decide what follows a check of quotations: pages that could not be had are tried again."""
-    unread = [check.url for check in checks if check.live.state == "unreachable"]
-    if not unread:
-        return TurnEnd("done")
-    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    reason = f"Could not be read now: {unread[0]}{more}."
-    again = _again_or_failed(reason, failures)
-    # What was found of the others counts, and of these that they cannot be read.
-    return again._replace(outcome="done") if again.outcome else again
 
 
 class _TurnEndedError(Exception):
@@ -167,12 +152,10 @@ class _OwnJobs(JobManager):
 
 
 class Tools(NamedTuple):
-    """The tools of jobs, fit for the collection's model; `load_embedder` loads other models."""
+    """The tools of jobs, fit for the collection's model."""
 
     crawler: SiteCrawler
     acquirer: PageAcquirer
-    verifier: Verifier
-    load_embedder: Callable[[tuple[str, int]], AbstractAsyncContextManager[Embedder]]
 
 
 class JobWorker:
@@ -328,32 +311,20 @@ class JobWorker:
 
     async def _done(self, turn: Turn) -> TurnEnd:
         site: SiteReport | None = None
-        found: dict[str, Any] = {}
+        page_outcome: str | None = None
         end = TurnEnd("done")
         try:
             tools = await self._tools()
-            match turn.request.kind:
-                case "page":
-                    found["outcome"] = await self._visit_page(turn, tools.acquirer)
-                case "site":
-                    assert turn.request.options is not None
-                    async with self._watched() as is_over:
-                        site = await tools.crawler.crawl(
-                            turn.request.url,
-                            turn.request.options,
-                            turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
-                        )
-                    end = decide_after_visit(site, turn.failures)
-                case "citation":
-                    checks = await tools.verifier.verify(
-                        turn.request.citations,
-                        live=turn.request.live,
-                        deadline_s=self._options.page_s,
+            if turn.request.options is None:
+                page_outcome = await self._visit_page(turn, tools.acquirer)
+            else:
+                async with self._watched() as is_over:
+                    site = await tools.crawler.crawl(
+                        turn.request.url,
+                        turn.request.options,
+                        turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
                     )
-                    found["checks"] = tuple(checks)
-                    end = decide_after_check(checks, turn.failures)
-                case "embedding":
-                    end, found = await self._embed(turn, tools)
+                end = decide_after_visit(site, turn.failures)
         except TurnLostError:
             raise
         except WebRAGError as error:
@@ -365,7 +336,7 @@ class JobWorker:
             turn,
             outcome=end.outcome,
             site=site,
-            found=found,
+            page_outcome=page_outcome,
             reason=end.reason,
             failures=end.failures,
         )
@@ -378,48 +349,6 @@ class JobWorker:
                 request.url, refresh=request.refresh, version=request.version
             )
         return page.outcome
-
-    async def _embed(self, turn: Turn, tools: Tools) -> tuple[TurnEnd, dict[str, Any]]:
-        """Make new vectors for a part of the chunks, or for all that have none and switch."""
-        new, database = turn.request.embedding, self._queue.database
-        assert new is not None
-        model, _ = new.wanted
-        if not await is_reembedding(database, new.wanted):
-            return TurnEnd("done"), {}
-        async with tools.load_embedder(new.wanted) as embedder, self._watched() as is_over:
-            if new.part is not None:
-                embedded, is_done = await reembed_range(
-                    database, embedder, model, new.part, is_over=is_over
-                )
-                found: dict[str, Any] = {}
-            else:
-                async with self._told(turn) as tell:
-                    report = await reembed(
-                        database, embedder, model, force=True, on_progress=tell, is_over=is_over
-                    )
-                embedded, is_done = report.embedded, not report.is_paused
-                found = {"reindexed": report} if is_done else {}
-        found["embedded"] = turn.report.embedded + embedded
-        return TurnEnd("done" if is_done else None), found
-
-    @asynccontextmanager
-    async def _told(self, turn: Turn) -> AsyncIterator[Callable[[int, int], None]]:
-        """Show those who look at the job what is told, every few seconds."""
-        latest: tuple[int, int] | None = None
-
-        def tell(done: int, total: int) -> None:
-            nonlocal latest
-            latest = done, total
-
-        async def note() -> None:
-            while True:
-                await asyncio.sleep(self._options.poll_s)
-                if latest is not None:
-                    report = turn.report.model_copy(update={"chunks": latest})
-                    await self._queue.note_progress(turn, report)
-
-        async with _beside(note):
-            yield tell
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[Callable[[], bool]]:

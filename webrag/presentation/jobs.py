@@ -2,19 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
 from webrag.argument_checks import shown_moment
 from webrag.frozen import FrozenModel
-from webrag.jobs.models import Job, JobKind, Schedule
-from webrag.presentation.reports import (
-    counted,
-    format_reindexing,
-    format_site,
-    format_verification,
-)
+from webrag.jobs.models import Job, Schedule
+from webrag.presentation.reports import counted, format_site
 from webrag.presentation.untrusted import one_line
-from webrag.retrieval.citation_checks import VERBATIM, CitationCheck
 
 
 class EnqueuedJobs(FrozenModel):
@@ -28,7 +21,7 @@ def format_jobs(jobs: Sequence[Job]) -> str:
     """One line for each job."""
     if not jobs:
         return "There are no jobs: `webrag ingest URL --queue` makes one."
-    lines = [f"- {job.id}: {one_line(job.request.subject)}\n  ({_state(job)})" for job in jobs]
+    lines = [f"- {job.id}: {_subject(job)}\n  ({_state(job)})" for job in jobs]
     return "\n".join(["[JOBS]", *lines])
 
 
@@ -36,7 +29,7 @@ def format_job(job: Job) -> str:
     """All about one job."""
     lines = [
         f"[JOB {job.id}]",
-        f"{_KINDS[job.request.kind]}: {one_line(job.request.subject)}",
+        f"{job.request.kind.capitalize()}: {_subject(job)}",
         f"State: {_state(job)}",
         f"Enqueued: {shown_moment(job.enqueued_at)}",
     ]
@@ -49,19 +42,7 @@ def format_job(job: Job) -> str:
         lines.append(f"The page was {job.report.outcome}.")
     if job.report.site:
         lines += ["", format_site(job.report.site)]
-    if job.report.checks:
-        lines += ["", format_verification(job.report.checks)]
-    if job.report.reindexed:
-        lines += ["", format_reindexing(job.report.reindexed)]
     return "\n".join(lines)
-
-
-_KINDS: Final[dict[JobKind, str]] = {
-    "page": "Page",
-    "site": "Site",
-    "citation": "Quotations",
-    "embedding": "Embedding",
-}
 
 
 def format_schedules(schedules: Sequence[Schedule]) -> str:
@@ -82,30 +63,21 @@ def format_span(span: timedelta) -> str:
     return f"{seconds}s"
 
 
+def _subject(job: Job) -> str:
+    return one_line(job.request.url) or "work that an earlier version enqueued"
+
+
 def _state(job: Job) -> str:
     said: list[str] = [job.state]
     if job.request.options is not None and not job.ended_at:
         said.append(f"{counted(job.visited, 'page')} visited, {job.queued:,} known and waiting")
     if job.report.site is not None and job.ended_at:
         said.append(f"{counted(job.report.site.obtained + job.report.site.before, 'page')} visited")
-    if job.report.chunks and not job.ended_at:
-        said.append("{:,} of {:,} passages embedded".format(*job.report.chunks))
-    if job.report.checks and job.ended_at:
-        said.append(_found(job.report.checks))
     if job.retry_at:
         said.append(f"tried again at {shown_moment(job.retry_at)}")
     if job.reason:
         said.append(one_line(job.reason))
     return "; ".join(said)
-
-
-def _found(checks: Sequence[CitationCheck]) -> str:
-    stored = sum(check.stored.state in VERBATIM for check in checks)
-    live = sum(check.live.state in VERBATIM for check in checks)
-    every = f"{stored} of {counted(len(checks), 'quotation')} verbatim as stored"
-    if all(check.live.state == "unchecked" for check in checks):
-        return every
-    return f"{every}, {live} on the live page"
 
 
 def _schedule(schedule: Schedule) -> str:

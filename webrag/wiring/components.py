@@ -5,7 +5,6 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
-    asynccontextmanager,
 )
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.indexes import compact_postings, finish_interrupted_load
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import corpus_embedding, ensure_schema, update_schema
+from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
 from webrag.embedding.embedder import EmbeddingChoice
-from webrag.errors import ConfigurationError, InputError, how_to_install
+from webrag.errors import ConfigurationError, how_to_install
 from webrag.ingestion.files.source import FileAccess, FileSource
 from webrag.ingestion.git import GitClones, GitSource
 from webrag.ingestion.service import ExtractionPool, IngestionService, SourceByAddress
@@ -49,7 +48,7 @@ from webrag.wiring.rerankers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.node_parser import NodeParser
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from webrag.embedding.embedder import Embedder
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import FetchConfig, NormalizedDocument
-    from webrag.jobs.models import Job, WorkerOptions
+    from webrag.jobs.models import WorkerOptions
     from webrag.jobs.queue import JobQueue, Turn
     from webrag.jobs.worker import JobWorker, TurnEnd
     from webrag.orchestration.engine import OrchestratorEngine
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from webrag.retrieval.search import Searcher
 
 _EXTRACTION_WORKERS = 2
-_PARTS = 16  # of a collection, embedded by as many workers at once
 T = TypeVar("T")
 
 
@@ -474,7 +472,6 @@ def open_queue(database: Database) -> "JobQueue":
 
 
 def make_worker(
-    settings: Settings,
     queue: "JobQueue",
     current_parts: "Callable[[], Awaitable[Components]]",
     options: "WorkerOptions | None",
@@ -485,43 +482,8 @@ def make_worker(
     from webrag.jobs.models import WorkerOptions
     from webrag.jobs.worker import JobWorker, Tools
 
-    @asynccontextmanager
-    async def load(wanted: "tuple[str, int]") -> "AsyncIterator[Embedder]":
-        by_name = settings.model_copy(update={"embedding_provider": "auto"})
-        choice = await asyncio.to_thread(choose_embedding, by_name, wanted)
-        async with AsyncExitStack() as stack:
-            yield (await load_embedder(settings, choice, stack))[0]
-
     async def tools() -> Tools:
         parts = await current_parts()
-        crawler, verifier = await asyncio.to_thread(lambda: (parts.crawler, parts.verifier))
-        return Tools(crawler, parts.acquirer, verifier, load)
+        return await asyncio.to_thread(lambda: Tools(parts.crawler, parts.acquirer))
 
     return JobWorker(queue, tools, options or WorkerOptions(), on_turn=on_turn)
-
-
-async def enqueue_reindex(
-    database: Database, settings: Settings, *, force: bool = False
-) -> "list[Job]":
-    """Let workers embed the stored text again with the model that a new collection would get.
-
-    As `WebRAG.enqueue_reindex`.
-    """
-    queue = open_queue(database)
-    from webrag.corpus.maintenance.reembedding import chunk_ranges, prepare_reembedding
-
-    found = await update_schema(database)
-    choice = await asyncio.to_thread(choose_embedding, settings, found if force else None)
-    wanted = (choice.name, choice.dimensions)
-    if found == wanted and not force:
-        return []
-    under_way = await queue.unfinished_embedding() if found else None
-    if under_way is None:
-        await prepare_reembedding(database, wanted)
-        return await queue.enqueue_embedding(wanted, await chunk_ranges(database, _PARTS))
-    if under_way.request.embedding and under_way.request.embedding.wanted != wanted:
-        raise InputError(
-            f"Job {under_way.id} makes {under_way.request.subject}; it has not ended.",
-            hint=f"Wait for it, or cancel it with `webrag jobs cancel {under_way.id}`.",
-        )
-    return [under_way]

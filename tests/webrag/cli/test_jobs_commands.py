@@ -60,30 +60,6 @@ def test_worker_reads_pages_with_the_logins_that_are_lent_to_others(
     assert f"Job 1 ({url}) {said}" in worked.stderr
 
 
-def test_queued_quotation_and_new_vectors_are_made_by_a_worker(
-    corpus_command: Run, static_site: Callable[..., Any]
-) -> None:
-    site = static_site({"/": PAGE})
-    corpus_command(site, "ingest", f"{site}/")
-    quote = "Clean the filter of the kettle every three weeks"
-
-    corpus_command(site, "verify", f"{site}/", quote, "--queue")
-    same = corpus_command(site, "reindex", "--queue")
-    queued = corpus_command(site, "reindex", "--queue", "--force")
-    again = corpus_command(site, "reindex", "--queue", "--force")
-    corpus_command(site, "jobs", "work", "--until-empty")
-    checked = corpus_command(site, "jobs", "show", "1")
-    embedded = corpus_command(site, "jobs", "show", "2")
-
-    assert "with this model already; there is nothing to do." in same.stdout
-    assert "- 2: all passages with " in queued.stdout
-    assert again.stdout == queued.stdout
-    assert "State: done; 1 of 1 quotation verbatim as stored, 1 on the live page" in checked.stdout
-    assert "State: done" in embedded.stdout
-    assert "Searches use " in embedded.stdout
-    assert ": 1 passage, 1 of them embedded now." in embedded.stdout
-
-
 def test_job_can_be_cancelled_and_retried(corpus_command: Run) -> None:
     corpus_command(None, "ingest", "https://docs.test/", "--max-pages", "9", "--queue")
 
@@ -128,7 +104,7 @@ def test_worker_of_an_unknown_queue_is_refused(corpus_command: Run) -> None:
     ran = corpus_command(None, "jobs", "work", "--kind", "page", "--kind", "seite")
 
     assert ran.exit_code == 2
-    assert "'seite' is not one of 'page', 'site', 'citation', 'embedding'." in ran.stderr
+    assert "'seite' is not one of 'page', 'site'." in ran.stderr
 
 
 def test_every_kind_of_job_can_be_named(corpus_command: Run) -> None:

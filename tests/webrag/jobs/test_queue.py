@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +11,9 @@ from webrag.corpus.schema import drop_collection, queue_schema
 from webrag.crawling.queue import CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import ConfigurationError, InputError
-from webrag.jobs.models import merged_report
+from webrag.jobs.models import Job, merged_report
 from webrag.jobs.queue import JobQueue, is_behind
+from webrag.jobs.worker import JobWorker
 from webrag.postgres.database import Database
 
 START = "https://docs.test/guide/"
@@ -167,18 +169,37 @@ async def test_job_that_has_ended_cannot_be_cancelled(queue: JobQueue) -> None:
         await queue.cancel(job.id)
 
 
-async def test_helper_that_ends_meanwhile_keeps_no_job_from_being_cancelled(
-    database: Database, queue: JobQueue
+@pytest.fixture
+async def left_over(queue: JobQueue) -> Job:
+    """A job as an earlier version enqueued it: quotations to check."""
+    (job,) = await queue.enqueue_pages([START])
+    request = {"url": "", "citations": [{"url": START, "quote": "text"}], "live": True}
+    await queue.database.run(
+        lambda c: c.execute(
+            f'update "{queue.collection}".jobs set kind = $$citation$$, request = %s',
+            (Jsonb(request),),
+        )
+    )
+    return await queue.job(job.id)
+
+
+async def test_job_of_a_kind_that_is_no_more_ends_with_a_sentence(
+    queue: JobQueue, left_over: Job, make_worker: Callable[..., JobWorker]
 ) -> None:
-    class Overtaken(JobQueue):
-        async def jobs(self, **asked: Any) -> Any:
-            listed = await super().jobs(**asked)
-            await queue.cancel(helper.id)
-            return listed
+    await make_worker().run(until_empty=True)
 
-    whole, helper = await queue.enqueue_embedding(("new/model", 16), [(1, 9), (10, 19)])
+    ended = await queue.job(left_over.id)
+    assert ended.state == "failed"
+    assert "`webrag verify` and `webrag reindex` do that at once." in str(ended.reason)
 
-    assert (await Overtaken(database).cancel(whole.id)).state == "cancelled"
+
+async def test_job_of_a_kind_that_is_no_more_cannot_be_retried(
+    queue: JobQueue, left_over: Job
+) -> None:
+    await queue.cancel(left_over.id)
+
+    with pytest.raises(InputError, match="Workers check no quotations"):
+        await queue.retry(left_over.id)
 
 
 async def test_job_that_waits_cannot_be_retried(queue: JobQueue) -> None:

@@ -1,29 +1,23 @@
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.webrag.crawling.crawl_lab import TREE, CrawlLab, page
-from tests.webrag.jobs.conftest import HeldEmbedding
-from webrag.corpus.maintenance.checking import check_corpus
-from webrag.corpus.maintenance.reembedding import prepare_reembedding, reembed_range
-from webrag.corpus.schema import corpus_embedding, queue_schema
+from webrag.corpus.schema import queue_schema
 from webrag.crawling.report import CrawlOptions, SiteReport
-from webrag.embedding.embedder import Embedder
 from webrag.errors import FetchError, PageGoneError, ProviderError, StorageError
 from webrag.jobs.models import Job
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import (
     JobWorker,
-    decide_after_check,
     decide_after_defect,
     decide_after_failure,
     decide_after_visit,
 )
 from webrag.postgres.database import Database
-from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 
 Make = Callable[..., JobWorker]
 Start = Callable[..., asyncio.Task[None]]
@@ -174,143 +168,6 @@ async def test_page_that_hangs_is_given_up_and_the_rest_is_stored(
     assert done.report.site is not None
     assert (done.state, done.report.site.failed) == ("done", {"given up": 1})
     assert await crawl_lab.stored() == {f"{site}/", f"{site}/b.html"}
-
-
-NEW = ("new/model", 16)
-
-
-async def reindexing(
-    queue: JobQueue, ranges: Sequence[tuple[int, int]], wanted: tuple[str, int] = NEW
-) -> list[Job]:
-    await prepare_reembedding(queue.database, wanted)
-    return await queue.enqueue_embedding(wanted, ranges)
-
-
-async def store(lab: Any, site: Any, paths: Sequence[str]) -> None:
-    for path in paths:
-        await lab.acquirer.acquire(f"{site}{path}")
-
-
-async def test_stored_text_is_embedded_again_by_several_workers(
-    lab: Any,
-    queue: JobQueue,
-    make_worker: Make,
-    static_site: Any,
-    database: Database,
-    new_model: HeldEmbedding,
-) -> None:
-    paths = [f"/{number}.html" for number in range(6)]
-    site = static_site({path: page(f"Text of {path}.") for path in paths})
-    await store(lab, site, paths)
-    jobs = await reindexing(queue, [(1, 2), (3, 4), (5, 99)])
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(2):
-            group.create_task(make_worker(concurrency=2).run(until_empty=True))
-
-    ended = [await queue.job(job.id) for job in jobs]
-    assert [job.state for job in ended] == ["done"] * 3
-    # What two of them have taken before one has written it is embedded twice.
-    assert sum(job.report.embedded for job in ended) == len(new_model.texts)
-    assert len(set(new_model.texts)) >= 6
-    assert ended[0].report.reindexed is not None
-    assert await corpus_embedding(database) == NEW
-    assert (await check_corpus(database)).is_sound
-
-
-async def test_chunks_that_a_helper_has_embedded_are_not_embedded_again(
-    lab: Any,
-    queue: JobQueue,
-    make_worker: Make,
-    static_site: Any,
-    database: Database,
-    new_model: HeldEmbedding,
-) -> None:
-    paths = [f"/{number}.html" for number in range(6)]
-    await store(lab, static_site({path: page(f"Text of {path}.") for path in paths}), paths)
-    (job,) = await reindexing(queue, [])
-    embedder = Embedder(new_model, NEW[1])
-
-    helped, is_done = await reembed_range(database, embedder, NEW[0], (3, 99))
-    await make_worker().run(until_empty=True)
-
-    assert (helped > 0, is_done) == (True, True)
-    assert (await queue.job(job.id)).report.embedded == len(new_model.texts) - helped == 2
-    assert len(set(new_model.texts)) == len(new_model.texts)
-    assert await corpus_embedding(database) == NEW
-
-
-async def test_worker_that_stops_in_the_middle_of_new_vectors_leaves_the_old_ones_in_use(
-    lab: Any,
-    queue: JobQueue,
-    make_worker: Make,
-    static_site: Any,
-    database: Database,
-    new_model: HeldEmbedding,
-) -> None:
-    site = static_site({"/": page("Text of the page.")})
-    await store(lab, site, ["/"])
-    before = await corpus_embedding(database)
-    (job,) = await reindexing(queue, [])
-    working = asyncio.create_task(make_worker().run())
-    new_model.gate.clear()
-    while not new_model.texts:
-        await asyncio.sleep(0.02)
-
-    working.cancel()
-    new_model.gate.set()
-    await asyncio.wait([working])
-    between = await corpus_embedding(database)
-    await make_worker().run(until_empty=True)
-
-    assert between == before
-    assert (await queue.job(job.id)).state == "done"
-    assert await corpus_embedding(database) == NEW
-
-
-async def test_new_vectors_of_a_model_that_a_worker_has_not_got_wait_for_another_worker(
-    lab: Any, queue: JobQueue, make_worker: Make, static_site: Any
-) -> None:
-    await store(lab, static_site({"/": page("Text.")}), ())
-    (job,) = await reindexing(queue, [], ("unknown", 16))
-
-    await make_worker().run(until_empty=True)
-
-    now = await queue.job(job.id)
-    assert (now.state, now.reason) == ("waiting", "No such model is known here.")
-    assert now.retry_at is not None
-
-
-async def test_quotations_are_checked_by_a_worker_that_says_what_it_found(
-    lab: Any, queue: JobQueue, make_worker: Make, static_site: Any
-) -> None:
-    routes = {"/": page("Clean the filter every three weeks.")}
-    site = static_site(routes)
-    await store(lab, site, ["/"])
-    routes["/"] = page("Clean the filter every five weeks.")
-    job = await queue.enqueue_citations([Citation(url=f"{site}/", quote="every three weeks")])
-
-    await make_worker().run(until_empty=True)
-
-    done = await queue.job(job.id)
-    assert done.state == "done"
-    (check,) = done.report.checks
-    assert (check.stored.state, check.live.state) == ("exact", "changed")
-
-
-def test_pages_of_quotations_that_cannot_be_read_are_tried_again_and_then_reported() -> None:
-    citation = Citation(url="https://a.test/", quote="text")
-    gone, unread = Finding(state="gone"), Finding(state="unreachable")
-    checks = [
-        CitationCheck(citation=citation, url="https://a.test/", stored=gone, live=live)
-        for live in (gone, unread)
-    ]
-
-    ends = [decide_after_check(checks, failures) for failures in range(5)]
-
-    assert decide_after_check(checks[:1], 0).outcome == "done"
-    assert [end.outcome for end in ends] == [None] * 4 + ["done"]
-    assert ends[0].reason == "Could not be read now: https://a.test/."
 
 
 def test_passing_failures_are_tried_again_after_growing_pauses_and_then_no_more() -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -36,8 +35,8 @@ select c.id, c.node_id, c.text, c.metadata_ as metadata,
        coalesce(c.text_hash, decode(md5(c.node_id), 'hex')) as text_hash,
        (select d.url from {documents} d where d.id = c.document) as url
 from {data_children} c
-where c.id between %s and %s and not exists (select from {reindex_children} n where n.id = c.id)
-order by c.id {order} limit %s
+where c.id >= %s and not exists (select from {reindex_children} n where n.id = c.id)
+order by c.id limit %s
 """
 
 _KNOWN = """
@@ -208,9 +207,6 @@ async def _replace(connection: Connection) -> None:
 
 logger = logging.getLogger(__name__)
 _BATCH = 256
-_LAST = 2**63 - 1  # of a bigint
-# Chunks; the bundled model embeds them in 0.9 s, so that fewer are worth no job.
-_LEAST_RANGE = 4_096
 _LOCK_SEED = 43
 _COUNT_PAUSE = 20  # times as long as counting took is not counted again
 _MOST_ROUNDS = 100
@@ -219,7 +215,7 @@ _SWITCH_ATTEMPTS = 240  # two minutes of readers that never let go
 
 
 class ReindexReport(FrozenModel):
-    """The outcome of a reindexing; paused, it ended early, as asked to, and the old vectors serve.
+    """The outcome of a reindexing.
 
     Of its chunks this call embedded some; others were done before or have the same text. Pages are
     named that have chunks the model does not take, which only their words find now.
@@ -232,7 +228,6 @@ class ReindexReport(FrozenModel):
     embedded: int = 0
     failed: dict[str, str] = Field(default_factory=dict)
     was_current: bool = False
-    is_paused: bool = False
 
 
 async def reembed(
@@ -242,13 +237,11 @@ async def reembed(
     *,
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
-    is_over: Callable[[], bool] = lambda: False,
 ) -> ReindexReport:
     """Give every chunk of the collection a vector of this model, then search by those.
 
-    Pages may be searched and added meanwhile. What was embedded before the call ends early, as once
-    `is_over`, is kept for the next one. A chunk that the model does not take has no vector and is
-    named in the report.
+    Pages may be searched and added meanwhile. What was embedded before the call ends early is kept
+    for the next one. A chunk that the model does not take has no vector and is named in the report.
     """
     found = await _embedding_of(database)
     wanted = (model, embedder.dimensions)
@@ -256,51 +249,10 @@ async def reembed(
     if found == wanted and not force:
         return report.model_copy(update={"was_current": True})
     async with _only_one(database):
-        work = _Reembedding(database, embedder, wanted, on_progress, is_over)
-        is_paused = not await work.run()
+        work = _Reembedding(database, embedder, wanted, on_progress)
+        await work.run()
     done = {"chunks": work.done, "embedded": work.embedded, "failed": work.failed()}
-    return report.model_copy(update=done | {"is_paused": is_paused})
-
-
-async def prepare_reembedding(database: Database, wanted: tuple[str, int]) -> None:
-    """Let `reembed_range` fill a second table, which `reembed` then switches to."""
-    await _embedding_of(database)
-    async with _only_one(database):
-        await database.run(lambda each: prepare_next(each, wanted))
-
-
-async def is_reembedding(database: Database, wanted: tuple[str, int]) -> bool:
-    """Tell whether a second table is being filled with vectors of this model."""
-    return await database.run(unfinished_model) == wanted
-
-
-async def chunk_ranges(database: Database, most: int) -> list[tuple[int, int]]:
-    """Divide the collection into about equal ranges of chunk numbers, none for less than 4,096."""
-    ((first, last),) = await database.fetch("select min(id), max(id) from {data_children}")
-    if first is None:
-        return []
-    count = min(most, (last - first + 1) // _LEAST_RANGE) or 1
-    edges = [first + (last + 1 - first) * part // count for part in range(count + 1)]
-    return [(low, high - 1) for low, high in pairwise(edges)]
-
-
-async def reembed_range(
-    database: Database,
-    embedder: Embedder,
-    model: str,
-    numbers: tuple[int, int],
-    *,
-    is_over: Callable[[], bool] = lambda: False,
-) -> tuple[int, bool]:
-    """Embed some chunks for a reindexing that `reembed` completes, from the last one down.
-
-    Chunks that the model does not take are left to `reembed`, which comes to meet it. Nothing is
-    done before `prepare_reembedding` or after the switch. Gives how many chunks were embedded, and
-    whether nothing is left to do.
-    """
-    work = _Reembedding(database, embedder, (model, embedder.dimensions), None, is_over)
-    is_done = await work.fill_downwards(*numbers)
-    return work.embedded, is_done
+    return report.model_copy(update=done)
 
 
 async def _embedding_of(database: Database) -> tuple[str, int]:
@@ -315,25 +267,22 @@ class _Reembedding:
     embedder: Embedder
     wanted: tuple[str, int]
     on_progress: Callable[[int, int], None] | None
-    is_over: Callable[[], bool]
     done: int = 0
     embedded: int = 0
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     counts_at: float = 0.0
 
-    async def run(self) -> bool:
-        """Tell whether the collection was switched over; not when the call was to end early."""
+    async def run(self) -> None:
+        """Embed every chunk, then let the collection be searched by the new vectors."""
         database = self.database
         await database.run(lambda each: prepare_next(each, self.wanted))
-        if not await self._fill():
-            return False
+        await self._fill()
         await database.run(self._index)
         # What others wrote meanwhile is little, and less with each round.
         for _ in range(_MOST_ROUNDS):
-            if not await self._fill():
-                return False
+            await self._fill()
             if await self._switched():
-                return True
+                return
         raise StorageError(
             "Pages are being added faster than they can be embedded.",
             hint="Stop adding pages and run `webrag reindex` again; it goes on where it stopped.",
@@ -347,17 +296,8 @@ class _Reembedding:
             await connection.execute(statement)
         await connection.change("analyze {reindex_children}")
 
-    async def fill_downwards(self, first: int, last: int) -> bool:
-        """Tell whether a range is embedded, as far as the model takes it and it need be."""
-        while not self.is_over():
-            chunks = await self._pending(first, last, "desc")
-            if not chunks or not await self._fill_batch(chunks, with_refused=False):
-                return True
-            last = chunks[-1].id - 1
-        return False
-
-    async def _fill(self) -> bool:
-        """Tell whether every chunk has been dealt with; not when the call was to end early."""
+    async def _fill(self) -> None:
+        """Deal with every chunk that has no new vector."""
 
         async def remove_stale(connection: Connection) -> None:
             await connection.lift_timeouts()
@@ -365,30 +305,19 @@ class _Reembedding:
 
         await self.database.run(remove_stale)
         first = 0
-        while not self.is_over():
-            chunks = await self._pending(first, _LAST, "asc")
-            await self._report(is_last=not chunks)
-            if not chunks:
-                return True
-            if not await self._fill_batch(chunks, with_refused=True):
+        while chunks := await self._pending(first):
+            await self._report(is_last=False)
+            if not await self._fill_batch(chunks):
                 raise StorageError("The second table is being made for another model.")
             first = chunks[-1].id + 1
-        return False
+        await self._report(is_last=True)
 
-    async def _pending(
-        self, first: int, last: int, order: Literal["asc", "desc"]
-    ) -> list[PendingChunk]:
+    async def _pending(self, first: int) -> list[PendingChunk]:
+        return await self.database.run(
+            lambda each: each.fetch_as(PendingChunk, _PENDING, (first, _BATCH))
+        )
 
-        async def work(connection: Connection) -> list[PendingChunk]:
-            unfinished = await unfinished_model(connection)
-            if order == "desc" and unfinished != self.wanted:  # nobody keeps others from it
-                return []
-            values = (first, last, _BATCH)
-            return await connection.fetch_as(PendingChunk, _PENDING, values, order=sql.SQL(order))
-
-        return await self.database.run(work)
-
-    async def _fill_batch(self, chunks: Sequence[PendingChunk], *, with_refused: bool) -> bool:
+    async def _fill_batch(self, chunks: Sequence[PendingChunk]) -> bool:
         wanted = self.wanted
         hashes = list({chunk.text_hash for chunk in chunks})
         known = await self.database.fetch(_KNOWN, (hashes,))
@@ -411,11 +340,7 @@ class _Reembedding:
                 page = chunk.url or chunk.node_id
                 self.refused[page, chunk.node_id] = str(refused[chunk.text_hash])
                 logger.warning("A chunk of %s has no vector: %s", page, refused[chunk.text_hash])
-        rows = [
-            (chunk, vectors.get(chunk.text_hash))
-            for chunk in chunks
-            if with_refused or chunk.text_hash in vectors
-        ]
+        rows = [(chunk, vectors.get(chunk.text_hash)) for chunk in chunks]
         return await self.database.run(lambda each: insert_vectors(each, wanted, rows))
 
     def failed(self) -> dict[str, str]:
