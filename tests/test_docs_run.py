@@ -32,7 +32,6 @@ OTHERS = {
     "webrag web": "it serves until it is stopped; test_web_command.py starts one",
     "uv run webrag web": "the same",
     "webrag login wiki.": "it opens a window; test_window.py signs in in one",
-    "webrag ingest ./docs --watch": "it goes on until it is stopped; test_ingest_command.py does",
     "webrag jobs work": "it works until it is stopped; the tests of the jobs start some",
     "MCP_AUTH_TOKEN=": "they serve until they are stopped; test_deployment.py starts one",
     "uv sync --inexact --extra": "a test below looks for the extra",

@@ -8,7 +8,7 @@ FACES = ("webrag", "llama_index.node_parser.webrag", "llama_index.postprocessor.
 PROVIDERS = {
     "cohere", "docutils", "fastembed", "firecrawl", "langsmith", "onnxruntime", "openai",
     "opentelemetry.sdk", "pandas", "playwright", "procrastinate", "torch", "transformers",
-    "watchfiles", "wordllama", "zeroentropy",
+    "wordllama", "zeroentropy",
 }  # fmt: skip
 # Whoever names one of these asks for the package of its provider.
 OF_PROVIDERS = ("CohereRerank", "ZeroEntropyRerank")

@@ -4,8 +4,8 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -41,9 +41,9 @@ from webrag.corpus.schema import (
 )
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingesting import Ingester, IngestReport, PageListener
-from webrag.ingestion.addresses import file_path, file_url, is_file, page_address
+from webrag.ingestion.addresses import file_path, page_address
 from webrag.ingestion.characters import storable
-from webrag.ingestion.files.folder import check_named, named_urls
+from webrag.ingestion.files.folder import named_urls
 from webrag.ingestion.files.source import FileAccess
 from webrag.ingestion.versions import checked_version
 from webrag.orchestration.models import OrchestrationResult, ProgressCallback
@@ -514,46 +514,6 @@ class WebRAG:
             on_page=on_page,
             on_found=on_found,
         )
-
-    async def watch(
-        self,
-        paths: Named | Sequence[Named],
-        *,
-        version: str | None = None,
-        on_page: PageListener | None = None,
-    ) -> AsyncGenerator[IngestReport, None]:
-        """Ingest files and folders, and again whatever of them changes; without end.
-
-        `version` and `on_page` are as for `ingest`; files that are gone are reported as failed.
-
-        Yields:
-            A report of all, then one whenever something has changed.
-
-        Raises:
-            InputError: Something is no file or folder, or cannot be watched.
-            ConfigurationError: The extra `watch` is not installed.
-        """
-        from webrag.ingestion.files.folder import changed_files, require_watching, states_of
-
-        require_watching()
-        several = [paths] if isinstance(paths, (str, Path)) else list(paths)
-        addresses = [check_named(each) for each in several]
-        other = next((each for each in addresses if not is_file(each)), None)
-        if other is not None:
-            raise InputError(f"Only files and folders can be watched, and {other} is neither.")
-        roots = [file_path(each).resolve() for each in addresses]
-        limit = self.settings.fetching.max_decoded_bytes
-        # Looked at first, so that what changes while they are read is read once more.
-        before = await asyncio.to_thread(states_of, roots, max_bytes=limit)
-        yield await self.ingest(addresses, version=version, on_page=on_page)
-        label = "" if version is None else checked_version(version)
-        batches = changed_files(roots, max_bytes=limit, before=before)
-        async with aclosing(batches):
-            async for changed in batches:
-                # Not named again: in the place of a file there may be a link by now.
-                urls = [file_url(path) for path in changed]
-                ingester = await self._ingester()
-                yield await ingester.pages(urls, version=label, on_page=on_page)
 
     async def add_documents(self, documents: "Sequence[Document]") -> IngestReport:
         """Index LlamaIndex documents, as pages that nobody has to be asked for.

@@ -1,11 +1,10 @@
 """Files and folders of this machine, from naming them to quoting their lines."""
 
-import asyncio
 import json
 import os
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -214,62 +213,3 @@ async def test_documents_of_one_address_are_one_page_whose_parts_are_cited(opene
     assert [(page.url, page.title) for page in report.pages] == [(url, "manual.pdf")]
     assert f"passage: {url}#page=3" in brief
     assert {"page_label" in node.metadata for node in nodes} == {False}
-
-
-def put_link(place: Path, target: Path) -> None:
-    """Exchange what is at a place for a link, in one step."""
-    if place.is_dir() and not place.is_symlink():
-        place.rename(place.with_name("aside"))
-    link = place.with_name(".link")
-    link.symlink_to(target)
-    link.replace(place)
-
-
-def put_pipe(place: Path, _: Path) -> None:
-    place.unlink()
-    os.mkfifo(place)
-
-
-@pytest.mark.parametrize(
-    ("watched", "place", "target", "exchange"),
-    [
-        pytest.param("docs", "docs/limits.md", "secret.md", put_link, id="file"),
-        pytest.param("docs", "docs/part", "outside", put_link, id="folder"),
-        pytest.param("docs", "docs/new.md", "secret.md", put_link, id="moved-in"),
-        pytest.param("docs", "docs/limits.md", "outside", put_link, id="file-by-a-folder"),
-        pytest.param("docs", "docs", "outside", put_link, id="the-folder-that-was-named"),
-        pytest.param("docs/limits.md", "docs/limits.md", "secret.md", put_link, id="named-file"),
-        pytest.param("docs/limits.md", "docs/limits.md", "outside", put_link, id="to-a-folder"),
-        pytest.param("docs/limits.md", "docs/limits.md", "/dev/zero", put_link, id="to-a-device"),
-        pytest.param("docs", "docs/limits.md", "", put_pipe, id="pipe"),
-    ],
-)
-async def test_watched_name_opens_only_what_lies_in_the_folder(
-    opened: Open,
-    docs: Path,
-    watched: str,
-    place: str,
-    target: str,
-    exchange: Callable[[Path, Path], None],
-) -> None:
-    root = docs.parent
-    for folder in (docs / "part", root / "outside"):
-        folder.mkdir()
-        (folder / "limits.md").write_text(f"# {folder.name}\n\nIdle for 7 seconds.\n")
-    async with (
-        opened() as rag,
-        aclosing(rag.watch(root / watched)) as reports,
-        asyncio.timeout(60),
-    ):
-        await anext(reports)
-        changed = asyncio.ensure_future(anext(reports))
-        await asyncio.sleep(0.3)
-        exchange(root / place, root / target)
-        if watched == "docs" and docs.is_dir() and not docs.is_symlink():
-            (docs / "written-last.md").write_text("# Last\n\nA change that is seen.\n")
-        report = await changed
-        read = {page.url for page in report.pages if page.outcome in ("indexed", "updated")}
-        stored = {page.url for page in await rag.page_names()}
-
-    assert read <= {file_url(docs / "written-last.md")}
-    assert not {url for url in stored if "outside" in url or "secret" in url or "dev" in url}

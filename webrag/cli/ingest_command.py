@@ -1,6 +1,5 @@
 """`webrag ingest`: pages by name, or a whole site."""
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,8 +14,7 @@ from webrag.cli.output import (
     print_text,
 )
 from webrag.cli.running import count_progress, crawl_progress, run_on_jobs, run_opened
-from webrag.errors import InputError, PageGoneError, WebRAGError
-from webrag.ingestion.characters import normalize_characters
+from webrag.errors import InputError, WebRAGError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,15 +75,12 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     help="Of the library that the pages are about, as 3.2; else read from addresses and pages.",
 )
 @click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
-@click.option(
-    "--watch", is_flag=True, help="Go on, and read files again when they change; Ctrl-C ends it."
-)
 @json_option
 def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -> None:
     """Fetch and store every URL, file, and file of a folder, each completely or not at all.
 
     Of a folder what .gitignore names, hidden files and kinds that hold no text are left out; the
-    next time only files that were changed are read. With --watch that time is whenever one changes.
+    next time only files that were changed are read.
 
     With --max-pages, --depth, --scope, --include or --exclude, URL is where a crawl of its site
     starts. Repeat an interrupted crawl to go on where it was. In a PATTERN, * stands for any
@@ -106,9 +101,6 @@ def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -
         raise InputError(
             f"A crawl starts from one page, and {len(urls)} were given; run one crawl for each."
         )
-    if given["watch"]:
-        _watch(ctx, urls, chosen, given)
-        return
     if chosen:
         chosen |= {name: given[name] for name in ("refresh", "version") if given[name]}
     if given["queue"]:
@@ -117,45 +109,6 @@ def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -
         _ingest_site(ctx, urls[0], chosen)
     else:
         _ingest_pages(ctx, urls, given)
-
-
-def _watch(
-    ctx: click.Context, paths: tuple[str, ...], chosen: dict[str, Any], given: dict[str, Any]
-) -> None:
-    named = {"queue": given["queue"], "refresh": given["refresh"], "json": run_options(ctx).json}
-    excluded = [*(name for name, is_given in named.items() if is_given), *chosen]
-    if excluded:
-        option = f"--{excluded[0].replace('_', '-')}"
-        raise InputError(f"--watch reads files and folders without end; leave {option} out.")
-    quiet = run_options(ctx).quiet
-    is_watching = False
-
-    def tell(url: str, outcome: "AcquiredPage | WebRAGError") -> None:
-        line = _change(url, outcome)
-        if is_watching and line and not quiet:
-            click.echo(normalize_characters(line))
-
-    async def watch(rag: "WebRAG") -> None:
-        nonlocal is_watching
-        async with aclosing(rag.watch(paths, version=given["version"], on_page=tell)) as reports:
-            async for report in reports:
-                if not is_watching:
-                    _print_report(report, is_error=False)
-                    if not quiet:
-                        click.echo("Watching for changes; Ctrl-C ends it.", err=True)
-                is_watching = True
-
-    run_opened(ctx.obj, watch)
-
-
-def _change(url: str, outcome: "AcquiredPage | WebRAGError") -> str:
-    """One line about a file that changed; "" where its text is what it was."""
-    if isinstance(outcome, PageGoneError):
-        return f"gone     {url}"
-    if isinstance(outcome, WebRAGError):
-        return f"failed   {url}: {outcome}"
-    word = {"indexed": "added", "updated": "updated"}.get(outcome.outcome)
-    return f"{word:<8} {outcome.url}" if word else ""
 
 
 def _enqueue(

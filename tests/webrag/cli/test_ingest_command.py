@@ -279,54 +279,6 @@ def test_missing_file_ends_with_code_1(corpus_command: Run, tmp_path: Path) -> N
     assert "There is no file" in result.stderr
 
 
-def test_watched_folder_is_read_again_until_the_user_stops_it(
-    corpus_command: Run, database: Database, tmp_path: Path
-) -> None:
-    (tmp_path / "a.md").write_text("# A\n\nThe lamp is red.\n")
-    (tmp_path / "b.md").write_text("# B\n\nThe lamp is blue.\n")
-    place = ["--data-dir", str(database.config.data_dir)]
-    place += ["--collection", database.config.collection]
-    with subprocess.Popen(
-        [sys.executable, "-m", "webrag", "ingest", str(tmp_path), "--watch", *place],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stderr is not None
-        watching = next(line for line in process.stderr if "Watching" in line)
-        (tmp_path / "a.md").write_text("# A\n\nThe lamp is green now.\n")
-        updated = next(line for line in process.stdout if line.startswith("updated"))
-        (tmp_path / "b.md").unlink()
-        gone = next(line for line in process.stdout if line.startswith("gone"))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-
-    assert watching == "Watching for changes; Ctrl-C ends it.\n"
-    assert updated.split()[1].endswith("/a.md")
-    assert gone.split()[1].endswith("/b.md")
-    assert (process.returncode, "Traceback" in said) == (130, False)
-    found = corpus_command(None, "search", "What colour is the lamp?")
-    assert "green now" in found.stdout
-    assert "blue" not in found.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["https://site.test/", "--watch"], "Only files and folders can be watched"),
-        ([".", "--watch", "--queue"], "leave --queue out"),
-        ([".", "--watch", "--json"], "leave --json out"),
-        ([".", "--watch", "--max-pages", "3"], "leave --max-pages out"),
-    ],
-)
-def test_what_cannot_be_watched_is_refused(
-    corpus_command: Run, arguments: list[str], said: str
-) -> None:
-    result = corpus_command(None, "ingest", *arguments)
-
-    assert result.exit_code == 2
-    assert said in result.output
-
-
 def test_page_of_a_private_address_comes_with_the_option_that_allows_it(
     static_site: Callable[..., Any], corpus_command: Run
 ) -> None:

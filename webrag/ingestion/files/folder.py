@@ -1,18 +1,17 @@
-"""The files that a user names or that lie in a named folder, and when they change."""
+"""The files that a user names or that lie in a named folder."""
 
 import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from webrag.errors import ConfigurationError, InputError, RefusedAddressError, how_to_install
+from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
 from webrag.ingestion.files.gitignore import IgnoreRules
 from webrag.ingestion.files.source import FileAccess, opened_file, opened_folder
@@ -162,87 +161,6 @@ def _rules_of(
         left_out["`.gitignore` not read to its end"] += 1
         text = text[: text.rfind(b"\n", 0, room) + 1]
     return [_Rules(IgnoreRules(text), len(text))]
-
-
-# An editor writes a file in several steps, a checkout many files.
-_QUIET_MS: Final = 200
-_LONGEST_MS: Final = 2_000
-# Looked at even when nothing was heard: some network file systems tell nothing.
-_LOOK_MS: Final = 5_000
-
-
-FileState: TypeAlias = tuple[int, int]
-"""Time of the last change in nanoseconds, and size in bytes."""
-
-
-def require_watching() -> None:
-    """Raise ConfigurationError where the extra `watch` is not installed."""
-    if find_spec("watchfiles") is None:
-        raise ConfigurationError(
-            "Watching files needs the package watchfiles, which is not installed.",
-            hint=how_to_install("watch"),
-        )
-
-
-async def changed_files(
-    roots: Sequence[Path], *, max_bytes: int, before: Mapping[Path, FileState]
-) -> AsyncGenerator[tuple[Path, ...], None]:
-    """Give files that were added, changed or removed, a batch whenever some were; without end.
-
-    Of folders among the roots those files count that `list_files` lists; `before` is what was
-    there when the files were read last.
-
-    Raises:
-        InputError: They cannot be watched.
-    """
-    from watchfiles import awatch
-
-    folders = {root for root in roots if root.is_dir()}
-    # A file that is written by way of another one is only seen from its folder, of which nothing
-    # else matters. Beside folders, files are looked at as often as where nothing is heard.
-    watched = folders or {root.parent for root in roots}
-    events = awatch(
-        *watched,
-        watch_filter=None,
-        recursive=bool(folders),
-        step=_QUIET_MS,
-        debounce=_LONGEST_MS,
-        rust_timeout=_LOOK_MS,
-        yield_on_timeout=True,
-    )
-    try:
-        async with aclosing(events):
-            async for _ in events:
-                now = await asyncio.to_thread(states_of, roots, max_bytes=max_bytes)
-                if changed := changes_between(before, now):
-                    yield changed
-                before = now
-    except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0][:200]
-        raise InputError(
-            f"The files cannot be watched: {reason}.",
-            hint="Linux limits watched folders: see the setting fs.inotify.max_user_watches.",
-        ) from error
-
-
-def states_of(roots: Sequence[Path], *, max_bytes: int) -> dict[Path, FileState]:
-    """The files of `roots` as they are now; what is no more is absent."""
-    files: dict[Path, FileState] = {}
-    for root in roots:
-        listed = list_files(root, max_bytes=max_bytes).files if root.is_dir() else (root,)
-        for path in listed:
-            with suppress(OSError):  # it went while the folder was listed
-                status = path.lstat()
-                files[path] = (status.st_mtime_ns, status.st_size)
-    return files
-
-
-def changes_between(
-    before: Mapping[Path, FileState], now: Mapping[Path, FileState]
-) -> tuple[Path, ...]:
-    """Files that were added or changed, and those that are gone, in alphabetical order."""
-    differing = {path for path, state in now.items() if before.get(path) != state}
-    return tuple(sorted(differing | (before.keys() - now.keys())))
 
 
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
