@@ -37,7 +37,6 @@ OTHERS = {
     "uv sync --inexact --extra": "a test below looks for the extra",
     "export EMBEDDING_PROVIDER=fastembed": "its weights are downloaded; tests of the providers",
     "export WEBRAG_MODELS=small": "the same",
-    "webrag setup --models small": "it downloads; test_models_command.py looks at what it says",
     "apt-get install": "the continuous integration does it",
     "webrag ingest git+": "test_app_git.py clones one",
     "git clone": "the continuous integration begins with it",

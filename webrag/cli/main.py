@@ -70,7 +70,6 @@ _TOLD = {
         "read URL": "open show",
         "search QUESTION": "find",
         "setup": "init",
-        "setup --models": "models",
         "status": "list ls",
         "web": "serve start ui",
     }.items()

@@ -12,7 +12,6 @@ from webrag.errors import InputError
 
 if TYPE_CHECKING:
     from webrag.settings import Settings
-    from webrag.settings.model import Combination
 
 
 # What people change first.
@@ -85,18 +84,8 @@ def _text(value: Any) -> str:
 @click.option("--server", metavar="URL|none", help="Server with OpenAI's interface; none for none.")
 @click.option("--model", metavar="NAME", help="Model of that server that writes answers.")
 @click.option("--key", is_flag=True, help="Ask for its key, or read it from standard input.")
-@click.option(
-    "--models",
-    "combination",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME]",
-    help="List the embeddings and rerankers that WEBRAG_MODELS can name; download those of NAME.",
-)
 @json_option
-def setup_command(
-    ctx: click.Context, server: str | None, model: str | None, key: bool, combination: str | None
-) -> None:
+def setup_command(ctx: click.Context, server: str | None, model: str | None, key: bool) -> None:
     """Choose a language model: none, one that is served on this machine, or a provider's.
 
     Looks for servers here, asks which one to use, tries it, and writes it to the settings file.
@@ -105,11 +94,7 @@ def setup_command(
     webrag setup
     webrag setup --server http://127.0.0.1:11434/v1 --model qwen3
     webrag setup --server none
-    webrag setup --models small
     """  # noqa: D301  click takes the backspace for "do not rewrap"
-    if combination is not None:
-        _show_models(ctx, combination or None)
-        return
     if server is None:
         server, model, key = _chosen(model, key=key)
     if server is None:
@@ -170,59 +155,3 @@ def _key() -> str:
     if not given:
         raise InputError("The key is empty.")
     return given
-
-
-def _show_models(ctx: click.Context, name: str | None) -> None:
-    from webrag.settings.model import COMBINATIONS
-
-    settings: Settings = ctx.obj
-    if name is not None:
-        if name not in COMBINATIONS:
-            raise InputError(f"There is no {name!r}; there are {', '.join(COMBINATIONS)}.")
-        from webrag.wiring.rerankers import download_models
-
-        download_models(name, settings)
-    chosen = {key: each for key, each in COMBINATIONS.items() if name in (None, key)}
-    values = {key: _value(key, each, settings) for key, each in chosen.items()}
-    texts = [_model_text(key, value) for key, value in values.items()]
-    if name is None:
-        texts += [
-            "Choose one with WEBRAG_MODELS; `webrag setup --models NAME` downloads it beforehand."
-        ]
-    print_either(ctx, values, "\n\n".join(texts))
-
-
-def _value(name: str, combination: "Combination", settings: "Settings") -> dict[str, Any]:
-    from webrag.embedding.embedder import is_on_disk
-
-    folder = settings.data_dir / "models"
-    return {
-        "in_use": settings.models == name,
-        "embedding": combination.embedding.name if combination.embedding else "bundled",
-        "reranker": combination.reranker.name if combination.reranker else "local",
-        "megabytes": combination.megabytes,
-        "quality": combination.quality or None,
-        "speed": combination.speed,
-        "downloads": [
-            {
-                "model": each.name,
-                "megabytes": each.megabytes,
-                "licence": each.licence,
-                "on_disk": is_on_disk(each.repository, folder),
-            }
-            for each in combination.downloads
-        ],
-    }
-
-
-def _model_text(name: str, value: dict[str, Any]) -> str:
-    lines = [f"{name} (in use)" if value["in_use"] else name]
-    lines += [f"  embedding  {value['embedding']}", f"  reranker   {value['reranker']}"]
-    lines += [
-        f"  download   {each['model']}: {each['megabytes']} MB, {each['licence']},"
-        f" {'on disk' if each['on_disk'] else 'not on disk'}"
-        for each in value["downloads"]
-    ] or ["  download   none"]
-    lines += [f"  quality    {value['quality'] or 'not measured'}"]
-    lines += [f"  speed      {value['speed']}"]
-    return "\n".join(lines)

@@ -123,66 +123,20 @@ def _wrong(field: str, info: FieldInfo, value: Any, found: Found | None) -> str:
     return f"{name}{where} is {shown} but must be {allowed}"
 
 
-class LocalModel(NamedTuple):
-    """A model that is downloaded once, about `megabytes`, and runs in this process.
-
-    Its weights come from a `repository` of the Hugging Face Hub.
-    """
-
-    name: str
-    repository: str
-    megabytes: int
-    licence: str
-
-
 class Combination(NamedTuple):
-    """An embedding, None for the bundled one, and a reranker, None for the local one.
+    """Names of an embedding, None for the bundled one, and a reranker, None for the local one.
 
-    `quality` is "" where it was not measured.
+    docs/guide/providers.md lists their size, licence and quality.
     """
 
-    embedding: LocalModel | None
-    reranker: LocalModel | None
-    quality: str
-    speed: str
-
-    @property
-    def downloads(self) -> tuple[LocalModel, ...]:
-        """The models that are downloaded, once."""
-        return tuple(each for each in (self.embedding, self.reranker) if each is not None)
-
-    @property
-    def megabytes(self) -> int:
-        """Of all downloads together, about."""
-        return sum(each.megabytes for each in self.downloads)
+    embedding: str | None
+    reranker: str | None
 
 
 COMBINATIONS: Final[dict[str, Combination]] = {
-    "bundled": Combination(
-        None,
-        None,
-        quality="evidence @1 .514, @5 .688, @10 .736 on 72 questions over four documentation sites",
-        speed="6,400 texts a second on two cores",
-    ),
-    "small": Combination(
-        LocalModel(
-            "sentence-transformers/all-MiniLM-L6-v2",
-            "Qdrant/all-MiniLM-L6-v2-onnx",
-            90,
-            "apache-2.0",
-        ),
-        None,
-        quality="evidence @1 .500, @5 .694, @10 .778 on the same questions",
-        speed="about 5 chunks a second and 15 ms a question on two busy cores",
-    ),
-    "medium": Combination(
-        LocalModel("BAAI/bge-small-en-v1.5", "Qdrant/bge-small-en-v1.5-onnx-Q", 67, "mit"),
-        LocalModel(
-            "Xenova/ms-marco-MiniLM-L-6-v2", "Xenova/ms-marco-MiniLM-L-6-v2", 80, "apache-2.0"
-        ),
-        quality="",
-        speed="as many passages as are read in 5 seconds; not measured",
-    ),
+    "bundled": Combination(None, None),
+    "small": Combination("sentence-transformers/all-MiniLM-L6-v2", None),
+    "medium": Combination("BAAI/bge-small-en-v1.5", "Xenova/ms-marco-MiniLM-L-6-v2"),
 }
 
 
@@ -203,7 +157,7 @@ def settings_of(name: str, given: frozenset[str]) -> dict[str, Any]:
             continue
         found[f"{part}_provider"] = without if model is None else provider
         if model is not None and f"{part}_model" not in given:
-            found[f"{part}_model"] = model.name
+            found[f"{part}_model"] = model
     return found
 
 

@@ -176,7 +176,7 @@ class Values(BaseSettings):
 
     models: Literal["bundled", "small", "medium"] | None = setting(
         None,
-        "Embedding and reranker of this machine, chosen together: `webrag setup --models` lists "
+        "Embedding and reranker of this machine, chosen together; docs/guide/providers.md lists "
         "what each name stands for. Weights are downloaded once. `EMBEDDING_PROVIDER`, "
         "`EMBEDDING_MODEL`, `RERANKER_PROVIDER` and `RERANKER_MODEL` win over their part of it.",
         env="WEBRAG_MODELS",

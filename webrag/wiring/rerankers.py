@@ -6,14 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webrag.embedding.bundled_model import BundledModel
 from webrag.errors import ConfigurationError
 from webrag.orchestration.confidence import PROFILES
-from webrag.settings.model import COMBINATIONS
 from webrag.settings.values import LOCAL_RERANKER_MODEL
 from webrag.wiring.local_embeddings import (
     Kind,
-    choose_local,
     loading,
     locate,
     quiet_fastembed,
@@ -272,13 +269,3 @@ def _by_sentence_transformers(model: str, folder: Path) -> "PairScorer":
         return [float(value) for value in found]
 
     return score
-
-
-def download_models(name: str, settings: "Settings") -> None:
-    """Load the models of a combination, which downloads what is not on this machine."""
-    chosen = COMBINATIONS[name]
-    if chosen.embedding is not None:
-        choose_local(settings, "fastembed", chosen.embedding.name, None).load()
-    if chosen.reranker is not None:
-        own = settings.model_copy(update={"reranker_model": chosen.reranker.name})
-        load_cross_encoder(own, local_scorer(BundledModel()))
