@@ -78,7 +78,6 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="Pages crawled at most with --base-url.",
 )
 @click.option("--out", type=_FILE, help="Run file to write, one JSON object per question.")
-@click.option("--report", type=_FILE, help="Also write a readable report, in Markdown.")
 @click.option(
     "--compare",
     type=(click.Path(path_type=Path), click.Path(path_type=Path)),
@@ -100,7 +99,6 @@ def eval_command(
     limit: int | None,
     max_pages: int,
     out: Path | None,
-    report: Path | None,
     compare: tuple[Path, Path] | None,
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
@@ -142,12 +140,13 @@ def eval_command(
         records, warnings = run(work)
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
-    kind = ", answers" if ask else ", by a model" if agent else ""
-    title = f"Evaluation of {questions.name}, setting {setting}{', deep' if deep else ''}{kind}"
     judged = judge(asked, records)
     for rows in judged.tables.values():
         print_columns(rows)
         click.echo()
+    for what, names in judged.questions.items():
+        if names:
+            click.echo(f"{what}: {', '.join(names)}")
     # Which figures these are.
     if worded := sum(bool(question.wordings) for question in asked):
         source = wordings or "the questions file"
@@ -156,9 +155,6 @@ def eval_command(
         click.echo("Asked without other wordings.")
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-    if report is not None:
-        with _opened(report, report) as page:
-            page.write(judged.page(title, warnings))
 
 
 def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: bool) -> None:

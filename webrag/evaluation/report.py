@@ -1,7 +1,6 @@
-"""Reports of an evaluation: tables as rows of text, and a page in Markdown; prints nothing."""
+"""Reports of an evaluation as rows of text; it prints nothing."""
 
 import math
-import re
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, get_args
@@ -18,8 +17,6 @@ from webrag.evaluation.metrics import (
 from webrag.evaluation.questions import Question, RunRecord
 from webrag.orchestration.models import ConfidenceBand
 
-_SHOWN_RESULTS = 3
-_SHOWN_CHARS = 300
 _HEADER: Final = ("figure", "value")
 
 
@@ -202,35 +199,25 @@ def _column(questions: Sequence[Question], records: Sequence[RunRecord]) -> dict
 
 
 class Report(NamedTuple):
-    """The report of a run: rows of tables, header first, and questions in Markdown, by heading."""
+    """The report of a run: rows of tables, header first, and ids of questions by what is wrong."""
 
     tables: dict[str, Sequence[tuple[str, ...]]]
     questions: dict[str, Sequence[str]]
-
-    def page(self, title: str, warnings: Sequence[str] = ()) -> str:
-        """The report as a Markdown page; what makes its figures doubtful comes first."""
-        parts = [f"# {title}", *(f"> **Warning:** {warning}" for warning in warnings)]
-        for heading, rows in self.tables.items():
-            parts += [f"## {heading}", _table(rows)]
-        for heading, asked in self.questions.items():
-            parts += [f"## {heading}", *asked] if asked else []
-        return "\n\n".join(parts) + "\n"
 
 
 def report_evidence(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
     """Judge a run: its figures, and every question that did not go well."""
     scores = [score_question(q, record) for q, record in zip(questions, records, strict=True)]
-    asked = list(zip(questions, records, scores, strict=True))
     by_type = figures_by_type(scores)
     tables: dict[str, Sequence[tuple[str, ...]]] = {"Figures": [_HEADER, *figures(scores)]}
-    missed = [_asked(q, r) for q, r, s in asked if s.answerable and s.evidence[10] < 1]
-    believed = [_asked(q, r) for q, r, s in asked if s.answerable is False and not r.abstained]
+    missed = [each.id for each in scores if each.answerable and each.evidence[10] < 1]
+    believed = [each.id for each in scores if each.answerable is False and not each.abstained]
     return Report(
         tables | ({"By type": by_type} if by_type[1:] else {}),
         {
             "Evidence missing from the first 10 passages": missed,
             "Answered although the site does not say it": believed,
-            "Failed": [_asked(q, r) for q, r, _ in asked if r.error is not None],
+            "Failed": [record.id for record in records if record.error is not None],
         },
     )
 
@@ -238,55 +225,25 @@ def report_evidence(questions: Sequence[Question], records: Sequence[RunRecord])
 def report_answers(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
     """As `report_evidence`, of answers: every one that does not hold all of its evidence."""
     scores = [score_answer(q, record) for q, record in zip(questions, records, strict=True)]
-    asked = list(zip(questions, records, scores, strict=True))
+    asked = [(record.id, score) for record, score in zip(records, scores, strict=True)]
     believed = [
-        _asked(q, r)
-        for q, r, score in asked
+        name
+        for name, score in asked
         if score.is_answerable is False and score.band in ("high", "medium")
     ]
     return Report(
         {"Figures": [_HEADER, *answer_figures(scores)], "By confidence": answer_bands(scores)},
         {
-            "Right in part": [_asked(q, r) for q, r, s in asked if s.verdict == "half"],
-            "Without the evidence": [_asked(q, r) for q, r, s in asked if s.verdict == "wrong"],
+            "Right in part": [name for name, score in asked if score.verdict == "half"],
+            "Without the evidence": [name for name, score in asked if score.verdict == "wrong"],
             "Answered although the site does not say it": believed,
         },
     )
 
 
 def report_agents(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
-    """As `report_evidence`, of answers of a model: all of them, whatever tools it had."""
-    known = {question.id: question for question in questions}
-    answers = [_asked(known[record.id], record) for record in records]
-    return Report({"Figures": agent_figures(questions, records)}, {"Answers": answers})
-
-
-def _asked(question: Question, record: RunRecord) -> str:
-    lines = [f"### {question.id}: {_inline(question.query)}", ""]
-    lines += [f"- wanted on {gold.page}: {_inline(gold.quote)}" for gold in question.gold or ()]
-    lines += [f"- error: {_inline(record.error)}"] if record.error else []
-    lines += [
-        f"- result {rank}: {result.url}: {_inline(result.text)}"
-        for rank, result in enumerate(record.retrieved[:_SHOWN_RESULTS], start=1)
-    ]
-    who = record.tools or record.confidence_band
-    lines += [f"- said, {who}: {_inline(text)}" for text in record.answer]
-    if record.tools:
-        lines.append(f"- {who}: {record.calls} calls, {record.characters:,} characters read")
-        lines += [f"- quoted: {_inline(each.verbatim_text)}" for each in record.citations]
-    return "\n".join(lines)
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    header, *body = rows
-    lines = [header, ("---",) * len(header), *body]
-    return "\n".join("| " + " | ".join(map(_inline, cells)) + " |" for cells in lines)
-
-
-def _inline(text: str) -> str:
-    line = " ".join(text.split())
-    shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", shown)
+    """As `report_evidence`, of answers of a model, whatever tools it had; it names none."""
+    return Report({"Figures": agent_figures(questions, records)}, {})
 
 
 def _share(value: float) -> str:

@@ -102,11 +102,9 @@ def _row(name: str, shown: str) -> list[str]:
 
 
 def test_a_model_answers_with_the_mcp_tools_and_with_a_plain_fetch(
-    model: Model, arguments: list[str], corpus_command: Run, tmp_path: Path
+    model: Model, arguments: list[str], corpus_command: Run
 ) -> None:
-    report = tmp_path / "report.md"
-
-    result = corpus_command(None, *arguments, "--report", str(report))
+    result = corpus_command(None, *arguments)
 
     assert result.exit_code == 0, result.stderr
     assert _row("right", result.stdout) == ["1", "1"]
@@ -120,7 +118,6 @@ def test_a_model_answers_with_the_mcp_tools_and_with_a_plain_fetch(
     ]  # fmt: skip
     read = sum(line["characters"] for line in lines if line["tools"] == "fetch")
     assert _row("characters read", result.stdout)[1] == f"{read:,}"
-    assert f"- quoted: {PRUNING}" in report.read_text("utf-8")
 
 
 def test_the_model_has_the_tools_of_the_server_and_nothing_else(
