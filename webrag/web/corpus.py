@@ -1,17 +1,15 @@
-"""Shows stored pages, adds, refreshes and forgets them, exports and imports all."""
+"""Shows stored pages, adds, refreshes and forgets them, and exports all."""
 
 import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ada_url import URL
 from starlette.background import BackgroundTask
-from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -38,7 +36,6 @@ from webrag.web.site import (
 )
 
 if TYPE_CHECKING:
-    from webrag.corpus.maintenance.transfer import ImportReport
     from webrag.corpus.models import AcquiredPage, CorpusStatus
     from webrag.crawling.report import CrawlProgress, SiteReport
 
@@ -47,10 +44,7 @@ _MOST_PORTIONS = 999_999
 _JOBS_SHOWN = 8
 _MOST_FAILURES = 500
 
-MOST_IMPORTED_BYTES: Final = 1_073_741_824
-"""Longest export that the page takes; the command takes longer ones."""
-
-_JOBS = ("pages", "site", "import")
+_JOBS = ("pages", "site")
 
 
 class _CorpusHandlers:
@@ -169,55 +163,20 @@ class _CorpusHandlers:
         cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
         return FileResponse(path, filename=path.name, headers=dict(HEADERS), background=cleanup)
 
-    async def take_in(self, request: Request) -> Response:
-        # Before the file is received, which may take long.
-        self._site.check(request, "ingest")
-        form = await self._site.checked_form(request, max_file_bytes=MOST_IMPORTED_BYTES)
-        upload = form.get("file")
-        if not isinstance(upload, UploadFile) or not upload.filename:
-            raise InputError("No file was chosen: choose one that an export has made.")
-        # The name says whether it is compressed; nothing else of it is used.
-        suffix = ".jsonl.gz" if upload.filename.endswith(".gz") else ".jsonl"
-
-        async def work(run: WatchedRun, rag: Any) -> Any:
-            def told(done: int, total: int) -> None:
-                run.tell_progress(f"{done:,} of {total:,} pages")
-
-            with tempfile.TemporaryDirectory(prefix="webrag-import-") as folder:
-                path = Path(folder) / f"corpus{suffix}"
-                await asyncio.to_thread(_copy, upload, path)
-                report: ImportReport = await rag.import_corpus(path, on_progress=told)
-            counts = report.model_dump(exclude={"failed"})
-            return _NOTHING | {
-                "counts": {name: count for name, count in counts.items() if count},
-                "lines": report.failed,
-            }
-
-        asked = {"urls": (upload.filename,)}
-        return self._begin(request, "import", asked, work, release=upload.file.close)
-
     def _begin(
         self,
         request: Request,
         kind: str,
         asked: dict[str, Any],
         work: Callable[[WatchedRun, Any], Awaitable[Any]],
-        *,
-        release: Callable[[], None] | None = None,
     ) -> Response:
-        """Start a run; `release` is called when it has ended, also before it began."""
         site = self._site
 
         async def entered(run: WatchedRun) -> Any:
             async with site.enter(request, "ingest") as rag:
                 return await work(run, rag)
 
-        with ExitStack() as unstarted:
-            if release is not None:
-                unstarted.callback(release)
-            run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
-            held = unstarted.pop_all()
-        run.on_end(held.close)
+        run = site.runs.start(kind, asked, entered, owner=site.owner_of(request))
         return RedirectResponse(f"/runs/{run.id}", status_code=303)
 
 
@@ -228,14 +187,8 @@ def _named(form: Mapping[str, Any]) -> tuple[str, ...]:
     return urls
 
 
-def _copy(upload: UploadFile, path: Path) -> None:
-    with path.open("wb") as file:
-        shutil.copyfileobj(upload.file, file)
-
-
 _NOTHING: Final = {
     "failures": (),
-    "lines": {},
     "skipped": {},
     "ending": "",
     "notes": (),
@@ -318,5 +271,4 @@ def corpus_routes(site: Site) -> list[Route]:
         Route("/corpus/forget", handlers.forget, methods=["POST"]),
         Route("/corpus/collection", handlers.switch, methods=["POST"]),
         Route("/corpus/export", handlers.export, methods=["GET"]),
-        Route("/corpus/import", handlers.take_in, methods=["POST"]),
     ]

@@ -69,11 +69,6 @@ class WatchedRun:
         self.state = state
         self._wake()
 
-    def on_end(self, act: Callable[[], None]) -> None:
-        """Call something once its work is over, also when it was cancelled before it began."""
-        assert self.task is not None
-        self.task.add_done_callback(lambda _: act())
-
     async def followed(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Everything told so far and from now on, until `end`, which comes last."""
         sent, progress = 0, ""

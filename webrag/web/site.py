@@ -45,10 +45,7 @@ COLLECTION_COOKIE: Final = "webrag-collection"
 
 
 FORM_BYTES: Final = 1_048_576
-"""Longest form without a file."""
-
-# The token stands before the file, and a browser sends the fields in their order.
-_TOKEN_WITHIN_BYTES: Final = 65_536
+"""Longest form that is taken."""
 
 
 class NotKeptError(InputError):
@@ -104,46 +101,18 @@ class Site:
             )
         return run
 
-    async def checked_form(self, request: Request, *, max_file_bytes: int = 0) -> FormData:
-        """Receive the form of a change; of one that is refused no more than 64 KiB are kept.
-
-        Its token comes before its file, of `max_file_bytes` at most; 0 takes none.
-        """
+    async def checked_form(self, request: Request) -> FormData:
+        """Receive the form of a change, without a file and of 1 MiB at most."""
         if not came_from_here(request):
             raise _foreign_form()
-        has_file = request.headers.get("content-type", "").startswith("multipart/")
-        most = FORM_BYTES + (max_file_bytes if has_file else 0)
         declared = request.headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > most:
-            raise _too_large(most)
-        limited = Request(request.scope, self._limited(request, most))
-        form = await limited.form(max_files=int(max_file_bytes > 0), max_fields=200)
+        if declared.isdecimal() and int(declared) > FORM_BYTES:
+            raise _too_large()
+        form = await Request(request.scope, _limited(request)).form(max_files=0, max_fields=200)
         token = form.get("csrf")
         if not isinstance(token, str) or not self.templates.is_own(token, self.owner_of(request)):
-            await form.close()
             raise _foreign_form()
         return form
-
-    def _limited(self, request: Request, most: int) -> Receive:
-        """Give the body of a request until it is too long, or its beginning holds no token."""
-        token = self.templates.csrf_token(self.owner_of(request)).encode()
-        beginning, size, has_token = bytearray(), 0, False
-
-        async def receive() -> Message:
-            nonlocal size, has_token
-            message = await request.receive()
-            piece: bytes = message.get("body", b"")
-            size += len(piece)
-            if size > most:
-                raise _too_large(most)
-            if not has_token:
-                beginning.extend(piece)
-                has_token = token in beginning
-                if not has_token and len(beginning) > _TOKEN_WITHIN_BYTES:
-                    raise _foreign_form()
-            return message
-
-        return receive
 
     def error(self, request: Request, error: WebRAGError) -> Response:
         """A page that says what was wrong."""
@@ -178,11 +147,25 @@ def _foreign_form() -> AccessDeniedError:
     )
 
 
-def _too_large(most: int) -> TooLargeError:
+def _too_large() -> TooLargeError:
     return TooLargeError(
-        f"What was sent is longer than the {most:,} bytes that are taken here.",
-        hint="`webrag corpus import FILE` takes exports of any size.",
+        f"What was sent is longer than the {FORM_BYTES:,} bytes that are taken here."
     )
+
+
+def _limited(request: Request) -> Receive:
+    """Give the body of a request until it is too long."""
+    size = 0
+
+    async def receive() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > FORM_BYTES:
+            raise _too_large()
+        return message
+
+    return receive
 
 
 def came_from_here(request: Request) -> bool:

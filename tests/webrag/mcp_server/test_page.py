@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -91,69 +90,6 @@ async def csrf_of(http: httpx2.AsyncClient) -> str:
     found = re.search('name="csrf" content="([^"]+)"', (await http.get("/runs/none")).text)
     assert found
     return found[1]
-
-
-def import_folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("webrag-import-*"))
-
-
-async def test_file_of_somebody_who_may_store_nothing_is_not_even_received(
-    load: Load, tmp_path: Path
-) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"reader read {READER}\n")
-    sent = 0
-
-    async def pieces() -> AsyncIterator[bytes]:
-        nonlocal sent
-        for _ in range(50):
-            sent += 1
-            yield b"x" * 100_000
-
-    async with page_of(load, mcp_tokens_file=tokens) as http:
-        headers = {"content-type": "multipart/form-data; boundary=x"}
-        headers["authorization"] = f"Bearer {READER}"
-        answer = await http.post("/corpus/import", content=pieces(), headers=headers)
-
-    assert answer.status_code == 403
-    assert "lacks webrag:write" in answer.text
-    assert sent < 50
-
-
-@pytest.mark.parametrize("token", ["", "false"])
-async def test_file_without_the_token_is_not_received_to_its_end(load: Load, token: str) -> None:
-    sent = 0
-
-    async def pieces() -> AsyncIterator[bytes]:
-        nonlocal sent
-        for name, value in (("csrf", token), ("file", "")):
-            named = '; filename="a.jsonl"' if name == "file" else ""
-            disposition = f'form-data; name="{name}"{named}'
-            yield f"--x\r\nContent-Disposition: {disposition}\r\n\r\n{value}\r\n".encode()
-        for _ in range(50):
-            sent += 1
-            yield b"x" * 10_000
-
-    async with page_of(load) as http:
-        headers = {"content-type": "multipart/form-data; boundary=x"}
-        answer = await http.post("/corpus/import", content=pieces(), headers=headers)
-
-    assert answer.status_code == 403
-    assert sent < 10
-
-
-async def test_import_that_is_refused_leaves_no_file_behind(load: Load) -> None:
-    before = import_folders()
-    async with page_of(load, mcp_calls_per_minute=1) as http:
-        await http.get("/")
-        csrf = {"csrf": await csrf_of(http)}
-        begun = await http.post("/corpus/import", data=csrf, files={"file": ("a.jsonl", b"{}")})
-        await http.get(f"{begun.headers['location']}/events")  # comes to its end with the run
-        ended = await http.get(begun.headers["location"])
-
-    assert (begun.status_code, ended.status_code) == (303, 200)
-    assert "a minute" in ended.text
-    assert import_folders() == before
 
 
 async def test_part_of_a_page_that_the_script_asks_for_counts_as_no_call(load: Load) -> None:

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from webrag.web.corpus import MOST_IMPORTED_BYTES
 from webrag.web.site import FORM_BYTES
 
 Load = Callable[[], Any]
@@ -28,14 +27,6 @@ async def csrf_of(base: str) -> str:
     return found[1]
 
 
-def part(name: str, value: str = "", *, file: str = "") -> bytes:
-    named = f'; filename="{file}"' if file else ""
-    return (
-        f'--limit\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n{value}'.encode()
-        + (b"" if file else b"\r\n")
-    )
-
-
 async def sent(
     base: str,
     path: str,
@@ -43,10 +34,9 @@ async def sent(
     kind: str,
     *,
     pieces: int = 0,
-    end: bytes | None = None,
     **headers: str,
 ) -> str:
-    """What the server says to a form that never ends, unless its end is given."""
+    """What the server says to a form that never ends."""
     address = urlsplit(base)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     named = {"Host": address.netloc, "Content-Type": kind, **headers}
@@ -55,11 +45,9 @@ async def sent(
     lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
     writer.write(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
     if "Content-Length" not in named:
-        for piece in [beginning, *[PIECE] * pieces, *([] if end is None else [end])]:
+        for piece in [beginning, *[PIECE] * pieces]:
             writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             await writer.drain()
-    if end is not None:
-        writer.write(b"0\r\n\r\n")
     async with asyncio.timeout(60):
         answer = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"(?i)\ncontent-length: (\d+)", answer)
@@ -72,8 +60,6 @@ async def sent(
 @pytest.mark.parametrize(
     ("path", "kind", "length"),
     [
-        ("/corpus/import", MULTIPART, MOST_IMPORTED_BYTES + FORM_BYTES + 1),
-        ("/corpus/import", URLENCODED, FORM_BYTES + 1),
         ("/corpus/add", URLENCODED, FORM_BYTES + 1),
         ("/corpus/add", MULTIPART, FORM_BYTES + 1),
         ("/runs", URLENCODED, 10**15),
@@ -89,7 +75,7 @@ async def test_form_that_says_it_is_too_long_is_refused_before_it_comes(
     assert "is longer than the" in answer
 
 
-@pytest.mark.parametrize("path", ["/corpus/add", "/corpus/forget", "/runs", "/corpus/import"])
+@pytest.mark.parametrize("path", ["/corpus/add", "/corpus/forget", "/runs"])
 async def test_form_that_does_not_say_how_long_it_is_is_counted_while_it_comes(
     serving_mcp: Any, load: Load, path: str
 ) -> None:
@@ -102,46 +88,6 @@ async def test_form_that_does_not_say_how_long_it_is_is_counted_while_it_comes(
 
     assert answer.startswith("HTTP/1.1 413")
     assert peak < 16 * MEBIBYTE  # of 100
-
-
-@pytest.mark.parametrize("token", ["", "false" * 10])
-async def test_file_without_the_token_is_refused_before_it_is_kept(
-    serving_mcp: Any, load: Load, token: str
-) -> None:
-    async with serving_mcp(load) as base:
-        beginning = part("csrf", token) + part("file", file="a.jsonl")
-        tracemalloc.start()
-        answer = await sent(base, "/corpus/import", beginning, MULTIPART, pieces=1_600)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-
-    assert answer.startswith("HTTP/1.1 403")
-    assert "did not come from this page" in answer
-    assert peak < 16 * MEBIBYTE
-
-
-async def test_refusal_of_a_short_file_without_the_token_says_why(
-    serving_mcp: Any, load: Load
-) -> None:
-    async with serving_mcp(load) as base, httpx2.AsyncClient(base_url=base) as http:
-        files = {"file": ("a.jsonl", PIECE * 2)}
-        answer = await http.post("/corpus/import", data={"csrf": "no"}, files=files)
-
-    assert answer.status_code == 403
-    assert "did not come from this page" in answer.text
-
-
-async def test_file_with_the_token_is_taken_and_held_on_disk(serving_mcp: Any, load: Load) -> None:
-    async with serving_mcp(load) as base:
-        beginning = part("csrf", await csrf_of(base)) + part("file", file="a.jsonl")
-        tracemalloc.start()
-        ending = b"\r\n--limit--\r\n"
-        answer = await sent(base, "/corpus/import", beginning, MULTIPART, pieces=1_600, end=ending)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-
-    assert answer.startswith("HTTP/1.1 303")
-    assert peak < 16 * MEBIBYTE
 
 
 SITES = {

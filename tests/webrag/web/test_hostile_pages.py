@@ -86,7 +86,6 @@ async def test_page_cannot_be_framed(page: Page, web_address: str) -> None:
         ("runs", {"q": "What is it?"}),
         ("corpus/add", {"url": "http://127.0.0.1:1/"}),
         ("corpus/forget", {"site": "127.0.0.1", "sure": "yes"}),
-        ("corpus/import", {}),
     ],
 )
 async def test_change_without_the_token_of_the_page_is_refused(
