@@ -799,7 +799,7 @@ class WebRAG:
         with_logins: bool = False,
         on_progress: Progress | None = None,
     ) -> "ExportReport":
-        """Write every page, as of one moment, to a portable file; compressed if it ends with .gz.
+        """Write every page, as of one moment, to a portable file.
 
         Pages that were read with a login are left out unless `with_logins` asks for them.
 

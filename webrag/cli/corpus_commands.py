@@ -243,7 +243,7 @@ _NAMED = 20
 @click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
 @json_option
 def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
-    """Write every page of the collection to FILE, compressed when its name ends with .gz.
+    """Write every page of the collection to FILE.
 
     The file has one JSON object per line. It holds texts, links and dates; the rest is made anew
     by `webrag corpus import`, with the model of the importing side. Pages that were read with a

@@ -153,7 +153,7 @@ class _CorpusHandlers:
                 "Another site asked for the export; open the list of stored pages and export there."
             )
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="webrag-export-"))
-        path = folder / "webrag-corpus.jsonl.gz"
+        path = folder / "webrag-corpus.jsonl"
         try:
             async with self._site.enter(request, "read") as rag:
                 await rag.export_corpus(path)

@@ -16,10 +16,10 @@ PAGE = """<html><head><title>{0}</title></head><body><main><h1>{0}</h1>
 def exported(static_site: Callable[..., Any], corpus_command: Run, tmp_path: Path) -> Path:
     site = static_site({"/a": PAGE.format("apples"), "/b": PAGE.format("bananas")})
     corpus_command(site, "ingest", f"{site}/a", f"{site}/b")
-    result = corpus_command(None, "corpus", "export", str(tmp_path / "c.jsonl.gz"))
+    result = corpus_command(None, "corpus", "export", str(tmp_path / "c.jsonl"))
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("2 pages, ")
-    return tmp_path / "c.jsonl.gz"
+    return tmp_path / "c.jsonl"
 
 
 def test_exported_pages_come_back_after_they_were_forgotten(

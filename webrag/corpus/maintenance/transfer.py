@@ -5,17 +5,15 @@ texts, links, dates. Chunks, vectors and the lexical index are made anew by whoe
 """
 
 import asyncio
-import gzip
 import json
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, cast
+from typing import IO, Annotated, Any, Literal
 
 from psycopg.rows import dict_row
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -45,9 +43,7 @@ _LONGEST_LINE = 40_000_000
 _MOST_PUNCTUATION = 2_000_000
 _CHECKED_FROM = 1_000_000  # bytes; shorter lines cannot have too much of it
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
-# Texts compress by 3 to 20. What expands more was made to fill a memory.
-_MOST_EXPANSION = 100
-_ALWAYS_EXPANDED = 10_000_000
+_PACKED = b"\x1f\x8b"  # the first bytes of what gzip has written
 _MAX_CHARS = 10_000_000
 _MAX_HTML_CHARS = 20_000_000
 _MAX_NAME_CHARS = 2_000  # anchors may be addresses
@@ -159,44 +155,18 @@ class PortablePage(_Line):
 
 
 def open_for_reading(path: Path) -> IO[bytes]:
-    """Open a file; whether it is compressed is seen from its first bytes."""
+    """Open a file; one that is packed is refused with what unpacks it."""
     try:
-        with path.open("rb") as file:
-            is_compressed = file.read(2) == b"\x1f\x8b"
-        if is_compressed:
-            return cast("IO[bytes]", _Inflated(path))
-        return path.open("rb")
+        file = path.open("rb")
+        is_packed = file.read(len(_PACKED)) == _PACKED
+        file.seek(0)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(f"The file {path} cannot be read: {reason}.") from error
-
-
-class _ExpandsTooMuchError(Exception):
-    """The file was made to fill a memory."""
-
-
-class _Inflated(gzip.GzipFile):
-    """A compressed file that gives up where it expands beyond any text."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        super().__init__(fileobj=self._file, mode="rb")
-        self._given = 0
-
-    def readline(self, size: int | None = -1) -> bytes:
-        """As of any file."""
-        line = super().readline(-1 if size is None else size)
-        self._given += len(line)
-        if self._given > _ALWAYS_EXPANDED + _MOST_EXPANSION * self._file.tell():
-            raise _ExpandsTooMuchError
-        return line
-
-    def close(self) -> None:
-        """Close the file itself, too."""
-        try:
-            super().close()
-        finally:
-            self._file.close()
+    if is_packed:
+        file.close()
+        raise InputError(f"The file {path} is packed.", hint=f"Unpack it first: gunzip -k {path}")
+    return file
 
 
 def read_header(file: IO[bytes], path: Path) -> PortableHeader:
@@ -206,7 +176,7 @@ def read_header(file: IO[bytes], path: Path) -> PortableHeader:
     )
     try:
         found = json.loads(file.readline(_LONGEST_HEADER))
-    except (ValueError, RecursionError, OSError, EOFError, zlib.error, _ExpandsTooMuchError):
+    except (ValueError, RecursionError, OSError):
         found = None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise no_export
@@ -234,12 +204,8 @@ def read_pages(file: IO[bytes]) -> Iterator[tuple[int, PortablePage | str]]:
             rest = line
             while is_cut and rest and not rest.endswith(b"\n"):
                 rest = file.readline(_LONGEST_LINE)
-        except (OSError, EOFError, zlib.error):
-            yield number, "The compressed file is damaged or incomplete from here on."
-            return
-        except _ExpandsTooMuchError:
-            beyond = f"expands more than {_MOST_EXPANSION}-fold from here on, as no text does."
-            yield number, f"The compressed file {beyond}"
+        except OSError as error:
+            yield number, f"The file cannot be read from here on: {error.strerror}."
             return
         if not line:
             return
@@ -320,6 +286,11 @@ async def export_corpus(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ExportReport:
     """Write all pages, as of one moment, to a file that appears when complete."""
+    if path.suffix == ".gz":
+        raise InputError(
+            f"An export is not packed, and {path} says it is; name it {path.with_suffix('')}.",
+            hint="gzip packs it afterwards.",
+        )
     if not overwrite and await asyncio.to_thread(path.exists):
         raise InputError(
             f"The file {path} exists already; name another one, or replace it with --overwrite"
@@ -330,8 +301,7 @@ async def export_corpus(
 
     async def work(connection: Connection) -> dict[str, int]:
         await connection.lift_timeouts()
-        is_compressed = path.suffix == ".gz"
-        with gzip.open(partial, "wb", 6) if is_compressed else partial.open("wb") as file:
+        with partial.open("wb") as file:
             return await _write(connection, file, on_progress, with_logins=with_logins)
 
     try:
