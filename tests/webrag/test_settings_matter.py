@@ -604,8 +604,6 @@ RERANKING, EMBEDDING = built(reranker_of), built(embedding_of)
 ADMITTING = built(access_of)
 SECURITY = built(lambda settings: allowed_names(settings))
 ISSUER = "https://issuer.example/"
-INTROSPECTING = {"mcp_oauth_issuer": ISSUER, "mcp_oauth_introspection_url": f"{ISSUER}ask",
-                 "mcp_oauth_client_id": "webrag", "mcp_oauth_client_secret": KEY}  # fmt: skip
 TOKEN_FILES = tuple(Path(__file__).parent / "data" / f"tokens_{name}.txt" for name in "ab")
 SERVED = {"embedding_provider": "openai_compatible", "embedding_base_url": "http://127.0.0.1:1/v1",
           "embedding_model": "m", "embedding_dimensions": 8}  # fmt: skip
@@ -761,10 +759,6 @@ ROWS = (
     Row("mcp_oauth_issuer", (None, ISSUER), ADMITTING),
     Row("mcp_oauth_audience", (("a",), ("b",)), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
     Row("mcp_oauth_jwks_url", (None, f"{ISSUER}keys"), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
-    Row("mcp_oauth_introspection_url", (None, f"{ISSUER}ask"), ADMITTING,
-        {"mcp_oauth_issuer": ISSUER}),
-    Row("mcp_oauth_client_id", ("one", "two"), ADMITTING, INTROSPECTING),
-    Row("mcp_oauth_client_secret", (KEY, f"{KEY}-2"), ADMITTING, INTROSPECTING),
     Row("collection_claim", ("sub", "team"), ADMITTING, {"mcp_oauth_issuer": ISSUER}),
     Row("mcp_max_open_collections", (1, 9), ADMITTING),
     Row("mcp_calls_per_minute", (None, 1), ADMITTING),

@@ -84,9 +84,6 @@ class Given(TypedDict, total=False):
     mcp_oauth_issuer: str | None
     mcp_oauth_audience: Sequence[str]
     mcp_oauth_jwks_url: str | None
-    mcp_oauth_introspection_url: str | None
-    mcp_oauth_client_id: str | None
-    mcp_oauth_client_secret: SecretStr | str | None
     collection_claim: str | None
     mcp_max_open_collections: int
     mcp_calls_per_minute: int | None

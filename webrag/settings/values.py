@@ -367,16 +367,6 @@ class Values(BaseSettings):
         "Where the keys of the authorization server are, if not where its metadata says.",
         is_variable=False,
     )
-    mcp_oauth_introspection_url: SecureUrl | None = setting(
-        None, "Where to ask about every token (RFC 7662), in place of checking its signature."
-    )
-    mcp_oauth_client_id: str | None = setting(
-        None,
-        "Name under which this server asks about tokens.",
-        allowed="a client name without a colon",
-        pattern=r"^[!-9;-~]{1,200}$",
-    )
-    mcp_oauth_client_secret: Secret | None = setting(None, "Secret that goes with it.")
     collection_claim: str | None = setting(
         None,
         "Claim of a caller's token that says whose collection is used; each value has its own.",

@@ -403,8 +403,6 @@ class AuthorizationServer(OAuthAuthorizationServerProvider[AuthorizationCode, An
         self.is_down = False
         self.asked: list[str] = []
         self.granted: list[list[str]] = []
-        self.introspected: dict[str, Any] = {"active": False}
-        self.credentials: list[str | None] = []
         self.audience = "http://127.0.0.1/mcp"
         self.answers: dict[str, Response] = {}
         self._clients: dict[str, OAuthClientInformationFull] = {}
@@ -447,16 +445,9 @@ class AuthorizationServer(OAuthAuthorizationServerProvider[AuthorizationCode, An
         async def jwks(_request: Request) -> Response:
             return JSONResponse({"keys": [key.public() for key in self.keys]})
 
-        async def introspect(request: Request) -> Response:
-            form = await request.form()
-            assert form["token"]
-            self.credentials.append(request.headers.get("Authorization"))
-            return JSONResponse(self.introspected)
-
         routes = [
             Route("/.well-known/oauth-authorization-server", about),
             Route("/jwks", jwks),
-            Route("/introspect", introspect, methods=["POST"]),
             *create_auth_routes(self, issuer, client_registration_options=options),
         ]
         inner = Starlette(routes=routes)

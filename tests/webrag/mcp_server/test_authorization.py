@@ -369,13 +369,6 @@ A = "https://a.example"
     [
         ({"mcp_oauth_jwks_url": A}, "MCP_OAUTH_JWKS_URL is set but MCP_OAUTH_ISSUER is not"),
         ({"mcp_oauth_audience": "x"}, "MCP_OAUTH_AUDIENCE is set but MCP_OAUTH_ISSUER is not"),
-        ({"mcp_oauth_introspection_url": A}, "INTROSPECTION_URL is set but MCP_OAUTH_ISSUER"),
-        ({"mcp_oauth_issuer": A, "mcp_oauth_client_id": "x"}, "must be set together"),
-        ({"mcp_oauth_issuer": A, "mcp_oauth_client_secret": "x"}, "must be set together"),
-        (
-            {"mcp_oauth_issuer": A, "mcp_oauth_client_id": "x", "mcp_oauth_client_secret": "y"},
-            "MCP_OAUTH_INTROSPECTION_URL is not",
-        ),
         ({"collection_claim": "team"}, "nobody has to show a token"),
         ({"mcp_tokens_file": "/nowhere/tokens"}, "cannot be read"),
     ],

@@ -76,8 +76,6 @@ TABLE: list[tuple[str, str, str, Any, Any, str]] = [
     ("MCP_TOKENS_FILE", "mcp_tokens_file", "/srv/tokens", Path("/srv/tokens"), ..., "a path"),
     ("MCP_OAUTH_ISSUER", "mcp_oauth_issuer", "https://a.example/", "https://a.example/", "http://a.example", "an https:// URL"),
     ("MCP_OAUTH_AUDIENCE", "mcp_oauth_audience", "a, https://b.example/mcp", ("a", "https://b.example/mcp"), ..., ""),
-    ("MCP_OAUTH_INTROSPECTION_URL", "mcp_oauth_introspection_url", "https://a.example/i", "https://a.example/i", "http://a.example/i", "an https:// URL"),
-    ("MCP_OAUTH_CLIENT_ID", "mcp_oauth_client_id", "webrag", "webrag", "a:b", "a client name without a colon"),
     ("WEBRAG_COLLECTION_CLAIM", "collection_claim", "https://a.example/team", "https://a.example/team", "a b", "the name of a claim"),
     ("MCP_CALLS_PER_MINUTE", "mcp_calls_per_minute", "1", 1, "0", "a whole number from 1"),
     ("MCP_PAGES_PER_DAY", "mcp_pages_per_day", "1", 1, "many", "a whole number from 1"),
@@ -97,7 +95,6 @@ SECRETS = [
     ("WEBRAG_JINA_API_KEY", "jina_api_key"),
     ("ORCHESTRATION_LLM_API_KEY", "orchestration_llm_api_key"),
     ("MCP_AUTH_TOKEN", "mcp_auth_token"),
-    ("MCP_OAUTH_CLIENT_SECRET", "mcp_oauth_client_secret"),
     ("WEBRAG_LANGSMITH_API_KEY", "langsmith_api_key"),
 ]
 IDS = [row[0] for row in TABLE]

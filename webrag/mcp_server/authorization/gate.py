@@ -375,21 +375,11 @@ def _check_combinations(settings: Settings) -> None:
             "WEBRAG_COLLECTION_CLAIM is set but nobody has to show a token.",
             hint="Set MCP_OAUTH_ISSUER or MCP_TOKENS_FILE.",
         )
-    for name in ("audience", "jwks_url", "introspection_url"):
+    for name in ("audience", "jwks_url"):
         if settings.mcp_oauth_issuer is None and getattr(settings, f"mcp_oauth_{name}"):
             raise ConfigurationError(
                 f"MCP_OAUTH_{name.upper()} is set but MCP_OAUTH_ISSUER is not."
             )
-    has_name = settings.mcp_oauth_client_id is not None
-    if has_name != (settings.mcp_oauth_client_secret is not None):
-        raise ConfigurationError(
-            "MCP_OAUTH_CLIENT_ID and MCP_OAUTH_CLIENT_SECRET must be set together."
-        )
-    if has_name and settings.mcp_oauth_introspection_url is None:
-        raise ConfigurationError(
-            "MCP_OAUTH_CLIENT_ID is set but MCP_OAUTH_INTROSPECTION_URL is not: signatures are "
-            "checked without it."
-        )
 
 
 def _admission(settings: Settings) -> Admission | None:
@@ -415,20 +405,10 @@ def _static_tokens(settings: Settings) -> StaticTokens:
 
 def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
     # Imported here: only servers with an authorization server need cryptography and a client.
-    from webrag.mcp_server.authorization.oauth import (
-        ClaimReader,
-        IntrospectedTokens,
-        KeySet,
-        SignedTokens,
-    )
+    from webrag.mcp_server.authorization.oauth import ClaimReader, KeySet, SignedTokens
 
     audiences = settings.mcp_oauth_audience or (resource,)
     reader = ClaimReader(
         issuer, audiences, base=settings.collection, claim=settings.collection_claim
     )
-    url = settings.mcp_oauth_introspection_url
-    if url is None:
-        return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))
-    name, secret = settings.mcp_oauth_client_id, settings.mcp_oauth_client_secret
-    credentials = None if name is None or secret is None else (name, secret.get_secret_value())
-    return IntrospectedTokens(reader, url, credentials)
+    return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))

@@ -1,12 +1,10 @@
 """Finds the holder of an access token of the authorization server; issues none."""
 
 import asyncio
-import hashlib
 import json
 import logging
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -43,14 +41,14 @@ def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-async def _ask(method: str, url: str, **options: Any) -> dict[str, Any]:
+async def _ask(url: str) -> dict[str, Any]:
     """The object in a 200 answer; the message of an UncheckedTokenError is for the log."""
     try:
         async with (
             asyncio.timeout(_DEADLINE_S),
-            # No proxy of the environment: it would see client secrets and could answer with keys.
+            # No proxy of the environment: it could answer with keys of its own.
             httpx2.AsyncClient(verify=_tls(), trust_env=False, follow_redirects=False) as client,
-            client.stream(method, url, headers={"Accept": "application/json"}, **options) as answer,
+            client.stream("GET", url, headers={"Accept": "application/json"}) as answer,
         ):
             if answer.status_code != httpx2.codes.OK:
                 raise UncheckedTokenError(f"{url} answered with status {answer.status_code}")
@@ -148,7 +146,7 @@ class KeySet:
     async def _fetch(self) -> UncheckedTokenError | None:
         try:
             url = self._url or await self._discovered()
-            keys = _keys(url, await _ask("GET", url))
+            keys = _keys(url, await _ask(url))
         except UncheckedTokenError as error:
             logger.warning("The keys of %s could not be obtained: %s", self._issuer, error)
             self._failed_at = time.monotonic()
@@ -161,7 +159,7 @@ class KeySet:
         failures: list[str] = []
         for url in metadata_urls(self._issuer):
             try:
-                return self._jwks_uri(url, await _ask("GET", url))
+                return self._jwks_uri(url, await _ask(url))
             except UncheckedTokenError as error:
                 failures.append(str(error))
         raise UncheckedTokenError("; ".join(failures))
@@ -194,8 +192,6 @@ _TYPES = ("at+jwt", "application/at+jwt", "jwt", "")
 _LEEWAY_S = 30
 _LONGEST_TOKEN = 16_384
 _MOST_KEYS_TRIED = 4
-_REMEMBERED_S = 30.0
-_MOST_REMEMBERED = 1000
 
 
 class ClaimReader:
@@ -336,71 +332,3 @@ _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
 def _reason(error: jwt.PyJWTError) -> str:
     fitting = (text for kind, text in _REASONS if isinstance(error, kind))
     return next(fitting, "The token cannot be read.")
-
-
-class IntrospectedTokens(TokenCheck):
-    """Tokens of any form, checked by asking the server that issued them (RFC 7662).
-
-    What it says is remembered for `remembered_s`, so a token that was taken back is refused soon.
-    """
-
-    def __init__(
-        self,
-        claims: ClaimReader,
-        url: str,
-        credentials: tuple[str, str] | None,
-        *,
-        remembered_s: float = _REMEMBERED_S,
-    ) -> None:
-        self._claims = claims
-        self._url = url
-        self._options = {} if credentials is None else {"auth": credentials}
-        self._remembered_s = remembered_s
-        self._remembered: OrderedDict[bytes, tuple[float, Mapping[str, Any]]] = OrderedDict()
-
-    @override
-    async def caller(self, token: str) -> Caller | None:
-        """The caller; every token that reaches this is asked about."""
-        if len(token) > _LONGEST_TOKEN:
-            raise InvalidTokenError(f"The token is longer than {_LONGEST_TOKEN:,} characters.")
-        claims = await self._known(token)
-        if claims.get("active") is not True:
-            raise InvalidTokenError("The token is not valid, or not any more.")
-        self._check(claims)
-        return self._claims.caller(claims)
-
-    async def _known(self, token: str) -> Mapping[str, Any]:
-        digest = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-        found = self._remembered.get(digest)
-        if found is not None and time.monotonic() - found[0] < self._remembered_s:
-            return found[1]
-        form = {"token": token, "token_type_hint": "access_token"}
-        try:
-            claims = await _ask("POST", self._url, data=form, **self._options)
-        except UncheckedTokenError as error:
-            logger.warning("A token could not be introspected: %s", error)
-            raise
-        self._remembered[digest] = (time.monotonic(), claims)
-        while len(self._remembered) > _MOST_REMEMBERED:
-            self._remembered.popitem(last=False)
-        return claims
-
-    def _check(self, claims: Mapping[str, Any]) -> None:
-        now = time.time()
-        if claims.get("iss", self._claims.issuer) != self._claims.issuer:
-            raise InvalidTokenError("The token is from another issuer.")
-        audience = claims.get("aud")
-        named = audience if isinstance(audience, list) else [audience]
-        if not any(each in self._claims.audiences for each in named if isinstance(each, str)):
-            raise InvalidTokenError("The token is meant for another server.")
-        if not _number(claims, "exp", now) > now - _LEEWAY_S:
-            raise InvalidTokenError("The token has expired.")
-        if not _number(claims, "nbf", now) <= now + _LEEWAY_S:
-            raise InvalidTokenError("The token is not valid yet.")
-
-
-def _number(claims: Mapping[str, Any], name: str, default: float) -> float:
-    value = claims.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"The token's {name} is not a number.")
-    return value
