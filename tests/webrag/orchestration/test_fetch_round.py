@@ -90,23 +90,6 @@ async def test_round_fails_at_most_three_times_for_each_page_wanted() -> None:
     assert (len(outcome.failed), budget.failures) == (6, 24)
 
 
-async def test_folder_without_a_page_is_left_for_last() -> None:
-    gone = ["old/1", "old/2", "old/3"]
-    web = Web({target(name): FetchError("gone", url=target(name), status=404) for name in gone})
-
-    outcome = await followed(web, frontier("fine", *gone, "old/4", "new"))
-
-    assert urls(outcome) == [target("fine"), target("new")]
-
-
-async def test_failures_of_earlier_rounds_count_for_a_folder() -> None:
-    failed = dict.fromkeys(map(target, ["old/1", "old/2", "old/3"]), "dead")
-
-    outcome = await followed(Web(), frontier("old/4", "new/1", "new/2"), failed_before=failed)
-
-    assert urls(outcome) == [target("new/1"), target("new/2")]
-
-
 async def test_site_that_gives_no_answer_is_left_after_three_requests() -> None:
     web = Web({target(n): FetchError("no answer", url=target(n)) for n in range(20)})
 

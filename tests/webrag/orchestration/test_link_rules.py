@@ -9,7 +9,6 @@ from webrag.orchestration.links.rules import (
     Frontier,
     LinkScope,
     anchor_of,
-    next_to_try,
     path_words,
     penalty,
     silent_sites,
@@ -140,32 +139,6 @@ def test_generic_anchor_says_nothing(title: Any, anchor: Any) -> None:
 )
 def test_path_words(url: str, words: Any) -> None:
     assert path_words(url) == words
-
-
-@pytest.mark.parametrize(
-    ("failed", "obtained", "position"),
-    [
-        pytest.param(["/x/1", "/x/2"], [], 0, id="two failures may be chance"),
-        pytest.param(["/x/1", "/x/2", "/x/3"], [], 2, id="a folder where three failed"),
-        pytest.param(["/x/1", "/x/2", "/x/3"], ["/x/4"], 0, id="but one was obtained"),
-        pytest.param(["/x/1", "/x/2", "/x/3?a=/y"], [], 2, id="a query has no folders"),
-        pytest.param(["/x/1/a", "/x/2/a", "/x/3/a"], [], 0, id="in folders below it"),
-        pytest.param(
-            ["/x/1", "/x/2", "/x/3", "/y/1", "/y/2", "/y/3"], [], 0, id="nothing else is left"
-        ),
-    ],
-)
-def test_folder_that_seems_to_be_missing_comes_last(
-    failed: Any, obtained: Any, position: Any
-) -> None:
-    def absolute(paths: Any) -> list[str]:
-        return [f"https://d.test{path}" for path in paths]
-
-    waiting = absolute(["/x/a", "/x/b", "/y/a"])
-
-    found = next_to_try(waiting, failed=absolute(failed), obtained=absolute(obtained))
-
-    assert found == position
 
 
 @pytest.mark.parametrize(

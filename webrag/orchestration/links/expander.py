@@ -38,7 +38,6 @@ from webrag.orchestration.links.rules import (
     FailureKind,
     Frontier,
     LinkScope,
-    next_to_try,
     silent_sites,
     skip_reason,
 )
@@ -89,7 +88,7 @@ class FetchRound:
     ) -> ExpansionOutcome:
         """Obtain the target number of pages at once, as far as budget and time allow.
 
-        Candidates are tried in their order, those in a folder that seems to be missing last.
+        Candidates are tried in their order.
 
         Raises:
             DatabaseUnavailableError: The database cannot be reached; nothing is left running.
@@ -112,12 +111,7 @@ class FetchRound:
                 slow = self._slow_sites(running.values())
                 ready = [each for each in waiting if site_of(each.url) not in slow]
                 while ready and self._may_begin(running.values(), slow):
-                    first = next_to_try(
-                        (candidate.url for candidate in ready),
-                        failed=(*self.failed_before, *self.outcome.failed),
-                        obtained=(*self.known, *self.outcome.chunks_by_url),
-                    )
-                    candidate = ready.pop(first)
+                    candidate = ready.pop(0)
                     waiting.remove(candidate)
                     self.on_fetch(candidate.url)
                     self._begun[candidate.url] = time.monotonic()

@@ -44,9 +44,6 @@ _SOURCE_NUMBER: Final = re.compile(r"a\d{5}", re.ASCII)
 _PAGE_ENDINGS: Final = frozenset({"html", "htm", "xhtml", "md", "markdown", "txt", "php", "aspx"})
 _LISTING_PENALTY: Final = 0.5
 _CODE_PENALTY: Final = 0.25
-# Dead links use up the failures of a run. On partly reachable sites, putting such folders last
-# reached .02 more of the pages with evidence; two or five failures made no difference.
-_DEAD_FOLDER_FAILURES: Final = 3
 # A site that let so many requests run into nothing is left: each costs a round's whole time.
 _SILENT_SITE_FAILURES: Final = 3
 # Probability of a link that is followed before all others. Where none is as likely, waiting for
@@ -169,17 +166,6 @@ def path_words(url: str) -> str:
     return " ".join(_WORD.findall(f"{head}/{name}"))
 
 
-def next_to_try(urls: Iterable[str], *, failed: Iterable[str], obtained: Iterable[str]) -> int:
-    """Position of the first URL outside the folders that seem to be missing; 0 when none is.
-
-    A folder seems to be missing when several of its pages could not be obtained and none could.
-    """
-    failures = Counter(map(_folder, failed))
-    alive = set(map(_folder, obtained))
-    dead = {folder for folder, count in failures.items() if count >= _DEAD_FOLDER_FAILURES} - alive
-    return next((n for n, url in enumerate(urls) if _folder(url) not in dead), 0)
-
-
 def silent_sites(failures: Mapping[str, "FailureKind"]) -> frozenset[str]:
     """Sites that gave no answer to several requests, by the addresses that failed."""
     counted = Counter(site_of(url) for url, kind in failures.items() if kind in _SILENT)
@@ -215,10 +201,6 @@ def weakest_followed(confidence: float, page_s: float, pages: int, in_vain: floa
     missing /= (confidence + missing) or 1.0
     cost = max(page_s, _LEAST_COST_S) / _PATIENCE_S * max(pages / _PATIENT_PAGES, 1)
     return min(cost / max(missing, 1e-3) ** 2, 1.0)
-
-
-def _folder(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[0]
 
 
 def _last_segment(path: str) -> tuple[str, str]:
