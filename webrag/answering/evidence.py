@@ -1,9 +1,9 @@
 """Gets the pages a question names, then retrieves and ranks the passages an answer is made from."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
@@ -159,8 +159,11 @@ class EvidenceFinder:
         judged_parts = await in_background(_judged_parts, parts, kept, self.encode, profile)
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         whole = candidates.parts[0][1]
-        step = self._step(
-            candidates.years,
+        step = RetrieveStep(
+            year_mode="explicit" if candidates.years else "none",
+            requested_years=tuple(sorted(candidates.years)),
+            recent_year_window=self.config.recent_year_window,
+            fusion_method=self.retrieval.fusion_method,
             documents=whole.corpus_stats.total_documents,
             candidates=candidates.count,
             passages=len(kept),
@@ -190,8 +193,11 @@ class EvidenceFinder:
             )
             for place, chunk in enumerate(found.chunks, start=1)
         }
-        step = self._step(
-            filters.years or (),
+        step = RetrieveStep(
+            year_mode="explicit" if filters.years else "none",
+            requested_years=tuple(sorted(filters.years or ())),
+            recent_year_window=self.config.recent_year_window,
+            fusion_method=self.retrieval.fusion_method,
             documents=pages,
             candidates=len(chunks),
             passages=len(chunks),
@@ -230,17 +236,6 @@ class EvidenceFinder:
         )
         unquotable = unquotable_spans(chunk.text, chunk.char_start)
         return Evidence(0, chunk, item.reranked_score, order, unquotable)
-
-    def _step(self, years: Iterable[int], **found: Any) -> RetrieveStep:
-        """The extent of a search of the pages of some years, or of all, and what it found."""
-        requested = tuple(sorted(years))
-        return RetrieveStep(
-            year_mode="explicit" if requested else "none",
-            requested_years=requested,
-            recent_year_window=self.config.recent_year_window,
-            fusion_method=self.retrieval.fusion_method,
-            **found,
-        )
 
 
 def judge_evidence(
