@@ -543,7 +543,7 @@ def format_excerpt(
     exceed that.
     """
     # Imported here: clients wait for the tool list, and it brings the database's driver.
-    from webrag.retrieval.reading import cut_to_tokens
+    from webrag.retrieval.reading import cut_to_tokens, last_end
 
     shown, lines = excerpt, _MOST_OUTLINED
     while lines and count_tokens(_outline(excerpt, lines)) > token_budget * _OUTLINE_SHARE:
@@ -559,7 +559,8 @@ def format_excerpt(
             count_tokens,
         )
         cut = cut if len(cut) < size else cut[: size - 1]
-        cut = cut if len(cut) >= _LEAST_SHOWN_CHARS else shown.text[:_LEAST_SHOWN_CHARS]
+        if len(cut) < _LEAST_SHOWN_CHARS:
+            cut = shown.text[: last_end(shown.text, 0, _LEAST_SHOWN_CHARS)]
         end = shown.char_start + len(cut)
         shown = shown.model_copy(update={"text": cut, "char_end": end})
     return text, shown

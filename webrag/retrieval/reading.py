@@ -1,5 +1,6 @@
 """Reads on in a stored page: from an offset, a heading, a passage or around a quotation."""
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
+from webrag.ingestion.characters import sentence_ends
 from webrag.retrieval.citation_checks import find_quote
 from webrag.retrieval.markup import plain_text
 
@@ -33,6 +35,9 @@ _SHARE_BEFORE_QUOTE: Final = 1 / 3
 _MOST_CHARS_PER_TOKEN: Final = 12
 # An excerpt ends where a paragraph does, when that costs no more than this share of it.
 _GIVEN_UP_SHARE: Final = 0.3
+_GIVEN_UP_FOR_SENTENCE: Final = 0.5
+# Characters behind a full stop that tell whether it ends a sentence.
+_SHOWS_SENTENCE_END: Final = 5
 
 
 class Heading(FrozenModel):
@@ -251,20 +256,28 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def cut_to_tokens(text: str, start: int, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Give as much text from an offset on as fits, up to the end of a paragraph, line or word."""
+    """Give as much text from an offset on as fits, up to an end of something near to it."""
     part = text[start : start + max_tokens * _MOST_CHARS_PER_TOKEN]
     whole = start + len(part) == len(text)
     while (tokens := count_tokens(part)) > max_tokens and len(part) > 1:
         whole = False
         part = part[: max(int(len(part) * min(0.95, max_tokens / tokens)), 1)]
-    if whole:
-        return part
-    least = len(part) * (1 - _GIVEN_UP_SHARE)
-    for separator in ("\n\n", "\n", " "):
-        end = part.rfind(separator)
+    return part if whole else text[start : last_end(text, start, start + len(part))]
+
+
+def last_end(text: str, start: int, stop: int) -> int:
+    """Give the last end of a paragraph, line, sentence or word near to where a text is cut."""
+    near = math.ceil(stop - (stop - start) * _GIVEN_UP_SHARE)
+    far = math.ceil(stop - (stop - start) * _GIVEN_UP_FOR_SENTENCE)
+    paragraph = text.rfind("\n\n", start, stop) + 2
+    line = text.rfind("\n", start, stop) + 1
+    ends = sentence_ends(text, far, stop + _SHOWS_SENTENCE_END, rule="prose")
+    sentence = max((end + text.startswith(" ", end) for end in ends if end <= stop), default=0)
+    word = text.rfind(" ", start, stop) + 1
+    for end, least in ((paragraph, near), (line, near), (max(line, sentence), far), (word, near)):
         if end >= least:
-            return part[: end + len(separator)]
-    return part
+            return min(end, stop)
+    return stop
 
 
 def _start_before(text: str, place: int, tokens: int, count_tokens: TokenCounter) -> int:

@@ -45,6 +45,15 @@ def test_long_page_ends_where_the_budget_does_and_says_how_to_read_on(
     assert text.endswith("</page-0badc0de>")
 
 
+@pytest.mark.parametrize("budget", [200, 230, 300, 700])
+def test_part_of_a_long_paragraph_ends_with_a_sentence(count_tokens: Counter, budget: int) -> None:
+    sentence = "A sentence says something about a page, and the next one says as much of it. "
+
+    text = printed(sentence * 99, budget, count_tokens)
+
+    assert text.endswith("as much of it. \n</page-0badc0de>")
+
+
 def test_short_page_is_whole_and_needs_no_outline(count_tokens: Counter) -> None:
     text = printed("# Short\n\nAll of it.", 2000, count_tokens)
 

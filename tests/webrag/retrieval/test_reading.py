@@ -15,6 +15,7 @@ from webrag.retrieval.reading import (
     cut_to_tokens,
     excerpt_at,
     headings_of,
+    last_end,
 )
 
 MARKDOWN = """\
@@ -156,6 +157,30 @@ def test_excerpt_ends_with_a_paragraph() -> None:
     excerpt = read(ReadingPlace(), max_tokens=12)
 
     assert excerpt.text.endswith("Install it first.\n\n")
+
+
+def test_excerpt_of_a_long_paragraph_ends_with_a_sentence() -> None:
+    sentence = "One of many sentences that stand in a paragraph of some length, e.g. This one. "
+
+    excerpt = read(ReadingPlace(), max_tokens=25, markdown=sentence * 20)
+
+    assert excerpt.text == sentence
+
+
+@pytest.mark.parametrize("text", ["Words go on and on " * 9, "x" * 99, "First. " + "and on " * 99])
+def test_text_without_an_end_near_is_cut_between_words_or_where_it_must_be(text: str) -> None:
+    end = last_end(text, 0, 60)
+
+    assert 42 <= end <= 60
+    assert " " not in text[:60] or text[end - 1] == " "
+
+
+@given(st.text(st.sampled_from("aB \n."), min_size=1, max_size=80), st.data())
+def test_text_ends_behind_its_start_and_not_behind_the_cut(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    stop = data.draw(st.integers(start + 1, len(text)))
+
+    assert start < last_end(text, start, stop) <= stop
 
 
 def test_heading_path_is_that_of_the_first_character() -> None:
