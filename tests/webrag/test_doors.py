@@ -219,3 +219,9 @@ async def test_word_that_no_page_has_is_told_whatever_its_form(rag: WebRAG) -> N
     assert result.confidence_band != "high"
     assert set(result.absent_words) >= {"Wireshark", "GPU"}
     assert "Wireshark, " in rag.brief(result).partition("\n")[0]
+
+
+async def test_word_of_general_use_is_not_told_as_missing(rag: WebRAG) -> None:
+    result = await rag.search("In which several places does Wireshark decide otherwise?")
+
+    assert result.absent_words == ("Wireshark",)

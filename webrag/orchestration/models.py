@@ -276,7 +276,8 @@ class OrchestrationResult(FrozenModel):
         wordings: Other wordings of the question, each with the weights of its terms.
         also_searched: Words of the question that the searched pages lack, and what they have in
             their place.
-        absent_words: Words of the question that no searched page has, also in no other spelling.
+        absent_words: Words of the question that may name a subject and that no searched page
+            has, also in no other spelling.
         units: What answers most likely, best first; of several parts the best of each in turn.
         parts: How far each part is answered; empty where the question is one.
         confidence: Probability-like, [0, 1], that the evidence answers the question; of several

@@ -170,8 +170,9 @@ class RetrievalResult(FrozenModel):
 
     Chunks are grouped by source, groups by best score, and stand in reading order. Terms, also of
     other wordings, have their inverse document frequency. Words that the searched pages lack are
-    absent, or others were `also_searched` in their place. What the question itself found is
-    `truncated` by the child limit or the token budget. Warnings are sentences for the user.
+    absent if they may name a subject, or others were `also_searched` in their place. What the
+    question itself found is `truncated` by the child limit or the token budget. Warnings are
+    sentences for the user.
     """
 
     mode: Literal["full_context", "chunk"]

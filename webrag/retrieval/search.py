@@ -51,8 +51,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-IsCommon = Callable[[str], bool]
-"""Tells whether a word, in lower case, is a common one of the language; may block."""
+TellsWord = Callable[[str], bool]
+"""Tells something of a word; may block."""
 
 
 # The first of a question; each is some five hundred look-ups in an index.
@@ -141,12 +141,15 @@ class Searcher:
         embedder: Embedder,
         config: RetrievalConfig,
         *,
-        is_common: IsCommon | None = None,
+        is_common: TellsWord = lambda _: False,
+        may_name: TellsWord = lambda _: True,
     ) -> None:
+        """Take what tells common words of the language, and words that may name a subject."""
         self._database = database
         self._embedder = embedder
         self._config = config
-        self._is_common = is_common or (lambda _: False)
+        self._is_common = is_common
+        self._may_name = may_name
 
     @property
     def best_score(self) -> float:
@@ -278,8 +281,11 @@ class Searcher:
 
     async def _respelled(self, request: RetrievalRequest, doubts: Doubts) -> RetrievalRequest:
         """Replace words that the searched pages lack and have otherwise."""
+        if doubts.absent:
+            absent = await in_background(lambda: tuple(filter(self._may_name, doubts.absent)))
+            request = replace(request, absent_words=absent)
         if not (doubts.words or doubts.pairs):
-            return replace(request, absent_words=tuple(doubts.absent))
+            return request
         queries = request.queries
         # Spelling each word in other ways takes milliseconds.
         words = await in_background(lambda: [Respelling(*each) for each in doubts.words.items()])
@@ -296,7 +302,7 @@ class Searcher:
         )
         question = SearchText.of(respelled(request.question.text, found))
         replaced = set(" ".join(found).split())
-        absent = tuple(word for word in doubts.absent if word not in replaced)
+        absent = tuple(word for word in request.absent_words if word not in replaced)
         return replace(request, question=question, also_searched=found, absent_words=absent)
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:

@@ -312,6 +312,7 @@ class Components:
             self.settings.retrieval_config(),
             # A tokenizer keeps a token for each word that is often written.
             is_common=lambda word: self.count_tokens(f" {word}") == 1,
+            may_name=self._bundled.may_name,
         )
 
     @part

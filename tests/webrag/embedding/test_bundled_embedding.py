@@ -30,6 +30,19 @@ def test_vectors_have_length_one_or_zero_and_are_finite(texts: Any) -> None:
     assert all(abs(norm - 1) < 1e-5 or norm == 0 for norm in norms)
 
 
+@pytest.mark.parametrize(
+    ("word", "is_name"),
+    [
+        *((word, False) for word in ("place", "way", "kind", "Several", "otherwise")),
+        *((word, True) for word in ("GPU", "kettle", "Wireshark", "server", "price", "Paris")),
+    ],
+)
+def test_words_of_general_use_are_told_from_those_that_may_name_a_subject(
+    model: BundledEmbedding, word: str, is_name: bool
+) -> None:
+    assert model.may_name(word) is is_name
+
+
 @pytest.mark.parametrize("blank", ["", " ", "\n\t "])
 def test_blank_text_gives_the_zero_vector(model: BundledEmbedding, blank: str) -> None:
     assert not np.any(model.encode([blank]))
