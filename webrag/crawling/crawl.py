@@ -41,6 +41,7 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.fetch_context import listening, patiently
+from webrag.orchestration.links.rules import NoPage
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +103,7 @@ class CrawlTally:
     failed: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
+    not_pages: int = 0
     chunks_embedded: int = 0
     degraded: dict[str, None] = field(default_factory=dict)
     unanswered: list[str] = field(default_factory=list)
@@ -145,6 +147,7 @@ class CrawlTally:
         if mark not in self._seen_skips and len(self._seen_skips) < _REMEMBERED_SKIPS:
             self._seen_skips.add(mark)
             self.skipped[reason] += 1
+            self.not_pages += isinstance(reason, NoPage)
 
 
 _WORKERS: Final = 8  # per host the fetcher is stricter
@@ -246,6 +249,7 @@ class _CrawlRun:
             failed=dict(tally.failed.most_common()),
             failures=tally.failures,
             skipped=dict(tally.skipped.most_common()),
+            not_pages=tally.not_pages,
             degraded=tuple(tally.degraded),
             chunks_embedded=tally.chunks_embedded,
             queued=queued,

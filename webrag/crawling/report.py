@@ -77,10 +77,11 @@ CrawlProgressCallback = Callable[[CrawlProgress], None]
 class SiteReport(FrozenModel):
     """Outcome of one run of a crawl: pages by outcome, failures and addresses left alone by reason.
 
-    The `failures` are some of them, with the whole reason, `degraded` sentences, 20 at most, about
-    page sources in whose place another one was used. Queued pages are known and not visited. It
-    `ended` complete, at the limit, with a site that stopped answering, or paused for another turn;
-    `before` it interrupted runs had visited pages.
+    Of those left alone so many are `not_pages`, which nothing stores. The `failures` are some of
+    them, with the whole reason, `degraded` sentences, 20 at most, about page sources in whose place
+    another one was used. Queued pages are known and not visited. It `ended` complete, at the limit,
+    with a site that stopped answering, or paused for another turn; `before` it interrupted runs had
+    visited pages.
     """
 
     start_url: str
@@ -88,6 +89,7 @@ class SiteReport(FrozenModel):
     failed: dict[str, int] = Field(default_factory=dict)
     failures: dict[str, str] = Field(default_factory=dict)
     skipped: dict[str, int] = Field(default_factory=dict)
+    not_pages: int = 0
     degraded: tuple[str, ...] = ()
     chunks_embedded: int = 0
     queued: int = 0

@@ -115,6 +115,7 @@ def merged_report(before: SiteReport | None, now: SiteReport, *, visited: int) -
             **{name: dict(counts.most_common()) for name, counts in totals.items()},
             "failures": dict(list(failures.items())[:_SHOWN_FAILURES]),
             "degraded": tuple(dict.fromkeys(note for turn in turns for note in turn.degraded)),
+            "not_pages": sum(turn.not_pages for turn in turns),
             "chunks_embedded": sum(turn.chunks_embedded for turn in turns),
             "before": max(0, visited - totals["pages"].total() - totals["failed"].total()),
             "resumed": False,

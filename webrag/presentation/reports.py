@@ -175,16 +175,13 @@ _CALLERS = {
 }
 
 
-_NO_PAGE = "not a page"  # in the reasons why an address was left alone that nothing stores
-
-
 def ending(report: SiteReport, *, caller: Literal["mcp", "cli", "page"] = "cli") -> str:
     """Say why a crawl ended, and how to go on where that is possible."""
     again, limit, one = _CALLERS[caller]
     said = _ENDINGS[report.ended].format(queued=report.queued, again=again, limit=limit)
     if report.skipped:
         said = said.replace(_ALL_VISITED, f"Every other page {_ALL_VISITED[11:]}")
-    left = sum(n for reason, n in report.skipped.items() if _NO_PAGE not in reason)
+    left = report.left_alone - report.not_pages
     if not left:
         return said
     alone = "1 address of the site was" if left == 1 else f"{left:,} addresses of the site were"

@@ -97,6 +97,16 @@ async def test_patterns_choose_pages(crawl_lab: CrawlLab, static_site: Callable[
     assert report.skipped["excluded by a pattern"] == 1
 
 
+async def test_addresses_that_are_no_pages_are_counted_apart(
+    crawl_lab: CrawlLab, static_site: Callable[..., Any]
+) -> None:
+    site = static_site({"/docs/": page("start", "/docs/a.png", "/docs/edit", "/docs/b.html")})
+
+    report = await crawl_lab.crawl(f"{site}/docs/", exclude=("b.html",))
+
+    assert (report.left_alone, report.not_pages) == (3, 2)
+
+
 async def test_bad_pattern_is_refused_before_anything_is_fetched(
     crawl_lab: CrawlLab, static_site: Callable[..., Any]
 ) -> None:

@@ -318,13 +318,16 @@ async def test_dropped_collection_takes_its_queue_along(
 
 
 def test_report_of_all_turns_adds_up_and_names_pages_nobody_reported() -> None:
-    first = SiteReport(start_url=START, pages={"indexed": 3}, failed={"empty": 1}, seconds=2)
-    last = SiteReport(start_url=START, pages={"indexed": 2, "stored": 1}, seconds=1)
+    first = SiteReport(
+        start_url=START, pages={"indexed": 3}, failed={"empty": 1}, seconds=2, not_pages=4
+    )
+    last = SiteReport(start_url=START, pages={"indexed": 2, "stored": 1}, seconds=1, not_pages=1)
 
     total = merged_report(first, last, visited=9)
 
     assert total.pages == {"indexed": 5, "stored": 1}
     assert (total.failed, total.before, total.seconds) == ({"empty": 1}, 2, 3.0)
+    assert total.not_pages == 5
 
 
 async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_after_the_first(

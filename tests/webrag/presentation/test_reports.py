@@ -92,17 +92,13 @@ def test_site_report_gives_totals_reasons_and_how_to_go_on() -> None:
 
 
 def test_site_report_offers_to_store_what_is_a_page_only() -> None:
-    pictures = {
-        "a .png file is not a page that can be read": 18,
-        "'edit' is an action, not a page": 40,
-        "'oldid=1' is an action or an old version, not a page": 7,
-    }
+    pictures = {"files of pictures": 18, "actions": 40}
     many = {"too many combinations of query parameters": 1}
 
-    assert format_site(SiteReport(start_url=URL, skipped=pictures)).endswith(
+    assert format_site(SiteReport(start_url=URL, skipped=pictures, not_pages=58)).endswith(
         "Every other page that was found has been visited."
     )
-    assert format_site(SiteReport(start_url=URL, skipped=pictures | many)).endswith(
+    assert format_site(SiteReport(start_url=URL, skipped=pictures | many, not_pages=58)).endswith(
         " 1 address of the site was left alone, for the reasons above: `webrag ingest URL` stores"
         " any of them, and the command with a higher --max-pages takes more of those that were too"
         " many."

@@ -113,7 +113,11 @@ class LinkScope:
         return tuple(sorted({*self.sites, *extra}))
 
 
-def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
+class NoPage(str):
+    """Says in a clause for users why an address leads to no page that anything could store."""
+
+
+def skip_reason(url: str, *, reads_pdf: bool = False) -> NoPage | None:
     """Say in a clause for users why a target can hold no answer; None when it may.
 
     With `reads_pdf` PDFs may hold one, too. Within one question they take too long: many are the
@@ -121,16 +125,16 @@ def skip_reason(url: str, *, reads_pdf: bool = False) -> str | None:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https", "file", "git+https", "git+http"):
-        return f"a {parts.scheme} address is not a page"
+        return NoPage(f"a {parts.scheme} address is not a page")
     name, ending = _last_segment(parts.path)
     if ending in _NOT_PAGES and not (reads_pdf and ending == "pdf"):
-        return f"a .{ending} file is not a page that can be read"
+        return NoPage(f"a .{ending} file is not a page that can be read")
     if ending not in _PAGE_ENDINGS and name in _ACTIONS:
-        return f"'{name}' is an action, not a page"
+        return NoPage(f"'{name}' is an action, not a page")
     for key, value in parse_qsl(parts.query, keep_blank_values=True):
         is_action = key.casefold() in ("action", "do") and value.casefold() in _ACTION_QUERY
         if is_action or key.casefold() in ("oldid", "diff"):
-            return f"'{key}={value}' is an action or an old version, not a page"
+            return NoPage(f"'{key}={value}' is an action or an old version, not a page")
     return None
 
 
