@@ -187,6 +187,7 @@ def _flatten_headings(root: LexborNode) -> None:
 # As browsers and spreadsheets: a wrong number must not make a table of millions of cells.
 _MOST_SPAN: Final = 200
 _MOST_CELLS: Final = 50_000
+_PAIR: Final = 2  # columns of a name and its value
 # Cells that reach into the rows below, by column, and into how many of them.
 _Below: TypeAlias = dict[int, tuple[LexborNode, int]]
 _BLOCKS: Final = ", ".join(sorted(BLOCK_TAGS - {"td", "th"}))
@@ -218,7 +219,12 @@ def _lay_out(table: LexborNode) -> None:
     drawn = {row.mem_id for row in rows if row.css_first("hr") and not _shows_something(row)}
     _repeat_spans(rows)
     drop(row for row in rows if row.mem_id in drawn)
-    _join_headers([row for row in rows if row.mem_id not in drawn])
+    rows = [row for row in rows if row.mem_id not in drawn]
+    # Rows of other sizes place things, and are stored as paragraphs.
+    is_even = len({len(_cells(row)) for row in rows}) == 1
+    if is_even and len(rows) > 1 and not _is_header(rows[0], rows[1:]):
+        _add_header(rows[0])
+    _join_headers(rows)
     for cell in own_cells(table):
         if cell.tag != "caption":
             _part_lines(cell)
@@ -318,6 +324,44 @@ def _span(cell: LexborNode, name: str) -> int:
     written = attribute(cell, name).strip()
     number = int(written) if written.isdecimal() and len(written) < 6 else 1
     return max(1, min(number, _MOST_SPAN))
+
+
+def _is_header(first: LexborNode, others: Sequence[LexborNode]) -> bool:
+    """Tell whether the first row of a table names its columns, as far as tags and texts tell.
+
+    Of two columns without any mark the first row is a pair like the others, unless they are
+    numbered and it is not; of more it names them, unless one has figures in all rows.
+    """
+    cells = [cell for cell in _cells(first) if _shows_something(cell)]
+    if first.parent is not None and first.parent.tag == "thead":
+        return True
+    if first.css_first("th") is not None:
+        return all(cell.tag == "th" for cell in cells)
+    if all(map(_is_bold, cells)) and not all(map(_is_bold, _cells(others[0]))):
+        return True
+    names, *rows = [[_has_figure(cell) for cell in _cells(row)] for row in (first, *others)]
+    columns = list(zip(*rows, strict=True))
+    if not names[0] and len(rows) > 1 and all(columns[0]):
+        return True
+    are_data = (is_figure and all(column) for is_figure, column in zip(names, columns, strict=True))
+    return len(names) > _PAIR and not any(are_data)
+
+
+def _is_bold(cell: LexborNode) -> bool:
+    bold = cell.css_first("b, strong")
+    return bold is not None and inline_text(bold) == inline_text(cell)
+
+
+def _has_figure(cell: LexborNode) -> bool:
+    return any(map(str.isdigit, inline_text(cell)))
+
+
+def _add_header(first: LexborNode) -> None:
+    """Put a row of nameless columns above the first: the stored text needs one to be a table."""
+    header = element("tr", "")
+    for _ in _cells(first):
+        header.insert_child(element("th", ""))
+    first.insert_before(header)
 
 
 def _header_rows(rows: Sequence[LexborNode]) -> list[LexborNode]:

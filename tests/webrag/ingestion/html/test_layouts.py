@@ -32,7 +32,7 @@ KEPT = {
     ],
     "doxygen": [
         "# tundra::Codec Class Reference\n",
-        "## Public Member Functions\n\n| int | pack (const char *data, int level=6) |",
+        "## Public Member Functions\n\n|  |  |\n| --- | --- |\n| int | pack (const char *",
         "## pack()\n\n`int tundra::Codec::pack ( const char * data, int level = 6 )`",
         "| level | How hard to try. |",
         "Warning  \nNot safe for threads.",

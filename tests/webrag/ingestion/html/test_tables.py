@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from webrag.ingestion.html.layouts import rewrite_tables
 from webrag.ingestion.models import NormalizedDocument
+from webrag.retrieval.units import cut_units
 
 Convert = Callable[..., NormalizedDocument]
 HEAD = "<tr><th>A<th>B<th>C</tr>"
@@ -53,6 +54,45 @@ LINES = {
 def test_lines_of_a_cell_stay_apart(convert: Convert, cell: str, text: str) -> None:
     table = f"<table><tr><th>A<th>B</tr><tr><td>{cell}<td>{cell}</table>"
     assert convert(table).markdown == f"| A | B |\n| --- | --- |\n| {text} | {text} |"
+
+
+HEADERS = {
+    "cells of a header": "<tr><th>A<th>B<tr><td>a<td>b",
+    "an empty corner": "<tr><td><th>B<tr><td>a<td>b",
+    "head of the table": "<thead><tr><td>A<td>B</thead><tr><td>a<td>b",
+    "bold cells": "<tr><td><b>A</b><td><strong>B</strong><tr><td>a<td>b",
+    "numbered rows": "<tr><td>No.<td>Who<tr><td>1<td>Ann<tr><td>2<td>Bob",
+    "three columns": "<tr><td>A<td>B<td>Built 1904<tr><td>a<td>b<td>c<tr><td>d<td>5<td>e",
+    "a line over all": "<tr><td colspan=2>Sizes<tr><td>Kiln<td>3 m",
+}
+NO_HEADERS = {
+    "pairs": "<tr><td>Age<td>12<tr><td>Fuel<td>wood<tr><td>Size<td>3 m",
+    "named pairs": "<tr><th>Age<td>12<tr><th>Fuel<td>wood",
+    "bold names": "<tr><td><b>Age</b><td>12<tr><td><b>Fuel</b><td>wood",
+    "bold everywhere": "<tr><td><b>Age</b><td><b>12</b><tr><td><b>Fuel</b><td><b>wood</b>",
+    "figures in a column": "<tr><td>Fat<td>0 mg<td>much<tr><td>Sugar<td>1 mg<td>no",
+    "one column": "<tr><td>Ann<tr><td>Bob",
+}
+
+
+@pytest.mark.parametrize("rows", HEADERS.values(), ids=HEADERS)
+def test_row_that_names_columns_is_the_header(convert: Convert, rows: str) -> None:
+    first, rule, *_ = convert(f"<table>{rows}</table>").markdown.splitlines()
+
+    assert first.strip("| ")
+    assert rule.startswith("| ---")
+
+
+@pytest.mark.parametrize("rows", NO_HEADERS.values(), ids=NO_HEADERS)
+def test_row_like_the_others_names_no_columns(convert: Convert, rows: str) -> None:
+    markdown = convert(f"<table>{rows}</table>").markdown
+
+    first, rule, *_ = markdown.splitlines()
+    assert not first.strip("| ")
+    assert rule.startswith("| ---")
+    units = cut_units(markdown).units
+    assert len(units) == rows.count("<tr>")
+    assert all(unit.lead is None for unit in units)
 
 
 def test_table_in_a_cell_keeps_its_rows(convert: Convert) -> None:
