@@ -58,7 +58,7 @@ _SLOW = (
     "tests/test_scripts.py",
     "tests/webrag/cli/",
     "tests/webrag/corpus/test_kills.py",
-    "tests/webrag/corpus/test_page_cutter.py",
+    "tests/webrag/corpus/test_page_worker.py",
     "tests/webrag/crawling/test_crawl_traps.py",
     "tests/webrag/crawling/test_sitemap.py",
     "tests/webrag/demo/",

@@ -4,7 +4,7 @@ import pytest
 
 from webrag.orchestration.decision import RULES, decide
 
-from .evaluator_inputs import ALL, signals, state
+from .decision_inputs import ALL, signals, state
 
 
 def rule_number(name: str) -> int:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from webrag.orchestration.decision import decide
 
-from .evaluator_inputs import ALL, signals, state
+from .decision_inputs import ALL, signals, state
 
 share = st.floats(0, 1)
 
