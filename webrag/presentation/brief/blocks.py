@@ -35,13 +35,12 @@ _QUOTES_A_PART: Final = 2
 _FAR_LESS_LIKELY: Final = {"high": 3.0, "medium": 2.5, "low": 2.5, "none": 2.5}
 # What is longer stands alone where it very likely answers.
 _ALONE_CHARS: Final = 200
+# So near to a unit it costs little to print on: for a gap, a sign would save nearly nothing, and
+# code leads to the sentence that explains it.
+_NEAR: Final = 150
 # Printed on either side of a unit, the best one first. Of 47 answers called medium or low 40 were
 # on the screen with the whole match and further passages, and 39 are so, for half as much.
-_REACH: Final = {"high": (150, 0), "medium": (300, 200), "low": (200, 200), "none": (0, 0)}
-# Printed behind code at least: a signature or an example leads to the sentence that explains it.
-_AFTER_CODE: Final = 150
-# So little between two parts of a passage is printed: a sign for it saves nearly nothing.
-_LEAST_GAP: Final = 150
+_REACH: Final = {"high": (_NEAR, 0), "medium": (300, 200), "low": (200, 200), "none": (0, 0)}
 
 
 def relevant_count(relevance: Sequence[float], floor: float) -> int:
@@ -140,7 +139,7 @@ def quoted_blocks(result: OrchestrationResult, config: BriefConfig) -> list[Evid
         if unit.chunk_id in ranked:
             wanted = _around(ranked[unit.chunk_id], unit, result, config, is_best=not place)
             own = spans.setdefault(unit.chunk_id, [])
-            own[:] = _joined_spans((*own, wanted), gap=_LEAST_GAP)
+            own[:] = _joined_spans((*own, wanted), gap=_NEAR)
     covered: dict[str, list[Span]] = {}
     blocks: list[EvidenceBlock] = []
     for chunk_id, own in spans.items():
@@ -291,7 +290,7 @@ def _around(
     start, end = own[0] - chunk.char_start, own[1] - chunk.char_start
     pieces = [each for each in cut_units(chunk.text).pieces if each.kind != "heading"]
     is_code = any(e.kind == "code" and e.start < end and start < e.end for e in pieces)
-    further = _AFTER_CODE if is_code and band == "high" else reach
+    further = _NEAR if is_code and band == "high" else reach
     if not further:
         return own
     before = [each.start for each in pieces if start - reach <= each.start and each.end <= start]
