@@ -308,6 +308,34 @@ def _prepend(node: LexborNode, child: LexborNode) -> None:
         node.first_child.insert_before(child)
 
 
+_OPENING: Final = ("aria-controls", "data-target", "data-bs-target", "data-tab", "onclick", "href")
+_OPENERS: Final = ", ".join(f"[{name}]" for name in _OPENING[:-1]) + ", [href^='#']"
+_CONTROL: Final = (
+    "button, summary, label, [role=button], [role=tab], [onclick], a[data-toggle],"
+    " a[data-bs-toggle], [aria-controls], [aria-expanded]"
+)
+_WORD: Final = re.compile(r"[\w-]+")
+
+
+def opened_by_controls(body: LexborNode) -> set[str]:
+    """The identifiers of elements that controls with a label may open."""
+    told = [each for each in select(body, _OPENERS) if inline_text(each)]
+    said = [(name, attribute(each, name)[:500]) for each in told for name in _OPENING]
+    values = [value for name, value in said if name != "href" or value.startswith("#")]
+    words = {word for value in values for word in _WORD.findall(value)}
+    return (words | {value.removeprefix("#") for value in values}) - {""}
+
+
+def follows_control(node: LexborNode) -> bool:
+    """Tell an element that stands after a labelled control, or after what holds one."""
+    before = node.prev
+    while before is not None and not before.is_element_node:
+        before = before.prev
+    if before is None or not inline_text(before):
+        return False
+    return before.css_first(_CONTROL) is not None  # which may be the element itself
+
+
 _TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
 _MAX_NESTING = 60
 # By element and number of its parts; the parts come plain first, then grouped.
