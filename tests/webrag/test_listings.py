@@ -1,10 +1,9 @@
 """Listings with line numbers, from the site to the citation."""
 
-import html
 import html.parser
 import unicodedata
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -144,99 +143,3 @@ async def test_every_citation_of_a_result_is_on_the_page_in_one_piece(
         for each in result.citations:
             assert letters(each.plain_text) in shown
             assert stored[each.char_start : each.char_end] == each.verbatim_text
-
-
-GUIDE = {
-    "storage": (
-        "Storage",
-        "Readings wait in a ring until the program takes them. Once the ring is full, the oldest of"
-        " the readings makes way and a counter goes up by one, so that a slow program loses old"
-        " readings and never new ones.",
-    ),
-    "quiet": (
-        "Quiet buoys",
-        "A buoy that has sent nothing for ninety seconds is reported as silent. The session stays"
-        " open and reports the buoy as back with the next good frame. With a satellite modem the"
-        " idle time should be ten minutes, because it sends frames in bursts.",
-    ),
-    "damage": (
-        "Damaged frames",
-        "A frame whose checksum is wrong is thrown away and counted. After eight of them in a row"
-        " the session looks for a start marker and goes on from there.",
-    ),
-}
-PARTS = {"ring": "full ring of readings", "idle": "silent buoy", "frame": "wrong frame checksum"}
-
-
-def source(name: str, words: str) -> list[str]:
-    """A file whose comments say the words of the guide again and again."""
-    found = [f"/* {name}.c: what happens with a {words}. */", '#include "buoy.h"', ""]
-    for number in range(40):
-        found += [
-            f"/* What happens to the session after a {words}: case {number} of the session. */",
-            f"static int buoy_{name}_{number}(struct session *session, struct {name} *{name})",
-            "{",
-            f"    if ({name}->count > {number})  /* a {words}: what happens now */",
-            f"        return buoy_drop_{name}(session);",
-            "    return BUOY_OK;",
-            "}",
-            "",
-        ]
-    return found
-
-
-SHAPES: dict[str, Callable[[list[str]], str]] = {
-    "numbered": lambda lines: "".join(
-        f'<div class="line"><span class="lineno">{number:5}</span>&#160;{html.escape(line)}</div>'
-        for number, line in enumerate(lines, start=1)
-    ).join(('<div class="fragment">', "</div>")),
-    "plain": lambda lines: f"<pre>{html.escape(chr(10).join(lines))}</pre>",
-}
-ABOUT = {
-    "What happens after a full ring of readings?": "storage",
-    "What happens to the session of a silent buoy?": "quiet",
-    "What happens to the session after a wrong frame checksum?": "damage",
-}
-
-
-async def search_of_guide_and_sources(
-    rag: WebRAG, static_site: Any, shape: str, questions: Iterable[str]
-) -> list[list[str]]:
-    """The pages of what each question finds, best first."""
-    pages = {
-        f"/{name}": f"<title>{title}</title><main><h1>{title}</h1><p>{text}</p></main>"
-        for name, (title, text) in GUIDE.items()
-    }
-    for name, words in PARTS.items():
-        body = SHAPES[shape](source(name, words))
-        title = f"{name}.c Source File"
-        pages[f"/{name}.c"] = f"<title>{title}</title><main><h1>{title}</h1>{body}</main>"
-    site = static_site(pages)
-    await rag.ingest([f"{site}{path}" for path in pages])
-    results = [await rag.search(question) for question in questions]
-    return [
-        [
-            each.chunk.source_url.rpartition("/")[2]
-            for each in sorted(result.chunks, key=lambda item: -item.reranked_score)
-        ]
-        for result in results
-    ]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-async def test_prose_that_answers_stands_before_source_listings(
-    rag: WebRAG, static_site: Any, shape: str
-) -> None:
-    found = await search_of_guide_and_sources(rag, static_site, shape, ABOUT)
-
-    assert [pages[0] for pages in found] == list(ABOUT.values())
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-async def test_source_listing_stands_first_for_a_question_that_asks_for_it(
-    rag: WebRAG, static_site: Any, shape: str
-) -> None:
-    questions = ["Show the code for a full ring of readings", "What does buoy_drop_idle return?"]
-    found = await search_of_guide_and_sources(rag, static_site, shape, questions)
-
-    assert [pages[0] for pages in found] == ["ring.c", "idle.c"]

@@ -1,8 +1,8 @@
-"""Source listings, told from prose and from the examples in it."""
+"""The part of a source listing that can be cited, without the numbers of its lines."""
 
 import pytest
 
-from webrag.retrieval.markup import asks_for_code, listing_factor, longest_piece
+from webrag.retrieval.markup import longest_piece
 
 CODE = [
     line
@@ -64,76 +64,6 @@ DOCUMENTATION = {
     "indented example": PROSE + "\n\n" + "\n".join(f"    {line}" for line in CODE[:20]),
     "list of options": "\n".join(f"- `--gate-{n}` closes gate {n} at once." for n in range(30)),
 }
-
-
-@pytest.mark.parametrize("text", LISTINGS.values(), ids=LISTINGS)
-def test_listing_counts_for_less(text: str) -> None:
-    assert listing_factor(text, has_code=True) == pytest.approx(0.75)
-
-
-@pytest.mark.parametrize("text", DOCUMENTATION.values(), ids=DOCUMENTATION)
-def test_documentation_with_examples_counts_in_full(text: str) -> None:
-    assert listing_factor(text, has_code=True) == 1.0
-
-
-@pytest.mark.parametrize("text", [*LISTINGS.values(), "", " ", "\n", "```", "```\n```"])
-def test_text_without_code_counts_in_full(text: str) -> None:
-    assert listing_factor(text, has_code=False) == 1.0
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n" * 50, "```", "```\n```", "x", " \n" * 50])
-def test_text_of_nothing_counts_in_full(text: str) -> None:
-    assert listing_factor(text, has_code=True) == 1.0
-
-
-@pytest.mark.parametrize("sentences", range(9))
-def test_more_prose_never_lowers_what_a_listing_counts(sentences: int) -> None:
-    def factor(count: int) -> float:
-        text = "\n\n".join([*["A sentence about the gates of the harbour."] * count, "```c\n"])
-        return listing_factor(text + PLAIN[:1_200], has_code=True)
-
-    assert factor(sentences) <= factor(sentences + 4) <= 1.0
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "How is the tide measured in the source?",
-        "show me the code that closes a gate",
-        "Which struct holds the gates?",
-        "an example of closing a gate",
-        "What does close_gate do?",
-        "what does closeGate return",
-        "When is gate() called?",
-        "Who sets Gate::closed?",
-        "What is in gates.h?",
-        "How is closing a gate implemented?",
-        "Where is GATE_OK defined?",
-        "Zeige den Quellcode der Schleuse",
-        "源代码在哪里？",
-        "Gates. Looking for code-example content",
-    ],
-)
-def test_question_for_code_is_known(question: str) -> None:
-    assert asks_for_code(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "When is a gate closed?",
-        "What happens when the tide is high?",
-        "Who may open the gate, and how long does it take?",
-        "How do I build the library with the tide gauge?",
-        "Is the gate closed on 5.12. or later?",
-        "Warum wird die Schleuse geschlossen?",
-        "What is an open source licence?",
-        "水门什么时候关闭？",
-        "",
-    ],
-)
-def test_question_for_prose_is_known(question: str) -> None:
-    assert not asks_for_code(question)
 
 
 @pytest.mark.parametrize("text", LISTINGS.values(), ids=LISTINGS)

@@ -23,7 +23,6 @@ from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import AnswerUnit, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.redaction import redacted_failure, remember_secrets
-from webrag.retrieval.markup import asks_for_code, listing_factor
 from webrag.retrieval.models import (
     ChildMatch,
     RetrievalResult,
@@ -125,8 +124,7 @@ class ChunkReranker:
             outside = [s for each in tables for s in each.values() if not least <= s <= most]
             if not outside:
                 ranked = _ranked(result, tables, confidences)
-                prose = await in_background(prose_first, ranked, f"{query} {instruction or ''}")
-                return prose[: top_n or self._top_n], None
+                return ranked[: top_n or self._top_n], None
             cause = (
                 f"gave a score of {outside[0]:g}, which is not between 0 and 1 (see ScaledScores)"
             )
@@ -180,8 +178,7 @@ class ChunkReranker:
         else:
             tables = await in_background(_scored_passages, self._fallback, query, result)
             ranked = _ranked(result, tables, {})
-        prose = await in_background(prose_first, ranked, query)
-        return prose[: top_n or self._top_n]
+        return ranked[: top_n or self._top_n]
 
     def passthrough(self, result: RetrievalResult) -> tuple[RankedChunk, ...]:
         """The chunks in the order in which words and meaning together put them.
@@ -380,18 +377,6 @@ def _node(
         start_char_idx=match.char_start,
         end_char_idx=match.char_end,
     )
-
-
-def prose_first(ranked: Sequence[RankedChunk], question: str) -> tuple[RankedChunk, ...]:
-    """The chunks with those of source listings lowered, unless the question asks for code."""
-    if asks_for_code(question):
-        return tuple(ranked)
-    lowered = []
-    for item in ranked:
-        factor = listing_factor(item.chunk.text, has_code=item.chunk.has_code)
-        score = item.reranked_score * factor
-        lowered.append(item if factor == 1.0 else item.model_copy(update={"reranked_score": score}))
-    return _best(lowered)
 
 
 def _best(ranked: Iterable[RankedChunk]) -> tuple[RankedChunk, ...]:
