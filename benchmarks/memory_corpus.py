@@ -27,7 +27,7 @@ from webrag.ingestion.http.decode import decode
 from webrag.ingestion.models import FetchedPage
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.lexical.bm25 import CorpusTotals, fuse_scores, score_words
-from webrag.lexical.postings import PostingBlock, SlotLayout, TermSlots
+from webrag.lexical.postings import Postings, SlotLayout, TermSlots
 from webrag.retrieval.models import RetrievalConfig
 
 CONFIG = RetrievalConfig()
@@ -140,8 +140,7 @@ class MemoryCorpus:
             rows, *counted = np.array(self._postings.get(term, []), np.int64).reshape(-1, 2).T
             counts = np.minimum(counted[0], 255).astype(np.uint8)
             found[term] = TermSlots.of_chunks(rows, counts, self._layout)
-        block = PostingBlock(self._layout, found, np.empty(0, np.int64))
-        scored = score_words(terms, [block], self._totals)
+        scored = score_words(terms, Postings(self._layout, found), self._totals)
         lexical = scored.children.at((self._page_of << 16) | self._place_of)
         return lexical, scored.pages.at(np.arange(len(self.pages))), scored.idf
 

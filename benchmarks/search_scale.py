@@ -15,10 +15,9 @@ summed in SQL. All take turns, question by question.
 
 Chunks have vectors of 256 dimensions around one of 2,000 centres, four in a parent; questions are
 near one of them. The whole plan of a search (both legs, fusion, parents; no embedding, no
-reranking) takes turns with its own statements sent alone, with the words alone, read from blocks
-and read from the rows of each page, and with the vectors alone. Three rounds over all questions; of
-each question
-the least counts, as other work on the machine only ever adds.
+reranking) takes turns with its own statements sent alone, with the words alone, read and scored,
+and with the vectors alone. Three rounds over all questions; of each question the least counts, as
+other work on the machine only ever adds.
 
 Each size has a collection of its own (`scale_N`), which is dropped at the end, or used again by the
 next run with `--keep`. A million chunks take 12 GB, and twenty minutes to make.
@@ -40,16 +39,14 @@ from psycopg import sql
 
 from webrag.app import WebRAG
 from webrag.concurrency import run_blocking
-from webrag.corpus.indexes import compact_postings
 from webrag.corpus.schema import list_collections
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings, forget_page
-from webrag.lexical.bm25 import CorpusTotals, score_words
-from webrag.lexical.postings import block_of_rows, pack_postings
+from webrag.lexical.bm25 import CorpusTotals
+from webrag.lexical.postings import pack_postings
 from webrag.postgres.database import Connection, Database, table
-from webrag.retrieval.chunk_search import Found, SearchText, search_chunks
+from webrag.retrieval.chunk_search import Found, SearchText, score_collection, search_chunks
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.postings import read_postings
 from webrag.retrieval.statements import Queries, Statement
 from webrag.settings import load_settings
 
@@ -244,7 +241,6 @@ class Lab:
         self.loaded = 0
         self.collection = database.config.collection
         names = ["documents", "parents", "data_children", "postings", "rows", "texts"]
-        names += ["posting_blocks", "blocks", "blocked_pages"]
         self.names = {name: table(self.collection, name) for name in names}
         self.connection = connection
         self.run("set statement_timeout = 0")
@@ -345,15 +341,8 @@ class Lab:
     def packed(self, question: Sequence[int], _: CorpusTotals) -> list[int]:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
-        totals, postings = self.read(lambda each: read_postings(each, self.queries, terms))
-        scores = score_words(terms, postings, totals).children
-        return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
-
-    def page_rows(self, question: Sequence[int], totals: CorpusTotals) -> list[int]:
-        """The same without blocks."""
-        terms = [word(term) for term in question]
-        postings = [block_of_rows(self.send([self.queries.lexical(terms)])[0])]
-        scores = score_words(terms, postings, totals).children
+        words = self.read(lambda each: score_collection(each, self.queries, terms))
+        scores = words.children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
 
     def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -379,7 +368,6 @@ class Lab:
             ([word(term) for term in question], self.vector(random))
             for question in self.corpus.questions(count, 4)
         ]
-        totals = self.totals()
         least: dict[str, dict[int, float]] = defaultdict(dict)
 
         def clock(name: str, place: int, work: Callable[[], object]) -> None:
@@ -390,17 +378,14 @@ class Lab:
 
         for _ in range(3):
             for place, (terms, vector) in enumerate(asked):
-                for name, work in self.ways(terms, vector, totals).items():
+                for name, work in self.ways(terms, vector).items():
                     clock(name, place, work)
         print(f"  {'':<30}{'p50':>8}{'p95':>8}  ms")
         for name, values in least.items():
             row(name, list(values.values()))
 
-    def ways(
-        self, terms: list[str], vector: list[float], totals: CorpusTotals
-    ) -> dict[str, Callable[[], object]]:
+    def ways(self, terms: list[str], vector: list[float]) -> dict[str, Callable[[], object]]:
         """What is measured of one question."""
-        question = [int(term[1:]) for term in terms]
 
         async def search(connection: Any) -> Found:
             variants = [SearchText("", tuple(terms), vector)]
@@ -416,8 +401,7 @@ class Lab:
         return {
             "whole search": lambda: self.read(search),
             "its statements alone": lambda: [self.send(batch) for batch in batches],
-            "words, from blocks": lambda: self.packed(question, totals),
-            "words, from rows of pages": lambda: self.page_rows(question, totals),
+            "words": lambda: self.read(lambda each: score_collection(each, self.queries, terms)),
             "vectors": lambda: self.send([self.queries.nearest_in_graph(vector, 80)]),
         }
 
@@ -547,13 +531,7 @@ async def measure(
             lab.grow(size)
             lab.fill()
         lab.note_alive()
-        started = time.perf_counter()
-        blocks = await compact_postings(database)
-        took = time.perf_counter() - started
-        print(f"  {blocks} blocks made in {took:.0f} s", flush=True)
-        for name in ("posting_blocks", "blocks", "blocked_pages"):
-            lab.run(f"vacuum analyze {{{name}}}")
-        for name in ("postings", "posting_blocks", "data_children"):
+        for name in ("postings", "data_children"):
             print(f"  {name:<29}{lab.disk(name)}", flush=True)
         lab.search(chosen.questions)
         with_references = size <= chosen.references

@@ -18,7 +18,8 @@ from tests.webrag.stored_corpora import (
     restore,
 )
 from webrag import WebRAG
-from webrag.corpus.schema import SCHEMA_VERSION
+from webrag.corpus.schema import SCHEMA_VERSION, drop_collection, table_names
+from webrag.corpus.tables import FORMER_TABLES
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 
@@ -85,3 +86,21 @@ def places(answer: dict[str, Any]) -> list[Any]:
 
 def numbers(answer: dict[str, Any]) -> list[float]:
     return [answer["confidence"], *(each["score"] for each in answer["citations"])]
+
+
+async def test_no_table_that_the_current_version_lacks_is_left(
+    settings: Settings, database: Database
+) -> None:
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
+        await rag.status()
+
+    names = await database.run(lambda each: table_names(each, settings.collection))
+    assert names.isdisjoint(FORMER_TABLES)
+
+
+async def test_one_that_was_never_opened_is_dropped_with_all_its_tables(
+    settings: Settings, database: Database
+) -> None:
+    assert await drop_collection(database)
+
+    assert await database.run(lambda each: table_names(each, settings.collection)) == set()

@@ -9,12 +9,7 @@ from uuid import UUID
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
 from webrag.corpus.batches import Batches
-from webrag.corpus.indexes import (
-    compact_postings,
-    finish_interrupted_load,
-    index_deferred,
-    may_be_due,
-)
+from webrag.corpus.indexes import finish_interrupted_load, index_deferred
 from webrag.corpus.models import (
     CorpusStatus,
     FailedPage,
@@ -363,10 +358,7 @@ class Corpus:
             await self._check_model(connection)
             return await queries.read_pages(connection, ids)
 
-        stored = await self._database.run(work)
-        if may_be_due([page.page_id for page in stored]):
-            await compact_postings(self._database)
-        return stored
+        return await self._database.run(work)
 
     @asynccontextmanager
     async def index_deferred(self, pages: int) -> AsyncIterator[None]:

@@ -2,7 +2,6 @@
 
 import logging
 from contextlib import suppress
-from itertools import chain
 from typing import Any, NamedTuple
 
 import psycopg
@@ -11,8 +10,8 @@ from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import CollectionSize
 from webrag.corpus.tables import (
-    BLOCK_TABLES,
     FIRST_TABLES,
+    FORMER_TABLES,
     LOADING_KEY,
     NEXT_CHILDREN,
     PAST_TABLES,
@@ -214,7 +213,8 @@ async def drop_collection(database: Database, collection: str | None = None) -> 
         await lock_tables(connection, name)
         if "corpus_meta" not in await table_names(connection, name):
             return False
-        tables = sql.SQL(", ").join(table(name, known) for known in (NEXT_CHILDREN, *TABLES))
+        names = (NEXT_CHILDREN, *FORMER_TABLES, *TABLES)
+        tables = sql.SQL(", ").join(table(name, known) for known in names)
         await connection.execute(sql.SQL("drop table if exists {}").format(tables))
         await connection.execute(
             sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(queue_schema(name)))
@@ -266,8 +266,8 @@ async def read_meta(connection: Connection) -> CorpusMeta | None:
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    groups = (names for names in (BLOCK_TABLES, PAST_TABLES) if names[0] not in tables)
-    return CorpusMeta(version, embedding, LOADING_KEY in meta, tuple(chain.from_iterable(groups)))
+    lacks = () if PAST_TABLES[0] in tables else PAST_TABLES
+    return CorpusMeta(version, embedding, LOADING_KEY in meta, lacks)
 
 
 async def collection_sizes(database: Database, only: str | None = None) -> list[CollectionSize]:

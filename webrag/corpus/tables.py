@@ -15,17 +15,17 @@ FIRST_TABLES = (
     "documents",
     "corpus_meta",
 )
-BLOCK_TABLES = ("posting_blocks", "blocked_pages", "blocks")
-"""A collection of any version may lack them until it is opened."""
+FORMER_TABLES = ("posting_blocks", "blocked_pages", "blocks")
+"""A collection of a version before 11 may have them: second copies of its postings."""
 
 PAST_TABLES = ("past_postings", "past_children", "past_parents", "past_documents")
-"""As `BLOCK_TABLES`: the rows of pages that have got another text, as they were searched by."""
+"""The rows of pages that have got another text, as they were searched by."""
 
 TABLES = (
     *PAST_TABLES,
     *("jobs", "schedules", "host_turns", "robots_files"),
     *("past_pages", "crawl_urls", "crawls", "page_outcomes", "site_maps"),
-    *(*BLOCK_TABLES, *FIRST_TABLES),
+    *FIRST_TABLES,
 )
 
 NEXT_CHILDREN = "reindex_children"
@@ -371,60 +371,20 @@ create table if not exists {schema}.past_pages (
     ),
     # Pages that were read with a login of the user's, which exports leave out.
     8: tuple(DOCUMENTS.additions(8)),
-    # Blocks whose postings told their pages one by one; they are made anew.
-    9: tuple(f"drop table if exists {{schema}}.{name}" for name in BLOCK_TABLES),
+    # The first form of the copies of postings, which version 11 has none of.
+    9: tuple(f"drop table if exists {{schema}}.{name}" for name in FORMER_TABLES),
     # Who wrote a page, and what its site calls itself.
     10: tuple(DOCUMENTS.additions(10)),
+    # Postings are read from the rows of each page. Few pages are gone, and each search asks which.
+    11: (
+        *(f"drop table if exists {{schema}}.{name}" for name in FORMER_TABLES),
+        """
+create index if not exists documents_gone on {schema}.documents (id)
+where gone_at is not null""",
+    ),
 }
 
 _FIRST_WITH_PAST = 7
-
-# Made from the other tables and never asked for what they do not hold, so a collection that lacks
-# them is not of another version: the postings of many pages in one row per term, which are read
-# some ten times faster than those of one page each. A page that is deleted leaves its postings in
-# the block and is told by an empty `document`; one whose postings have changed is `is_stale` too.
-_BLOCKS = (
-    """
-create table if not exists {schema}.blocks (
-  id int4 generated always as identity primary key,
-  layout_name uuid not null default gen_random_uuid(),
-  layout bytea not null,
-  first int4 not null,
-  last int4 not null,
-  documents bigint not null default 0,
-  children bigint not null default 0,
-  terms bigint not null default 0,
-  tokens bigint not null default 0,
-  parents bigint not null default 0
-)""",
-    """
-create table if not exists {schema}.blocked_pages (
-  page int4 primary key,
-  block int4 not null references {schema}.blocks on delete cascade,
-  document int4 unique references {schema}.documents on delete set null,
-  is_stale bool not null,
-  children int4 not null,
-  terms int4 not null,
-  tokens int4 not null,
-  parents int4 not null
-)""",
-    """
-create index if not exists blocked_pages_left
-on {schema}.blocked_pages (page) where document is null""",
-    """
-create table if not exists {schema}.posting_blocks (
-  block int4,
-  term text,
-  packed bytea not null,
-  primary key (block, term)
-)""",
-    # Packed numbers hardly shrink.
-    "alter table {schema}.blocks alter column layout set storage external",
-    "alter table {schema}.posting_blocks alter column packed set storage external",
-    """
-create index if not exists documents_gone on {schema}.documents (id)
-where gone_at is not null""",
-)
 
 # The rows of the texts in past_pages, as they were when these were searched: asking for a moment
 # long ago makes and embeds nothing. Numbers of rows are those they had, which nobody gets again.
@@ -492,7 +452,6 @@ def index_statements(
     """Name of each index that is not a constraint, and the statement that creates it."""
     statements = {}
     later = [text for step, texts in _MIGRATIONS.items() if step <= version for text in texts]
-    later += () if BLOCK_TABLES[0] in without else _BLOCKS
     later += () if PAST_TABLES[0] in without else _PAST
     for text in (*_STATEMENTS, *later):
         match = re.search(r"create index (?:if not exists )?(\w+)", text)
@@ -518,10 +477,10 @@ def _compose(statement: str, collection: str, dimensions: int) -> sql.Composed:
 
 
 def migrate_statements(collection: str, version: int) -> list[sql.Composed]:
-    """Give the steps from a version to `SCHEMA_VERSION`, with those of blocks and past rows."""
+    """Give the steps from a version to `SCHEMA_VERSION`, with those of past rows."""
     steps = (_MIGRATIONS[step] for step in range(version + 1, SCHEMA_VERSION + 1))
     return [
         sql.SQL(statement).format(schema=sql.Identifier(collection))
-        for statements in (*steps, _BLOCKS, _PAST)
+        for statements in (*steps, _PAST)
         for statement in statements
     ]

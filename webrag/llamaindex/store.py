@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError
 from typing_extensions import override
 
 from webrag.concurrency import blocking, in_background, run_blocking
-from webrag.corpus.indexes import compact_postings, finish_interrupted_load, index_deferred
+from webrag.corpus.indexes import finish_interrupted_load, index_deferred
 from webrag.corpus.schema import ensure_schema, update_schema
 from webrag.errors import ConfigurationError, InputError
 from webrag.ingestion.characters import storable
@@ -387,7 +387,6 @@ class CorpusVectorStore(PGVectorStore):
                 f"dimensions, made with {existing[0]}; embed_dim is {self.embed_dim}."
             )
         await finish_interrupted_load(database)
-        await compact_postings(database)
         self._is_ready = True
 
 

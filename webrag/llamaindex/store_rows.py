@@ -19,7 +19,6 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from webrag.concurrency import in_background
-from webrag.corpus.indexes import mark_dirty
 from webrag.corpus.rows import (
     ChildRow,
     ParentRow,
@@ -590,4 +589,3 @@ async def recount(connection: Connection, page_id: int, more_terms: int) -> None
     if counts and counts[0][0] > MAX_TERMS:
         words = "select count(*) from {postings} where document = %s and segment = 0"
         check_term_count((await connection.fetch(words, (page_id,)))[0][0])
-    await mark_dirty(connection, page_id)

@@ -20,7 +20,6 @@ from webrag.lexical.bm25 import (
     WordScores,
     child_key,
     fuse_scores,
-    score_words,
     split_key,
 )
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
@@ -32,8 +31,7 @@ from webrag.llamaindex.stored_nodes import (
     tell,
 )
 from webrag.postgres.database import Connection, Rows
-from webrag.retrieval.chunk_search import best_by_words, find_nearest
-from webrag.retrieval.postings import read_postings
+from webrag.retrieval.chunk_search import best_by_words, find_nearest, score_collection
 from webrag.retrieval.statements import CHUNK_KEY, Queries
 
 
@@ -263,8 +261,7 @@ async def _lexical(
 async def _words(connection: Connection, queries: Queries, query: VectorStoreQuery) -> WordScores:
     # Metadata are of chunks: how rare a word is, is counted over the whole collection.
     terms = query_terms(storable(query.query_str or ""))
-    totals, postings = await read_postings(connection, queries, terms)
-    return score_words(terms, postings, totals)
+    return await score_collection(connection, queries, terms)
 
 
 def _row_similarity(row: tuple[Any, ...]) -> float:

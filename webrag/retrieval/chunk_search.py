@@ -24,9 +24,9 @@ from webrag.lexical.bm25 import (
     score_words,
     split_key,
 )
+from webrag.lexical.postings import unpack_rows
 from webrag.postgres.database import Connection, Rows
 from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk, WordingScores
-from webrag.retrieval.postings import postings_of, read_blocks, totals_of
 from webrag.retrieval.statements import (
     CHUNK_KEY,
     PARENT_COLUMNS,
@@ -165,6 +165,19 @@ class Found:
     is_cut: bool = False
 
 
+def totals_of(rows: Rows) -> CorpusTotals:
+    """Read what `Queries.totals` or `Queries.sizes` counted."""
+    return CorpusTotals(*(int(value) for value in rows[0]))
+
+
+async def score_collection(
+    connection: Connection, queries: Queries, terms: Sequence[str]
+) -> WordScores:
+    """Give BM25 of all chunks and pages in scope, counted over the whole collection."""
+    sizes, rows = await fetch_together(connection, queries.sizes(), queries.postings(terms))
+    return score_words(terms, unpack_rows(rows), totals_of(sizes))
+
+
 async def read_everything(
     connection: Connection, queries: Queries, budget: int, *, most: int | None = None
 ) -> Found | None:
@@ -289,23 +302,20 @@ async def _both_legs(
     few, limit = config.exact_scan_limit, config.children_limit
     terms = list(dict.fromkeys(term for each in variants for term in each.terms))
     vectors = [each.vector for each in variants if any(each.vector)]
-    blocks = await read_blocks(connection, queries)
     batch = [
-        queries.totals(blocks.last, blocks.stale),
-        *postings_of(queries, terms, blocks),
+        queries.totals(),
+        queries.postings(terms),
         queries.search_settings(config.hnsw_ef_search),
     ]
     batch += [_first_try(queries, vector, limit, few) for vector in vectors]
-    totals_rows, block_rows, later_rows, _, *nearest = await fetch_together(connection, *batch)
+    totals_rows, posting_rows, _, *nearest = await fetch_together(connection, *batch)
     totals = totals_of(totals_rows)
-    if not queries.scope.restricts_chunks:
-        totals = blocks.with_others(totals)
     if queries.scope.restricts and any(_are_too_many(rows, few) for rows in nearest):
         nearest = await fetch_together(
             connection, *(queries.nearest_in_graph(vector, limit) for vector in vectors)
         )
     by_vector = iter(nearest)
-    postings = blocks.with_rows(block_rows, later_rows)
+    postings = unpack_rows(posting_rows)
     legs = [
         (
             score_words(each.terms, postings, totals),

@@ -55,8 +55,7 @@ async def fetch_together(connection: Connection, *statements: Statement) -> list
 class Queries:
     """Statements for one collection and scope; none sees pages that have gone.
 
-    As of a moment they read earlier texts, too, and see those of that moment. With `behind` and
-    `stale` only pages with higher numbers, and those, count.
+    As of a moment they read earlier texts, too, and see those of that moment.
     """
 
     def __init__(self, collection: str, scope: Scope = EVERYTHING) -> None:
@@ -68,71 +67,19 @@ class Queries:
         self._conditions = (f"{present} and {pages}", chunks, present)
         self._values = {**present_values, **page_values, **chunk_values}
 
-    def totals(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
+    def totals(self) -> Statement:
         """One row: pages, their children and terms, all of them; tokens and number of parents."""
         if self.scope.restricts_chunks:
             return self._statement(_CHUNK_TOTALS)
-        if behind:
-            return self._statement(_LATER_TOTALS, behind=behind, stale=list(stale))
         return self._statement(_TOTALS if self.scope.restricts_pages else _ALL_TOTALS)
 
-    def blocks(self) -> Statement:
-        """The number of each block, the name of its layout, its last page, and its totals."""
-        return self._statement(
-            "select id, layout_name, last, documents, children, terms, tokens, parents"
-            " from {blocks}"
-        )
-
-    def block_layouts(self, numbers: Sequence[int]) -> Statement:
-        """The number and the packed layout of blocks."""
-        return self._statement(
-            "select id, layout from {blocks} where id = any(%(numbers)s)", numbers=list(numbers)
-        )
-
-    def excluded_pages(self) -> Statement:
-        """Pages in blocks that do not count there: whether one is stale, its number and totals."""
-        return self._statement(
-            """
-            select is_stale, page, 1, children, terms, tokens, parents
-            from {blocked_pages} where document is null
-            union all
-            select false, b.page, 1, b.children, b.terms, b.tokens, b.parents
-            from {documents} d join {blocked_pages} b on b.page = d.id
-            where d.gone_at is not null and b.document is not null
-            """
-        )
-
-    def excluded_editions(self) -> Statement:
-        """One row: pages in blocks that only the scope leaves out, as big-endian ids; totals."""
-        return self._statement(
-            f"""
-            select coalesce(string_agg(int4send(b.page), ''::bytea), ''), count(*),
-                   coalesce(sum(b.children), 0), coalesce(sum(b.terms), 0),
-                   coalesce(sum(b.tokens), 0), coalesce(sum(b.parents), 0)
-            from {{documents}} d join {{blocked_pages}} b on b.page = d.id
-            where {_OF_EDITIONS} and b.document is not null
-            """,
-            editions=list(self.scope.left_out),
-        )
-
-    def block_postings(self, terms: Sequence[str]) -> Statement:
-        """The block, the term and its packed slots, of all blocks that hold one of the terms."""
-        return self._statement(
-            "select p.block, p.term, p.packed from {blocks} b"
-            " join {posting_blocks} p on p.block = b.id and p.term = any(%(terms)s)",
-            terms=list(terms),
-        )
-
-    def sizes(self, behind: int = 0, stale: Sequence[int] = ()) -> Statement:
+    def sizes(self) -> Statement:
         """One row: pages of the whole collection, their children and lexical terms."""
         return self._statement(
             """
             select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0)
-            from {documents} d
-            where {there} and (d.id > %(behind)s or d.id = any(%(stale)s))
-            """,
-            behind=behind,
-            stale=list(stale),
+            from {documents} d where {there}
+            """
         )
 
     def search_settings(self, ef_search: int) -> Statement:
@@ -144,30 +91,22 @@ class Queries:
             ef_search=str(min(max(ef_search, 1), 1000)),
         )
 
-    def lexical(
-        self, terms: Sequence[str], behind: int = 0, stale: Sequence[int] = ()
-    ) -> Statement:
+    def postings(self, terms: Sequence[str]) -> Statement:
         """Per term: pages as (id, terms of the page, bytes of postings), and the postings."""
+        # Term by term: grouping all rows sorts them, which takes longer than reading them.
         return self._statement(
             """
-            select term, string_agg(int4send(id) || int4send(term_count)
-                                    || int4send(length(packed)), ''::bytea),
-                   string_agg(packed, ''::bytea)
-            from (
-                select p.term, p.packed, d.id, d.term_count
+            select t.term, f.pages, f.packed from unnest(%(terms)s::text[]) t(term)
+            cross join lateral (
+                select string_agg(int4send(d.id) || int4send(d.term_count)
+                                  || int4send(length(p.packed)), ''::bytea) as pages,
+                       string_agg(p.packed, ''::bytea) as packed
                 from {postings} p join {documents} d on d.id = p.document
-                where p.term = any(%(terms)s) and {pages}
-                  and p.document > %(behind)s and d.id > %(behind)s
-                union all
-                select p.term, p.packed, d.id, d.term_count
-                from {postings} p join {documents} d on d.id = p.document
-                where p.term = any(%(terms)s) and {pages} and p.document = any(%(stale)s)
-            ) found
-            group by term
+                where p.term = t.term and {pages}
+            ) f
+            where f.pages is not null
             """,
             terms=list(terms),
-            behind=behind,
-            stale=list(stale),
         )
 
     def held_terms(self, terms: Sequence[str]) -> Statement:
@@ -465,18 +404,6 @@ _ALL_TOTALS = """
            - (select count(*) from {parents} p where p.document = any(array(
                 select g.id from {documents} g where g.gone_at is not null)))
     from {documents} d where {pages}
-"""
-
-_LATER_TOTALS = """
-    with later as materialized (
-        select d.* from {documents} d where d.id > %(behind)s and {pages}
-        union all
-        select d.* from {documents} d where d.id = any(%(stale)s) and {pages}
-    )
-    select count(*), coalesce(sum(d.child_count), 0), coalesce(sum(d.term_count), 0),
-           coalesce(sum(d.token_count), 0),
-           (select count(*) from {parents} p where p.document = any(array(select id from later)))
-    from later d
 """
 
 _CHUNK_TOTALS = """

@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from webrag.corpus.acquirer import PageAcquirer
-from webrag.corpus.indexes import compact_postings, finish_interrupted_load
+from webrag.corpus.indexes import finish_interrupted_load
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import corpus_embedding, ensure_schema
 from webrag.embedding.bundled_model import BundledModel
@@ -152,7 +152,6 @@ class Components:
             database, embedding_model=choice.name, embedding_dimensions=choice.dimensions
         )
         await finish_interrupted_load(database)
-        await compact_postings(database)
         if own is not None or settings.embedding_provider != "auto":
             return choice, None
         fresh = choose_embedding(settings, None, self._bundled).name

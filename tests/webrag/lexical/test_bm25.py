@@ -1,5 +1,6 @@
 import math
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from webrag.lexical.bm25 import (
     score_words,
     split_key,
 )
-from webrag.lexical.postings import POSTING, block_of_rows
+from webrag.lexical.postings import POSTING, pack_postings, unpack_rows
 
 Entry = tuple[int, int, int, int]
 
@@ -33,7 +34,7 @@ def scored(
     postings: Mapping[str, Sequence[Entry]], totals: CorpusTotals, page_terms: int = 10
 ) -> WordScores:
     rows = [row(term, entries, page_terms) for term, entries in postings.items() if entries]
-    return score_words(list(postings), [block_of_rows(rows)], totals)
+    return score_words(list(postings), unpack_rows(rows), totals)
 
 
 def reference_bm25(frequency: int, length: int, average: float, count: int, total: int) -> float:
@@ -111,7 +112,7 @@ def test_nothing_matches_an_empty_corpus() -> None:
 
 def test_best_orders_by_score_then_by_id() -> None:
     pages, ends = np.array([3, 5, 9]), np.array([1, 2, 3])
-    scores = ChildScores(pages, ends, np.arange(3), np.array([1.0, 2.0, 1.0]))
+    scores = ChildScores(pages, ends, np.array([1.0, 2.0, 1.0]))
 
     assert scores.best(2).tolist() == [child_key(5, 0), child_key(3, 0)]
 
@@ -122,8 +123,7 @@ def test_best_of_many_are_those_of_sorting_all(
 ) -> None:
     values = np.random.default_rng(seed).integers(0, different + 1, count).astype(float)
 
-    first = np.array([0])
-    found = ChildScores(first, np.array([count]), first, values).best(limit).tolist()
+    found = ChildScores(np.array([0]), np.array([count]), values).best(limit).tolist()
 
     order = sorted(range(count), key=lambda place: (-values[place], place))
     assert found == [place for place in order if values[place] > 0][:limit]
@@ -170,3 +170,69 @@ def test_scores_do_not_depend_on_the_order_of_postings(
     keys = left.best()
     assert sorted(keys.tolist()) == sorted(right.best().tolist())
     assert left.at(keys) == pytest.approx(right.at(keys))
+
+
+Page = list[list[str]]
+"""The terms of each chunk."""
+
+_HEAD = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
+_TERMS = ["alpha", "beta", "gamma"]
+
+chunks = st.lists(st.sampled_from(_TERMS), max_size=4)
+pages = st.dictionaries(st.integers(1, 40), st.lists(chunks, max_size=4), max_size=6)
+
+
+def rows_of(stored: dict[int, Page]) -> list[tuple[str, bytes, bytes]]:
+    """What SQL reads of the pages: a row for each term, its pages in ascending order."""
+    heads: dict[str, list[tuple[int, int, int]]] = {}
+    bodies: dict[str, bytes] = {}
+    for number, page in sorted(stored.items()):
+        count = sum(map(len, page))
+        for term, _, packed in pack_postings(page):
+            heads.setdefault(term, []).append((number, count, len(packed)))
+            bodies[term] = bodies.get(term, b"") + packed
+    return [(term, np.array(each, _HEAD).tobytes(), bodies[term]) for term, each in heads.items()]
+
+
+def totals_of(stored: dict[int, Page]) -> CorpusTotals:
+    children = [chunk for page in stored.values() for chunk in page]
+    return CorpusTotals(len(stored), len(children), sum(map(len, children)))
+
+
+def defined_scores(stored: dict[int, Page]) -> dict[int, float]:
+    """BM25 by its definition, of the chunks that hold a term."""
+    children = {
+        child_key(number, place): Counter(chunk)
+        for number, page in stored.items()
+        for place, chunk in enumerate(page)
+    }
+    average = sum(count.total() for count in children.values()) / max(len(children), 1)
+    scores: dict[int, float] = {}
+    for term in _TERMS:
+        held = sum(term in count for count in children.values())
+        idf = math.log(1 + (len(children) - held + 0.5) / (held + 0.5))
+        for key, count in children.items():
+            if term in count:
+                norm = 1.2 * (0.25 + 0.75 * count.total() / average)
+                added = idf * count[term] * 2.2 / (count[term] + norm)
+                scores[key] = scores.get(key, 0.0) + added
+    return scores
+
+
+@given(pages)
+def test_rows_of_whole_pages_score_as_bm25_is_defined(stored: dict[int, Page]) -> None:
+    found = score_words(_TERMS, unpack_rows(rows_of(stored)), totals_of(stored)).children
+
+    keys = found.best()
+    scores = dict(zip(keys.tolist(), found.at(keys).tolist(), strict=True))
+    assert scores == pytest.approx(defined_scores(stored))
+
+
+def test_page_counts_of_a_word_end_at_65535() -> None:
+    chunks = 300
+    heads = np.array([(1, 90_000, 5 * chunks), (2, 300, 5)], _HEAD)
+    entries = np.array([*((place, 255, 300) for place in range(chunks)), (0, 3, 300)], POSTING)
+
+    found = unpack_rows([("alpha", heads.tobytes(), entries.tobytes())]).terms["alpha"]
+
+    assert found.page_counts.tolist() == [65_535, 3]
