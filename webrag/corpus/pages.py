@@ -8,7 +8,6 @@ from uuid import UUID
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
-from webrag.corpus.batches import Batches
 from webrag.corpus.indexes import finish_interrupted_load, index_deferred
 from webrag.corpus.models import (
     CorpusStatus,
@@ -47,7 +46,6 @@ _AWAY_FOR: Final = timedelta(minutes=15)
 # Answers that say nothing of the page itself.
 _PASSING_STATUSES: Final = (408, 425, 429)
 
-_MOST_ASKED = 200
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
 _COUNTS = """
@@ -119,14 +117,13 @@ class Corpus:
     ) -> None:
         self._database = database
         self._collection = database.config.collection
-        self._asked = Batches(self._pages_in_order, most=_MOST_ASKED)
         self._keep_versions = keep_versions
         self._embedding = embedding
         self._is_loading = False
 
     async def page(self, url: str) -> StoredPage | None:
         """Give the page a canonical or requested URL stands for, None when it is not stored."""
-        return await self._asked.result(url)
+        return (await self.pages([url])).get(url)
 
     async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
         """Give stored pages by the URL they were asked for; unknown URLs are absent."""
@@ -194,10 +191,6 @@ class Corpus:
             group by publication_year order by publication_year desc
             """
         return dict(await self._database.fetch(statement))
-
-    async def _pages_in_order(self, urls: Sequence[str]) -> list[StoredPage | None]:
-        found = await self.pages(urls)
-        return [found.get(url) for url in urls]
 
     async def known_versions(self, documents: Sequence[NormalizedDocument]) -> list[KnownVersions]:
         """Tell which stored pages those that have arrived replace, and which they equal."""
