@@ -27,7 +27,7 @@ from webrag.corpus.rows import (
     rows_of_chunks,
 )
 from webrag.corpus.writer import EmbeddedPage
-from webrag.embedding.embedder import Embedder, PendingVector, VectorsUnderWay
+from webrag.embedding.embedder import Embedder
 from webrag.errors import UnusablePageError
 from webrag.ingestion.models import FetchedPage, NormalizedDocument
 from webrag.ingestion.service import ExtractionPool
@@ -187,12 +187,11 @@ def _too_large(document: NormalizedDocument, what: str) -> UnusablePageError:
 
 @dataclass(frozen=True, slots=True)
 class PreparedPage(EmbeddedPage):
-    """A page for `Indexer.store`; `held` keeps its vectors for pages that share a text."""
+    """A page for `Indexer.store`."""
 
     outcome: Literal["indexed", "updated"]
     chunks_added: int
     chunks_embedded: int
-    held: Mapping[bytes, PendingVector]
 
     def acquired(self, stored: StoredPage) -> AcquiredPage:
         """Tell what came of the page, once it is stored."""
@@ -216,7 +215,6 @@ class Indexer:
         self._corpus = corpus
         self._cutter = parser if isinstance(parser, PageWorkers) else LocalCutter(parser)
         self._embedder = embedder
-        self._under_way = VectorsUnderWay()
         # Pages on their way from the first batch to the second, and from there to the last one.
         self._cutting = self._embedding = 0
         self._arrived = Batches(
@@ -238,7 +236,7 @@ class Indexer:
 
         A page whose text, title and links are as stored, also under another URL of its site, is
         only marked as fetched and known by all URLs. Chunks whose title, headings and text are in
-        the corpus, or in a page under way, are not embedded again. The smallest `depth` is kept.
+        the corpus are not embedded again. The smallest `depth` is kept.
         """
         started = time.perf_counter()
         async with self._turns(document):
@@ -275,12 +273,12 @@ class Indexer:
             rows = await self._cutter.rows(document, depth=depth)
         finally:
             self._cutting -= 1
-        held = self._under_way.claim(child.text_hash for child in rows.children)
         page_id = None if previous is None else previous.page_id
-        known = await self._cut.result((page_id, list(held)))
+        hashes = list(dict.fromkeys(child.text_hash for child in rows.children))
+        known = await self._cut.result((page_id, hashes))
         self._embedding += 1
         try:
-            embeddings, made = await self._embed(rows.children, known.embeddings, held)
+            embeddings, made = await self._embed(rows.children, known.embeddings)
         finally:
             self._embedding -= 1
         return PreparedPage(
@@ -289,7 +287,6 @@ class Indexer:
             outcome="indexed" if previous is None else "updated",
             chunks_added=sum(child.node_id not in known.node_ids for child in rows.children),
             chunks_embedded=sum(child.text_hash in made for child in rows.children),
-            held=held,
         )
 
     async def store(self, pages: Sequence[PreparedPage]) -> list[AcquiredPage]:
@@ -316,16 +313,13 @@ class Indexer:
         self,
         children: Sequence[ChildRow],
         known: Mapping[bytes, NDArray[np.float32]],
-        held: Mapping[bytes, PendingVector],
     ) -> tuple[NDArray[np.float32], set[bytes]]:
         """Vectors of all children, and the hashes of the texts that were embedded for them."""
         texts = {child.text_hash: child.indexed_text for child in children}
-        new = {key: each for key, each in held.items() if key not in known}
-        made = await self._under_way.complete(
-            new, lambda keys: self._embedder.embed_documents([texts[key] for key in keys])
-        )
+        new = {key: text for key, text in texts.items() if key not in known}
+        made = await self._embedder.embed_documents(list(new.values()))
+        vectors = {**known, **dict(zip(new, made, strict=True))}
         embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
         for row, child in enumerate(children):
-            pending = new.get(child.text_hash)
-            embeddings[row] = known[child.text_hash] if pending is None else pending.value
-        return embeddings, made
+            embeddings[row] = vectors[child.text_hash]
+        return embeddings, set(new)

@@ -1,4 +1,4 @@
-"""Runs any embedding model in batches, no text twice at once, and checks the vectors.
+"""Runs any embedding model in batches, and checks the vectors.
 
 Also what is known of models without asking for them.
 """
@@ -6,12 +6,11 @@ Also what is known of models without asking for them.
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,67 +230,6 @@ def _embeds_batches_async(model: EmbeddingModel) -> bool:
     return overrides("_aget_text_embeddings") or (
         overrides("_aget_text_embedding") and not overrides("_get_text_embeddings")
     )
-
-
-class PendingVector:
-    """The vector of one text, None until it is made, for as long as somebody holds this object."""
-
-    __slots__ = ("__weakref__", "maker", "value")
-
-    def __init__(self) -> None:
-        self.value: Vector | None = None
-        self.maker: asyncio.Future[None] | None = None
-
-
-class VectorsUnderWay:
-    """Makes each vector once for all who ask while one of them, until it is stored, holds it.
-
-    Whoever claims a text before looking into the corpus shares its vector or finds it stored.
-    """
-
-    def __init__(self) -> None:
-        self._pending: WeakValueDictionary[bytes, PendingVector] = WeakValueDictionary()
-
-    def claim(self, text_hashes: Iterable[bytes]) -> dict[bytes, PendingVector]:
-        """Hold what there is, or will be, of each text; to be done before the corpus is read."""
-        return {each: self._pending.setdefault(each, PendingVector()) for each in text_hashes}
-
-    async def complete(
-        self,
-        wanted: Mapping[bytes, PendingVector],
-        make: Callable[[Sequence[bytes]], Awaitable[Vector]],
-    ) -> set[bytes]:
-        """Wait for every vector, making what nobody makes, and give the hashes of those."""
-        made: set[bytes] = set()
-        while missing := {key: each for key, each in wanted.items() if each.value is None}:
-            free = {
-                key: each
-                for key, each in missing.items()
-                if each.maker is None or each.maker.get_loop() is not asyncio.get_running_loop()
-            }
-            if free:
-                await _make(free, make)
-                made |= free.keys()
-                continue  # its own come first, so that two calls never wait for each other
-            makers = {each.maker for each in missing.values() if each.maker is not None}
-            await asyncio.wait(makers)
-        return made
-
-
-async def _make(
-    free: Mapping[bytes, PendingVector], make: Callable[[Sequence[bytes]], Awaitable[Vector]]
-) -> None:
-    maker = asyncio.get_running_loop().create_future()
-    for each in free.values():
-        each.maker = maker
-    try:
-        vectors = await make(list(free))
-        for each, vector in zip(free.values(), vectors, strict=True):
-            each.value = vector
-    finally:
-        for each in free.values():
-            each.maker = None
-        maker.set_result(None)
 
 
 # Vector sizes of models that are asked for by name, so that a corpus is created without a request.

@@ -7,7 +7,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, sql
 
-from webrag.corpus.indexer import Indexer, PreparedPage
+from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
 from webrag.embedding.embedder import Embedder
@@ -250,18 +250,6 @@ async def test_equal_chunks_of_pages_indexed_at_once_are_embedded_once(
 
     assert sum(page.chunks_embedded for page in stored) == stored[0].chunk_count
     assert sorted(embedding_service.texts) == sorted(set(embedding_service.texts))
-
-
-async def test_page_that_waits_to_be_stored_shares_its_vectors(
-    indexer: Indexer, counting_embedding: BaseEmbedding, make_document: MakeDocument
-) -> None:
-    waiting = await indexer.prepare(make_document())
-    counting_embedding.texts.clear()
-
-    page = await indexer.index(make_document("https://mirror.test/guide"))
-
-    assert (page.chunks_embedded, counting_embedding.texts) == (0, [])
-    assert isinstance(waiting, PreparedPage)
 
 
 async def test_pages_that_are_ready_together_are_written_in_one_transaction(
