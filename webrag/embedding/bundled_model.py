@@ -109,46 +109,19 @@ _LEAST_OF_NAME = 10.0
 _ROWS_PER_STEP = 512  # keeps the gathered rows (1 KB each) in cache
 
 
-class TokenTable:
-    """Vectors of tokens, stored as halves and given as floats of twice their size. Thread-safe.
-
-    A float of every token takes 80 ms to make and 32 MB, a row of halves .5 microseconds longer
-    than a row of floats; so only who asks for many, as an import of pages does, has them made.
-    """
-
-    _ROWS_BEFORE_FLOATS = 64_000
-
-    def __init__(self, halves: NDArray[np.float16]) -> None:
-        self._halves = halves
-        self._floats: NDArray[np.float32] | None = None
-        self._given = 0
-        self.shape: tuple[int, int] = halves.shape[0], halves.shape[1]
-
-    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of tokens, as an array of shape (len(rows), dimensions)."""
-        if self._floats is None:
-            self._given += len(rows)
-            if self._given < self._ROWS_BEFORE_FLOATS:
-                return self._halves.take(rows, axis=0).astype(np.float32)
-            self._floats = self._halves.astype(np.float32)
-        return self._floats.take(rows, axis=0)
-
-
-def _read_table(path: Path) -> TokenTable:
+def _read_table(path: Path) -> NDArray[np.float16]:
     """Map the tensor of a safetensors file: what is read of it all processes share."""
     with path.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         start = file.tell()
     tensor = header["embedding.weight"]
-    return TokenTable(
-        np.memmap(
-            path,
-            np.float16,
-            "r",
-            offset=start + tensor["data_offsets"][0],
-            shape=tuple(tensor["shape"]),
-        ).view(np.ndarray)
-    )
+    return np.memmap(
+        path,
+        np.float16,
+        "r",
+        offset=start + tensor["data_offsets"][0],
+        shape=tuple(tensor["shape"]),
+    ).view(np.ndarray)
 
 
 class BundledVectors:
@@ -176,13 +149,13 @@ class BundledVectors:
 
     def vectors_of(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Vectors of tokens, not normalised, as an array of shape (len(tokens), 256)."""
-        return _load_model().table.take(tokens)
+        return _load_model().vectors(tokens)
 
     def token_vectors(self, text: str) -> tuple[list[str], NDArray[np.float32]]:
         """Give the distinct alphanumeric tokens of a text, in order, and their vectors."""
         model = _load_model()
         ids = _distinct_ids(text)
-        return [model.piece(i) for i in ids.tolist()], model.table.take(ids)
+        return [model.piece(i) for i in ids.tolist()], model.vectors(ids)
 
     def may_name(self, word: str) -> bool:
         """Tell a word that may name a subject from one of general use: "place", "several".
@@ -230,8 +203,12 @@ class _Model:
     def __init__(self, directory: Path) -> None:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(directory / _TOKENIZER))
         self.words = WordTokens(self._tokenizer)
-        self.table = _read_table(directory / _WEIGHTS)
-        self._kinds = np.zeros(self.table.shape[0], np.uint8)  # of all tokens they take 20 ms
+        self._table = _read_table(directory / _WEIGHTS)
+        self._kinds = np.zeros(self._table.shape[0], np.uint8)  # of all tokens they take 20 ms
+
+    def vectors(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of tokens, stored as halves, as an array of shape (len(tokens), 256)."""
+        return self._table.take(tokens, axis=0).astype(np.float32)
 
     def piece(self, token: int) -> str:
         """Spell a token, without the mark of a word's beginning."""
@@ -248,11 +225,11 @@ class _Model:
 
     def pool(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
         token, counts, bounds = self._distinct_tokens(texts)
-        pooled = np.zeros((len(texts), self.table.shape[1]), np.float32)
+        pooled = np.zeros((len(texts), self._table.shape[1]), np.float32)
         weights = (1 + np.log(counts)).astype(np.float32)[:, None]
         for first, last in _steps(bounds, _ROWS_PER_STEP):
             start, stop = bounds[first], bounds[last]
-            rows = self.table.take(token[start:stop])
+            rows = self.vectors(token[start:stop])
             repeated = np.flatnonzero(counts[start:stop] > 1)
             rows[repeated] *= weights[start:stop][repeated]
             for i in range(first, last):
@@ -277,7 +254,7 @@ class _Model:
         has_words = np.bincount(owners[kept], minlength=len(texts)) > 0
         if not has_words.all():
             kept |= ((kinds & _VISIBLE) > 0) & ~has_words[owners]
-        size = self.table.shape[0]
+        size = self._table.shape[0]
         keys, counts = np.unique(owners[kept] * size + tokens[kept], return_counts=True)
         owners, tokens = np.divmod(keys, size)
         return tokens, counts, np.searchsorted(owners, np.arange(len(texts) + 1)).tolist()

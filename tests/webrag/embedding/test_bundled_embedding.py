@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webrag.embedding.bundled import BundledEmbedding
-from webrag.embedding.bundled_model import TokenTable
 
 
 @pytest.fixture(scope="module")
@@ -165,16 +164,6 @@ def test_many_threads_can_embed_at_once(model: BundledEmbedding) -> None:
         thread.join()
 
     assert all(np.array_equal(result, expected) for result in results)
-
-
-def test_vectors_are_the_same_once_so_many_were_asked_for_that_all_are_kept() -> None:
-    halves = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float16)
-    table, rows = TokenTable(halves), np.arange(50).repeat(30)
-
-    few = [table.take(rows) for _ in range(60)]
-
-    assert all(np.array_equal(each, halves.astype(np.float32)[rows]) for each in few)
-    assert few[0].dtype == few[-1].dtype == np.float32
 
 
 def test_tokens_of_many_texts_are_those_of_each() -> None:
