@@ -2,10 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Final
 
 from webrag.answering.models import ExecutionPlan
@@ -28,7 +26,6 @@ _KEYBOARD_RUNS: Final = ("asdf", "sdfg", "dfgh", "fghj", "ghjk", "hjkl", "qwer",
                          "zxcv", "xcvb", "cvbn", "vbnm", "jkl;")  # fmt: skip
 _REPEATED: Final = re.compile(r"(.)\1{4,}")
 _REPEATED_PAIR: Final = re.compile(r"(\w{2,4}?)\1{3,}\w?")
-_MOST_BOUNDS: Final = 10  # years in a question; each is compared with each
 _MIN_GIBBERISH_WORDS: Final = 2
 _REPEATED_WORDS: Final = 4
 # Alone these ask for nothing; other common words may be the name of a command or a keyword.
@@ -42,25 +39,20 @@ _EMPTY_WORDS: Final = QUESTION_STOPWORDS | frozenset(
     {"hello", "ok", "okay", "hmm", "um", "er", "lol"}
 )
 _FILE: Final = PatternFile(__package__, "questions.ini")
-_AFTER: Final = _FILE.pattern("after_year")
-_BEFORE: Final = _FILE.pattern("before_year")
-_ONLY: Final = _FILE.pattern("only_year")
-_JOINED: Final = _FILE.pattern("joined")
-_COMPARED: Final = _FILE.pattern("compared")
 _GREETING: Final = _FILE.pattern("greeting")
 _REQUEST: Final = _FILE.pattern("request")
 _CLOSING: Final = _FILE.pattern("closing")
 _FIRST_YEAR: Final = 1000
 
 
-def incoherence(query: str, requested_years: Sequence[int] = ()) -> str | None:
+def incoherence(query: str) -> str | None:
     """Say in a sentence why a question cannot be answered; None when it can."""
     text = unicodedata.normalize("NFKC", query).strip()
     if not text:
         return "The question is empty."
     if not any(char.isalnum() for char in text):
         return _without_words(text)
-    return _says_nothing(text) or _is_gibberish(text) or _contradicts(text, requested_years)
+    return _says_nothing(text) or _is_gibberish(text)
 
 
 def _without_words(text: str) -> str | None:
@@ -135,27 +127,6 @@ def _holds_other_script(text: str) -> bool:
     return any(char.isalpha() and ord(char) > 0x24F for char in text)
 
 
-def _bounds(form: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    return list(islice(form.finditer(text), _MOST_BOUNDS))
-
-
-def _contradicts(text: str, requested: Sequence[int]) -> str | None:
-    folded = text.casefold()
-    after, before = _bounds(_AFTER, folded), _bounds(_BEFORE, folded)
-    for later in after if not _COMPARED.search(folded) else ():
-        for earlier in before:
-            between = folded[min(later.end(), earlier.end()) : max(later.start(), earlier.start())]
-            is_joined = bool(_JOINED.search(between)) and " or " not in between
-            if int(later[1]) >= int(earlier[1]) and is_joined:
-                return f"Nothing is both after {later[1]} and before {earlier[1]}."
-    wanted = {int(match[1]) for match in _ONLY.finditer(folded)}
-    if requested and wanted and not wanted & set(requested):
-        asked = ", ".join(map(str, sorted(wanted)))
-        given = ", ".join(map(str, sorted(requested)))
-        return f"The question wants {asked}, but the requested years are {given}."
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Planner:
     """Makes complete plans, with questions split if there is an analyzer; safe to share."""
@@ -170,7 +141,7 @@ class Planner:
         query, wordings = question.text, question.wordings
         text = revised(query)
         is_about_a_page = asks_for_summary(text)
-        reason = None if is_about_a_page else incoherence(query, question.years or ())
+        reason = None if is_about_a_page else incoherence(query)
         plan = ExecutionPlan(
             original_query=query,
             revised_query=text,

@@ -27,7 +27,6 @@ SENSELESS = [
     "asdfghjkl", "asdf asdf asdf jkl;", "qwerqwer zxcvzxcv", "sdfgsdfg dfghdfgh", "aaaaaaaaaa",
     "xxxxxx", "hahahahaha lolololol", "bcdfghjklm npqrstvw", "zzzzz zzzzz", "jkljkljkljkl",
     "foo foo foo foo foo", "vbnmvbnm cvbncvbn",
-    "articles published after 2022 and before 2019", "only from 2019",
 ]  # fmt: skip
 
 
@@ -36,10 +35,6 @@ def test_question_that_can_be_searched_for_passes() -> None:
 
 
 def test_question_that_can_mean_nothing_is_refused_with_a_reason() -> None:
-    reasons = {query: incoherence(query, [2024]) or "" for query in SENSELESS}
+    reasons = {query: incoherence(query) or "" for query in SENSELESS}
 
     assert [query for query, reason in reasons.items() if not reason.endswith(".")] == []
-
-
-def test_requested_year_that_the_question_names_too_is_no_contradiction() -> None:
-    assert incoherence("What was published in 2024 about vacuum?", [2024, 2025]) is None
