@@ -22,7 +22,6 @@ _LEAST_CHUNKS = 2
 
 # Words of letters alone: what stands in an identifier, an address or code is meant as it is.
 _WORD = re.compile(r"(?<![\w'`/.:@$=-])[A-Za-z][a-z]+(?![\w'`/:@$=(-]|\.\w)")
-_PAIR = re.compile(r"(?<![\w'`/.:@$=-])(?=([A-Za-z][a-z]+)[ -]([a-z]+)(?![\w'`/:@$=(-]|\.\w))")
 
 # "Cuesta" asks for a price, and is no "cuenta" mistyped, however often a page has that.
 _NO_CONTENT = QUESTION_STOPWORDS | {
@@ -81,20 +80,6 @@ def doubtful_words(text: str) -> dict[str, str]:
 def _is_without_content(word: str) -> bool:
     """Tell words such as "costs", and "theres" for "there's"."""
     return not _NO_CONTENT.isdisjoint((word, word.removesuffix("s")))
-
-
-def word_pairs(text: str) -> dict[str, str]:
-    """Neighbouring words of a question as they stand there, and the term of both in one word."""
-    found = {}
-    for match in _PAIR.finditer(text):
-        first, second = match[1], match[2]
-        is_worth_it = min(len(first), len(second)) >= _LEAST_PART
-        if is_worth_it and not {first.lower(), second} & QUESTION_STOPWORDS:
-            pair = text[match.start(1) : match.end(2)]
-            terms = analyze(first + second)
-            if terms:  # "hav ing" is a stop word in one
-                found[pair] = terms[0]
-    return found
 
 
 def respelled(text: str, replacements: Mapping[str, str]) -> str:

@@ -1,7 +1,6 @@
 """Retrieves evidence for a question from the stored corpus."""
 
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.errors import InputError
 from webrag.instrumentation import span, tell_retrieved, tell_retrieving
 from webrag.lexical.analysis import analyze, content_words
-from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
+from webrag.lexical.spelling import Respelling, doubtful_words, respelled
 from webrag.postgres.database import Connection, Database
 from webrag.retrieval.chunk_search import (
     Found,
@@ -63,45 +62,37 @@ _MOST_WORDS = 4
 class Doubts:
     """Words of a question, and index terms of them, that no chunk holds as the question has them.
 
-    Pairs are neighbouring words that chunks hold as one; of the absent no chunk holds anything.
+    Of the absent no chunk holds anything.
     """
 
     words: Mapping[str, str]
-    pairs: Sequence[str]
     absent: Sequence[str] = ()
 
 
 async def find_doubts(connection: Connection, queries: Queries, text: str) -> Doubts:
     """Find the words that the pages in scope lack; one statement, nearly always without a find."""
-    words, pairs = doubtful_words(text), word_pairs(text)
-    content = content_words(text)
-    terms = sorted({*words.values(), *pairs.values(), *chain.from_iterable(content.values())})
+    words, content = doubtful_words(text), content_words(text)
+    terms = sorted({*words.values(), *chain.from_iterable(content.values())})
     rows = await queries.held_terms(terms).fetch(connection) if terms else []
     held = {term for (term,) in rows}
     absent = [(word, term) for word, term in words.items() if term not in held]
-    joined = [pair for pair, term in pairs.items() if term in held]
     nowhere = [word for word, terms in content.items() if not held.intersection(terms)]
-    return Doubts(dict(absent[:_MOST_WORDS]), joined[:_MOST_WORDS], nowhere)
+    return Doubts(dict(absent[:_MOST_WORDS]), nowhere)
 
 
 async def find_compounds(
     connection: Connection,
     queries: Queries,
     words: Sequence[Respelling],
-    pairs: Sequence[str],
     chunks: Mapping[str, int],
 ) -> dict[str, str]:
-    """Find compounds that the pages write in two words, or two words of the question in one."""
+    """Find the compounds that the pages write in two words, and these."""
     found: dict[str, str] = {}
     for each in words:
         for first, second in each.splits(chunks):
             if await _is_phrase(connection, queries, first, second):
                 found[each.word] = f"{first} {second}"
                 break
-    for pair in pairs:
-        first, second = re.split("[ -]", pair.lower())
-        if not await _is_phrase(connection, queries, first, second):
-            found[pair] = f"{first}{second}"
     return found
 
 
@@ -284,7 +275,7 @@ class Searcher:
         if doubts.absent:
             absent = await in_background(lambda: tuple(filter(self._may_name, doubts.absent)))
             request = replace(request, absent_words=absent)
-        if not (doubts.words or doubts.pairs):
+        if not doubts.words:
             return request
         queries = request.queries
         # Spelling each word in other ways takes milliseconds.
@@ -298,11 +289,10 @@ class Searcher:
         found = {word: text for word, text in best.items() if text is not None}
         others = [each for each in words if each.word not in found]
         found |= await self._read(
-            lambda connection: find_compounds(connection, queries, others, doubts.pairs, chunks)
+            lambda connection: find_compounds(connection, queries, others, chunks)
         )
         question = SearchText.of(respelled(request.question.text, found))
-        replaced = set(" ".join(found).split())
-        absent = tuple(word for word in request.absent_words if word not in replaced)
+        absent = tuple(word for word in request.absent_words if word not in found)
         return replace(request, question=question, also_searched=found, absent_words=absent)
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -343,7 +333,7 @@ async def _prepared(
     choice = await read_choice(connection, filters)
     queries = Queries(connection.collection, Scope.of(filters, choice))
     request = replace(request, queries=queries, version_notes=choice.notes)
-    nothing = Doubts({}, ())
+    nothing = Doubts({})
     if request.mode != "chunk":
         budget = config.context_budget
         most = min(config.full_context_threshold, budget) if request.mode == "auto" else None

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrag.lexical.analysis import analyze
-from webrag.lexical.spelling import Respelling, doubtful_words, respelled, word_pairs
+from webrag.lexical.spelling import Respelling, doubtful_words, respelled
 
 
 def best(word: str, *held: str, common: tuple[str, ...] = ()) -> str | None:
@@ -111,18 +111,6 @@ def test_words_of_a_question_are_named_with_their_terms() -> None:
         "conactenate": "conacten",
         "vidoe": "vido",
     }
-
-
-def test_neighbours_are_named_with_the_term_of_both_in_one_word() -> None:
-    assert word_pairs("change the file name or file-name") == {
-        "file name": "filenam",
-        "file-name": "filenam",
-    }
-
-
-@pytest.mark.parametrize("text", ["what is hav-ing done", "hav ing trouble"])
-def test_words_that_are_a_stop_word_in_one_are_no_pair(text: str) -> None:
-    assert {"hav ing", "hav-ing"}.isdisjoint(word_pairs(text))
 
 
 def test_words_are_replaced_where_they_stand_alone() -> None:

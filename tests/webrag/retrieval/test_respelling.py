@@ -82,21 +82,12 @@ async def test_words_that_never_follow_each_other_are_not_two_parts(make_searche
 
 @pytest.mark.usefixtures("manual")
 @pytest.mark.parametrize("pair", ["run time", "run-time"])
-async def test_two_words_stand_for_one_that_the_pages_have(make_searcher: Make, pair: str) -> None:
+async def test_two_words_find_one_that_the_pages_have(make_searcher: Make, pair: str) -> None:
     found = await make_searcher().retrieve(f"which {pair} is kept")
 
-    assert found.also_searched[pair] == "runtime"
-
-
-@pytest.mark.usefixtures("manual")
-async def test_two_words_stay_where_a_page_has_them_too(
-    make_searcher: Make, add_page: AddPage
-) -> None:
-    await add_page("https://subs.test/time", "Run time", "# Run time\n\nThe run time of a film.")
-
-    found = await make_searcher().retrieve("which run time is kept")
-
+    best = max(found.chunks, key=lambda each: each.score)
     assert found.also_searched == {}
+    assert "runtime" in best.text
 
 
 @pytest.mark.usefixtures("manual")
