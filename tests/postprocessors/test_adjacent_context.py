@@ -123,39 +123,19 @@ def test_circle_of_nodes_comes_to_an_end() -> None:
     assert sorted(ids(found)) == ["n0", "n1", "n2"]
 
 
-def test_one_lookup_is_made_for_each_step_away() -> None:
-    nodes = {node.node_id: node for node in page(20)}
+def test_one_lookup_is_made_for_each_step_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = page(20)
     asked: list[list[str]] = []
+    look_up = SimpleDocumentStore.get_nodes
 
-    def load(wanted: list[str]) -> list[BaseNode]:
+    def get_nodes(self: SimpleDocumentStore, wanted: list[str], **options: Any) -> list[BaseNode]:
         asked.append(wanted)
-        return [nodes[each] for each in wanted]
+        return look_up(self, wanted, **options)
 
-    AdjacentContext(load=load, radius=2).postprocess_nodes(matched(nodes["n5"], nodes["n15"]))
+    monkeypatch.setattr(SimpleDocumentStore, "get_nodes", get_nodes)
+    context(nodes, radius=2).postprocess_nodes(matched(nodes[5], nodes[15]))
 
     assert asked == [["n14", "n16", "n4", "n6"], ["n13", "n17", "n3", "n7"]]
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-async def test_function_can_take_the_place_of_the_docstore(is_async: bool) -> None:
-    nodes = page(3)
-
-    def load(wanted: list[str]) -> list[BaseNode]:
-        return [node for node in nodes if node.node_id in wanted]
-
-    async def aload(wanted: list[str]) -> list[BaseNode]:
-        return load(wanted)
-
-    add = AdjacentContext(load=aload if is_async else load)
-
-    assert ids(add.postprocess_nodes(matched(nodes[1]))) == ["n1", "n0", "n2"]
-    assert ids(await add.apostprocess_nodes(matched(nodes[1]))) == ["n1", "n0", "n2"]
-
-
-@pytest.mark.parametrize("fields", [{}, {"docstore": store([]), "load": len}])
-def test_exactly_one_source_is_needed(fields: Any) -> None:
-    with pytest.raises(ValueError, match="either a docstore or a load function"):
-        AdjacentContext(**fields)
 
 
 def test_it_works_on_what_the_node_parser_makes() -> None:

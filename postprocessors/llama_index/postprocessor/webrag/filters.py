@@ -1,11 +1,9 @@
 """Postprocessors that need neither a model nor a service: filters, score changes, neighbours."""
 
-import asyncio
-import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Literal, Self
 
 from llama_index.core.bridge.pydantic import Field, SerializeAsAny, model_validator
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -276,7 +274,6 @@ _SIDES: Final = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 _Known = dict[str, BaseNode]
 # The ids of the neighbours of each match, by its own.
 _Ways = dict[str, list[str]]
-Load = Callable[[list[str]], Sequence[BaseNode] | Awaitable[Sequence[BaseNode]]]
 
 
 class AdjacentContext(Postprocessor):
@@ -292,18 +289,9 @@ class AdjacentContext(Postprocessor):
 
     Example:
         >>> AdjacentContext(docstore=index.docstore, radius=1).postprocess_nodes(nodes)
-        >>> AdjacentContext(load=lambda ids: store.get_nodes(node_ids=ids))
     """
 
-    docstore: BaseDocumentStore | None = Field(
-        default=None, exclude=True, description="Where neighbours are looked up."
-    )
-    load: Load | None = Field(
-        default=None,
-        exclude=True,
-        description="Instead of a docstore: a function, plain or `async def`, from node ids to "
-        "the nodes that exist, in any order.",
-    )
+    docstore: BaseDocumentStore = Field(exclude=True, description="Where neighbours are looked up.")
     radius: int = Field(default=1, ge=0, description="Neighbours on each side; 0 adds none.")
     min_score: float | None = Field(
         default=None, description="Nodes below it get no neighbours; None gives them to all."
@@ -318,24 +306,14 @@ class AdjacentContext(Postprocessor):
         default="is_adjacent", description="Metadata key that is true for added nodes."
     )
 
-    @model_validator(mode="after")
-    def _check_source(self) -> Self:
-        if (self.docstore is None) == (self.load is None):
-            raise ValueError("AdjacentContext needs either a docstore or a load function")
-        return self
-
     @override
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        if inspect.iscoroutinefunction(self.load):
-            # It brings an HTTP client along, which few who filter nodes need.
-            from llama_index.postprocessor.webrag.service_calls import run_blocking
-
-            return run_blocking(self._apostprocess_nodes(nodes, query_bundle))
         known, ways = self._begun(nodes)
         for missing in _steps(known, ways, self.radius):
-            known |= {node.node_id: node for node in self._loaded(missing)}
+            found = self.docstore.get_nodes(missing, raise_error=False)
+            known |= {node.node_id: node for node in found}
         return self._together(nodes, known, ways)
 
     @override
@@ -344,21 +322,9 @@ class AdjacentContext(Postprocessor):
     ) -> list[NodeWithScore]:
         known, ways = self._begun(nodes)
         for missing in _steps(known, ways, self.radius):
-            known |= {node.node_id: node for node in await self._aloaded(missing)}
+            found = await self.docstore.aget_nodes(missing, raise_error=False)
+            known |= {node.node_id: node for node in found}
         return self._together(nodes, known, ways)
-
-    def _loaded(self, ids: list[str]) -> Sequence[BaseNode]:
-        if self.docstore is not None:
-            return self.docstore.get_nodes(ids, raise_error=False)
-        assert self.load is not None
-        return cast("Sequence[BaseNode]", self.load(ids))
-
-    async def _aloaded(self, ids: list[str]) -> Sequence[BaseNode]:
-        if self.docstore is not None:
-            return await self.docstore.aget_nodes(ids, raise_error=False)
-        if inspect.iscoroutinefunction(self.load):
-            return cast("Sequence[BaseNode]", await self.load(ids))
-        return await asyncio.to_thread(self._loaded, ids)
 
     def _begun(self, nodes: Sequence[NodeWithScore]) -> tuple[_Known, _Ways]:
         strong = filter(self._is_strong, nodes)
