@@ -27,7 +27,7 @@ from webrag.errors import (
     WebRAGError,
 )
 from webrag.ingestion.addresses import is_file, is_local, page_address
-from webrag.ingestion.fetch_context import PageLimitError, PageMeter, Relay, current_meter
+from webrag.ingestion.fetch_context import PageLimitError, PageMeter, current_meter, listening, note
 from webrag.ingestion.models import NormalizedDocument, NotModified, Validators
 from webrag.ingestion.versions import Edition, edition_of
 
@@ -64,8 +64,8 @@ class _Flight:
     """One acquisition several callers wait for; it is cancelled when the last one leaves."""
 
     def __init__(self, work: Coroutine[Any, Any, AcquiredPage]) -> None:
-        self.relay = Relay()
-        with self.relay.overhearing():
+        self.notes: list[str] = []
+        with listening(self.notes.append):
             self.task = asyncio.create_task(work)
         self.waiting = 0
 
@@ -74,10 +74,11 @@ class _Flight:
 class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
 
-    What a page source tells meanwhile (`webrag.ingestion.fetch_context`) reaches each of these
-    callers. A stored page is asked for again once it is `recrawl_after_s` old, with None never.
-    `prepare` is called before a page is asked for that is not stored, to make ready what will
-    convert and cut it; `convert` does both in one go, else `index` cuts.
+    What a page source notes meanwhile (`webrag.ingestion.fetch_context`) reaches each of these
+    callers in the end, the bytes it reads only the first. A stored page is asked for again once it
+    is `recrawl_after_s` old, with None never. `prepare` is called before a page is asked for that
+    is not stored, to make ready what will convert and cut it; `convert` does both in one go, else
+    `index` cuts.
     """
 
     ingestion: "IngestionService"
@@ -162,15 +163,15 @@ class PageAcquirer:
         if flight is None:
             flight = self._flights[key] = _Flight(self._acquire(request, depth, on_fetched))
         flight.waiting += 1
-        # What was read counts also for a caller who gives up, so the end is inside the block.
-        with flight.relay.hearing():
-            try:
-                return await asyncio.shield(flight.task)
-            finally:
-                flight.waiting -= 1
-                if flight.waiting == 0:
-                    self._flights.pop(key, None)
-                    await ended([flight.task])
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            for sentence in flight.notes:
+                note(sentence)
+            flight.waiting -= 1
+            if flight.waiting == 0:
+                self._flights.pop(key, None)
+                await ended([flight.task])
 
     async def _acquire(
         self, request: _Request, depth: int, on_fetched: Callable[[], Awaitable[None]] | None

@@ -5,7 +5,7 @@ All of it travels in context variables, so that concurrent callers do not hear e
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -51,39 +51,6 @@ rate_limited = partial(_tell, "refusals")
 def watching_rate_limits(watcher: Callable[[], None]) -> AbstractContextManager[None]:
     """Learn of each request that a service refuses as one too many in the block and its tasks."""
     return _heard("refusals", lambda _: watcher())
-
-
-class Relay:
-    """Tells everyone who waits for one piece of work all that was told during it.
-
-    The work runs inside `overhearing`, each who waits, also late, inside `hearing`.
-    """
-
-    def __init__(self) -> None:
-        self._told: list[tuple[str, Any]] = []
-        self._hearers: dict[object, Context] = {}
-
-    def overhearing(self) -> AbstractContextManager[None]:
-        """Receive everything told inside the block and in tasks started in it."""
-        heard = {told: partial(self._pass_on, told) for told in ("notes", "bytes", "refusals")}
-        return _within(_LISTENERS, heard)
-
-    @contextmanager
-    def hearing(self) -> Iterator[None]:
-        """Pass it on, until the block is left, to the listeners that are set around the block."""
-        for told, value in self._told:
-            _tell(told, value)
-        hearer = object()
-        self._hearers[hearer] = copy_context()
-        try:
-            yield
-        finally:
-            del self._hearers[hearer]
-
-    def _pass_on(self, told: str, value: Any) -> None:
-        self._told.append((told, value))
-        for hearer in self._hearers.values():
-            hearer.run(_tell, told, value)
 
 
 class PageLimitError(FetchError):

@@ -311,7 +311,7 @@ def say_everything() -> None:
 
 
 @pytest.mark.parametrize("succeeds", [True, False], ids=["obtained", "failed"])
-async def test_every_caller_of_a_shared_request_is_told_what_the_source_tells(
+async def test_every_caller_of_a_shared_request_hears_notes_and_the_first_of_bytes(
     acquirer: PageAcquirer, site: Any, succeeds: bool
 ) -> None:
     site.says = say_everything
@@ -321,47 +321,8 @@ async def test_every_caller_of_a_shared_request_is_told_what_the_source_tells(
     await asyncio.gather(*(each.acquire(acquirer) for each in callers), return_exceptions=True)
 
     assert len(site.asked) == 1
-    assert [each.all for each in callers] == [(["The service is down."], [4_000], 1)] * 3
-
-
-async def test_caller_who_comes_late_is_told_what_was_said_before(
-    acquirer: PageAcquirer, site: Any, corpus: Corpus
-) -> None:
-    began, goes_on = asyncio.Event(), asyncio.Event()
-    answer = site.answer
-
-    async def slow(*_: Any, **__: Any) -> NormalizedDocument:
-        say_everything()
-        began.set()
-        await goes_on.wait()
-        return answer
-
-    site.ingest = slow
-    early, late = Heard(), Heard()
-    first = asyncio.create_task(early.acquire(acquirer))
-    await began.wait()
-    second = asyncio.create_task(late.acquire(acquirer))
-    await asyncio.sleep(0)
-    goes_on.set()
-    await asyncio.gather(first, second)
-
-    assert late.all == early.all == (["The service is down."], [4_000], 1)
-
-
-async def test_what_is_read_after_a_caller_gave_up_counts_for_the_one_who_stays(
-    acquirer: PageAcquirer, site: Any
-) -> None:
-    site.gate, site.says = asyncio.Event(), say_everything
-    first, second = Heard(), Heard()
-    leaving = asyncio.create_task(first.acquire(acquirer))
-    staying = asyncio.create_task(second.acquire(acquirer))
-    await wait_for_request(site)
-    leaving.cancel()
-    await asyncio.wait([leaving])
-    site.gate.set()
-    await staying
-
-    assert second.all == (["The service is down."], [4_000], 1)
+    heard = [each.all for each in callers]
+    assert heard == [(["The service is down."], *rest) for rest in (([4_000], 1), ([], 0), ([], 0))]
 
 
 async def test_what_an_abandoned_request_has_read_counts_for_who_abandoned_it(

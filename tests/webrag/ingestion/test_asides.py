@@ -6,7 +6,6 @@ import pytest
 
 from webrag.errors import FetchError
 from webrag.ingestion.fetch_context import (
-    Relay,
     listening,
     metering,
     note,
@@ -101,50 +100,3 @@ async def test_refusals_in_tasks_reach_whoever_asked() -> None:
     rate_limited()
 
     assert len(seen) == 2
-
-
-async def test_relay_tells_everyone_who_waits_and_first_what_was_said_before() -> None:
-    relay = Relay()
-    heard: dict[str, list[str]] = {"early": [], "late": [], "gone": []}
-
-    def said(sentence: str) -> None:
-        with relay.overhearing():
-            note(sentence)
-
-    with listening(heard["early"].append), relay.hearing():
-        with listening(heard["gone"].append), relay.hearing():
-            said("one")
-        with listening(heard["late"].append), relay.hearing():
-            said("two")
-
-    assert heard == {"early": ["one", "two"], "late": ["one", "two"], "gone": ["one"]}
-
-
-def test_relay_passes_on_bytes_and_refusals_too() -> None:
-    relay, sizes, refusals = Relay(), list[int](), list[None]()
-
-    with (
-        metering(sizes.append),
-        watching_rate_limits(lambda: refusals.append(None)),
-        relay.hearing(),
-        relay.overhearing(),
-    ):
-        received(7)
-        rate_limited()
-
-    assert (sizes, refusals) == ([7], [None])
-
-
-async def test_relayed_work_of_another_task_is_heard_here() -> None:
-    relay, heard = Relay(), list[str]()
-
-    async def work() -> None:
-        with relay.overhearing():
-            await asyncio.sleep(0)
-            note("done")
-
-    task = asyncio.create_task(work())
-    with listening(heard.append), relay.hearing():
-        await task
-
-    assert heard == ["done"]
