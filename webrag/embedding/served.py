@@ -17,13 +17,13 @@ from llama_index.embeddings.openai import OpenAIEmbedding
 from llama_index.postprocessor.webrag.service_calls import (
     RetryPolicy,
     limited_client,
+    retry_after_s,
     size_failure,
 )
 from typing_extensions import override
 
 from webrag.errors import ProviderError
 from webrag.ingestion.characters import storable
-from webrag.ingestion.http.answers import retry_after_s
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
 _RETRIED = frozenset({408, 409, 425, 429})

@@ -13,11 +13,10 @@ from llama_index.llms.openai_like import OpenAILike
 from llama_index.postprocessor.webrag.service_calls import (
     RetryPolicy,
     limited_client,
+    retry_after_s,
     size_failure,
 )
 from typing_extensions import override
-
-from webrag.ingestion.http.answers import retry_after_s
 
 # Many times what any reply holds that is read: 60,000 characters.
 _MAX_ANSWER_BYTES: Final = 4_000_000

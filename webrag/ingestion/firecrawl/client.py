@@ -15,6 +15,7 @@ from llama_index.postprocessor.webrag.service_calls import (
     CircuitBreaker,
     RetryPolicy,
     limited_client,
+    retry_after_s,
     size_failure,
 )
 
@@ -22,7 +23,6 @@ from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import one_line, storable
 from webrag.ingestion.html.markdown import PageFacts
-from webrag.ingestion.http.answers import retry_after_s
 from webrag.ingestion.models import FirecrawlConfig, MappedLink
 from webrag.redaction import Redactor, redacted_failure, remember_secrets
 

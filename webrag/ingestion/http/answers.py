@@ -1,10 +1,9 @@
 """Reads a complete HTTP answer: as a page, a redirect or a failure; it sends nothing."""
 
-import email.utils
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ada_url import URL
 from selectolax.lexbor import LexborHTMLParser
@@ -32,7 +31,6 @@ from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
 _GONE = frozenset({404, 410})
 _CLOSED = frozenset({401, 403, 407, 451})
-_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 BUSY = frozenset({429, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_VALIDATOR_CHARS = 500
@@ -58,19 +56,6 @@ def status_failure(url: str, status: int) -> FetchError:
         message = f"The page {url} is not open to everyone (HTTP {status})."
         return FetchError(message, url=url, status=status, hint=hint)
     return FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
-
-
-def retry_after_s(value: str | None) -> float | None:
-    """Seconds to wait, from either form of the header; None when there is nothing readable."""
-    text = (value or "").strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    try:
-        when = email.utils.parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def next_address(answer: Answer, *, had_login: bool = False) -> str | None:

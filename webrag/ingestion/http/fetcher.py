@@ -29,7 +29,6 @@ from webrag.ingestion.http.answers import (
     fetched_page,
     next_address,
     raise_for_status,
-    retry_after_s,
     robots_answer,
 )
 from webrag.ingestion.http.client import Answer, BrokenConnectionError, Caps, WebClient
@@ -444,6 +443,9 @@ class HttpFetcher:
             return await ask()
         if answer.status not in BUSY:
             return answer
+        # It brings an HTTP client along that few answers need.
+        from llama_index.postprocessor.webrag.service_calls import retry_after_s
+
         asked_s = retry_after_s(answer.headers.get("retry-after"))
         wait = _BUSY_WAIT_S if asked_s is None else asked_s
         await self._gate.hold(URL(url).host, wait)

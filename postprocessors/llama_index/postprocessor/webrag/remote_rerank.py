@@ -3,7 +3,6 @@
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
@@ -28,8 +27,7 @@ from llama_index.postprocessor.webrag.rerank_service import (
 from llama_index.postprocessor.webrag.service_calls import run_blocking
 from typing_extensions import override
 
-# Providers count a fixed number of bytes per pair beside its two texts.
-_BYTES_PER_PAIR: Final = 150
+_MOST_BYTES: Final = 5_000_000
 _ROUNDING: Final = 1e-6
 
 Scored = tuple[int, float, float | None]
@@ -40,7 +38,7 @@ class RemoteRerank(Reranker):
 
     The score is the service's, in [0, 1]. Nodes without text are not sent and come last, with
     score 0.0. Nodes are never changed: the result holds copies, equal scores keep their order.
-    What does not fit one request is sent in several, one after the other, within one deadline.
+    All nodes are sent in one request; stock retrievers and the engine ask for far fewer than fit.
 
     Use it with `async with` to keep connections open between the calls of one event loop;
     without, each call opens its own. Instances, and copies made by `model_copy`, share the
@@ -91,11 +89,6 @@ class RemoteRerank(Reranker):
     max_document_chars: int = Field(
         default=16_000, ge=1, description="Characters sent of one node; the rest is cut off."
     )
-    max_documents: int = Field(default=1000, ge=1, description="Nodes sent in one request.")
-    max_payload_bytes: int = Field(
-        default=5_000_000, ge=1, description="Size of one request, counted as providers count."
-    )
-
     proxy: str | None = Field(
         default=None,
         exclude=True,
@@ -194,45 +187,26 @@ class RemoteRerank(Reranker):
         return shown[: self.max_document_chars].strip()
 
     async def _scores(self, query: str, documents: list[str]) -> list[Scored]:
-        """Index, score and confidence of the best documents, at most `top_n` of each request."""
-        deadline = time.monotonic() + self.timeout_s
-        found: list[Scored] = []
-        for first, last in list(self._batches(query, documents)):
-            part = documents[first:last]
-            wanted = min(self.top_n or len(part), len(part))
-            payload = json.loads(_encode(self._payload(query, part, wanted)))
-            call = Call(
-                url=self.base_url + self.path,
-                key=self.secret,
-                body=_encode(payload),
-                deadline=deadline,
-                backoff_s=self.backoff_s,
-                send=self._sender(payload),
+        """Index, score and confidence of the best documents, at most `top_n`."""
+        if not documents:
+            return []
+        wanted = min(self.top_n or len(documents), len(documents))
+        body = _encode(self._payload(query, documents, wanted))
+        if len(body) > _MOST_BYTES:
+            raise self._cannot_send(
+                f"question and passages need {len(body):,} bytes, and a request may have "
+                f"{_MOST_BYTES:,}"
             )
-            read = partial(read_results, documents=len(part), wanted=wanted)
-            results = await self._service.ask(call, read)
-            found += [(first + index, score, extra) for index, score, extra in results]
-        return found
-
-    def _batches(self, query: str, documents: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Positions of the documents of each request."""
-        empty = len(_encode(self._payload(query, [], 1)))
-        per_pair = _BYTES_PER_PAIR + len(_encode(query))
-        first, size = 0, empty
-        for position, text in enumerate(documents):
-            cost = per_pair + len(_encode(text))
-            if empty + cost > self.max_payload_bytes:
-                raise self._cannot_send(
-                    f"question and passage need {empty + cost} bytes, "
-                    f"and a request may have {self.max_payload_bytes}"
-                )
-            is_full = position - first == self.max_documents
-            if is_full or size + cost > self.max_payload_bytes:
-                yield first, position
-                first, size = position, empty
-            size += cost
-        if documents:
-            yield first, len(documents)
+        call = Call(
+            url=self.base_url + self.path,
+            key=self.secret,
+            body=body,
+            deadline=time.monotonic() + self.timeout_s,
+            backoff_s=self.backoff_s,
+            send=self._sender(json.loads(body)),
+        )
+        read = partial(read_results, documents=len(documents), wanted=wanted)
+        return await self._service.ask(call, read)
 
     def _copy(self, item: NodeWithScore, score: float, confidence: float | None) -> NodeWithScore:
         added = {} if confidence is None else {self.confidence_key: confidence}

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import contextlib
-import email.utils
 import functools
 import json
 import logging
@@ -23,6 +22,7 @@ from llama_index.postprocessor.webrag.service_calls import (
     RetryPolicy,
     client_options,
     limited_client,
+    retry_after_s,
 )
 
 
@@ -236,7 +236,7 @@ class RerankService:
             kind, what = RerankResponseError, "answered without a ranking"
         message = f"{self.provider} {what} (HTTP {status}){said}."
         error = kind(message, provider=self.provider, status=status)
-        error.asked_pause_s = retry_after_s(answer.headers) or 0.0
+        error.asked_pause_s = retry_after_s(answer.headers.get("retry-after")) or 0.0
         return error
 
     def _unreachable(self, error: Exception, key: str) -> RerankUnavailableError:
@@ -255,18 +255,6 @@ class RerankService:
             return
         async with _answer_client(self._proxy) as client:
             yield client
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds a service asks to wait, from `Retry-After` in either form; None if it does not."""
-    value = headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        until = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(until.timestamp() - time.time(), 0.0)
 
 
 _answers: ContextVar[list[httpx.Response] | None] = ContextVar("rerank_answers", default=None)
