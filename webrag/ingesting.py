@@ -14,7 +14,7 @@ from webrag.concurrency import all_of, in_background
 from webrag.corpus.models import AcquiredPage
 from webrag.errors import FetchError, PageGoneError, WebRAGError
 from webrag.ingestion.addresses import is_file, is_git
-from webrag.ingestion.fetch_context import listening
+from webrag.ingestion.fetch_context import listening, together
 from webrag.ingestion.files.folder import NamedSources, expand_named
 from webrag.ingestion.files.source import FileAccess
 from webrag.orchestration.models import ProgressCallback
@@ -137,7 +137,7 @@ class Ingester:
             return outcome
 
         notes: dict[str, None] = {}
-        with listening(lambda sentence: notes.update({sentence: None})):
+        with listening(lambda sentence: notes.update({sentence: None})), together():
             new = len(wanted) - len(await corpus.pages(wanted))
             async with corpus.index_deferred(new):
                 results = await all_of(one(url) for url in wanted)

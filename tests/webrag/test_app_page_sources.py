@@ -83,6 +83,23 @@ async def test_firecrawl_is_used_when_the_settings_name_it(
     assert "Fetched by: firecrawl (1)" in brief
 
 
+async def test_several_pages_are_ingested_as_one_batch_of_firecrawl(
+    opened: Open, firecrawl: FakeFirecrawl
+) -> None:
+    urls = [f"http://127.0.0.1/limits/{number}" for number in range(3)]
+    firecrawl.pages |= {url: document(PAGE.replace("95", url)) for url in urls}
+    settings = {"firecrawl_api_key": KEY, "firecrawl_api_url": firecrawl.url}
+
+    async with opened(**settings) as rag:
+        report = await rag.ingest([*urls, "http://127.0.0.1/missing"], refresh=True)
+
+    assert {page.url for page in report.pages} == set(urls), report.failed
+    assert list(report.failed) == ["http://127.0.0.1/missing"]
+    (batch,) = firecrawl.asked("batch")
+    assert (len(batch.body["urls"]), batch.body["maxAge"]) == (4, 0)
+    assert firecrawl.asked("scrape") == []
+
+
 @pytest.mark.parametrize(("refresh", "oldest_ms"), [(False, 604_800_000), (True, 0)])
 async def test_refreshing_a_site_reads_it_anew_at_firecrawl(
     opened: Open, firecrawl: FakeFirecrawl, refresh: bool, oldest_ms: int

@@ -104,3 +104,15 @@ def patiently() -> AbstractContextManager[None]:
 
 is_patient = _PATIENT.get
 """Whether the caller lets others come first."""
+
+
+_TOGETHER: ContextVar[bool] = ContextVar("webrag_together", default=False)
+
+
+def together() -> AbstractContextManager[None]:
+    """A page source may answer what is asked for at about the same time in this block in one go."""
+    return _within(_TOGETHER, True)
+
+
+is_together = _TOGETHER.get
+"""Whether the caller asks for several pages and waits for all of them."""

@@ -19,6 +19,7 @@ from llama_index.postprocessor.webrag.service_calls import (
     size_failure,
 )
 
+from webrag.concurrency import ended
 from webrag.errors import FetchError, ProviderError
 from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import one_line, storable
@@ -35,6 +36,7 @@ _CANCEL_TIMEOUT_S = 5.0
 # What the SDK raises, and what its code stumbles over when an answer is not what it expects.
 _SDK_FAILURES = (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, AttributeError, KeyError)
 _CACHE_KEPT_S = 172_800.0
+_GATHERED_S = 0.1
 _LEAST_TIMEOUT_S = 1.0
 _MOST_TIMEOUT_S = 300.0
 _MOST_PAUSE_S = 600.0
@@ -212,17 +214,18 @@ class BatchRun:
     it costs nothing more, and what it brought until then is kept.
     """
 
-    def __init__(self, client: "FirecrawlClient", urls: Sequence[str]) -> None:
+    def __init__(
+        self, client: "FirecrawlClient", urls: Sequence[str], *, fresh: bool = False
+    ) -> None:
         self._client = client
         self._urls = list(urls)
+        self._fresh = fresh
         self._pages: dict[str, ScrapedPage] = {}
         self._reasons: dict[str, str] = {}
         self._rest = "it was not among the results of the batch"
 
     async def run(self) -> dict[str, ScrapedPage | FetchError]:
         """Give every URL its page or the reason for none; ProviderError where no page came."""
-        if not self._urls:
-            return {}
         deadline = time.monotonic() + self._client.config.batch_timeout_s
         job = await self._start(deadline)
         try:
@@ -239,7 +242,8 @@ class BatchRun:
         async def ask(sdk: Any, _left_s: float) -> Any:
             from firecrawl.v2.types import ScrapeOptions
 
-            options = ScrapeOptions(**self._client.scrape_options(self._client.config.timeout_s))
+            timeout_s = self._client.config.timeout_s
+            options = ScrapeOptions(**self._client.scrape_options(timeout_s, fresh=self._fresh))
             started = await sdk.start_batch_scrape(
                 self._urls, options=options, ignore_invalid_urls=True
             )
@@ -492,6 +496,62 @@ class FirecrawlClient:
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         await stock.aclose()
+
+
+@dataclass(eq=False)
+class _Gathering:
+    """Pages to be scraped with one job, which begins when no further one is asked for."""
+
+    urls: dict[str, None]
+    task: "asyncio.Task[dict[str, ScrapedPage | FetchError]]"
+    waiting: int = 0
+
+
+class GatheredScrapes:
+    """Scrapes with one job what is asked for at about the same time; a page alone needs none."""
+
+    def __init__(self, client: FirecrawlClient) -> None:
+        self._client = client
+        self._open: dict[bool, _Gathering] = {}
+
+    async def scrape(self, url: str, *, fresh: bool = False) -> ScrapedPage:
+        """As the client's, but for a caller who can wait for the pages of others.
+
+        A job is cancelled when nobody waits for it any more.
+        """
+        if fresh not in self._open:
+            urls: dict[str, None] = {}
+            self._open[fresh] = _Gathering(urls, asyncio.create_task(self._scraped(urls, fresh)))
+        gathering = self._open[fresh]
+        gathering.urls[url] = None
+        gathering.waiting += 1
+        try:
+            found = (await asyncio.shield(gathering.task))[url]
+        finally:
+            gathering.waiting -= 1
+            if not gathering.waiting:
+                await ended([gathering.task])
+        if isinstance(found, FetchError):
+            raise found
+        return found
+
+    async def _scraped(
+        self, urls: dict[str, None], fresh: bool
+    ) -> dict[str, ScrapedPage | FetchError]:
+        try:
+            known = 0
+            while len(urls) > known:
+                known = len(urls)
+                await asyncio.sleep(_GATHERED_S)
+        finally:
+            del self._open[fresh]
+        if known == 1:
+            (url,) = urls
+            return {url: await self._client.scrape(url, fresh=fresh)}
+        try:
+            return await BatchRun(self._client, list(urls), fresh=fresh).run()
+        except FetchError as error:  # which names one page and is about the job
+            raise ProviderError(str(error), provider="Firecrawl") from error
 
 
 class _FailedError(Exception):

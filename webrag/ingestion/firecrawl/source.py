@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 from pydantic import SecretStr
 
-from webrag.concurrency import blocking, in_background
+from webrag.concurrency import all_of, blocking, in_background
 from webrag.errors import (
     FetchError,
     ProviderError,
@@ -19,8 +19,14 @@ from webrag.errors import (
 )
 from webrag.ingestion.addresses import canonical_url, link_target
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.fetch_context import note, rate_limited, received
-from webrag.ingestion.firecrawl.client import BatchRun, FirecrawlClient, ScrapedPage
+from webrag.ingestion.fetch_context import (
+    is_together,
+    note,
+    rate_limited,
+    received,
+    together,
+)
+from webrag.ingestion.firecrawl.client import FirecrawlClient, GatheredScrapes, ScrapedPage
 from webrag.ingestion.html.markdown import html_from_markdown, page_html
 from webrag.ingestion.http.answers import status_failure
 from webrag.ingestion.http.guard import AddressCheck, Resolver, resolve
@@ -91,6 +97,7 @@ class FirecrawlSource:
     def __init__(self, config: FirecrawlConfig, *, resolver: Resolver = resolve) -> None:
         self._config = config
         self._client = FirecrawlClient(config)
+        self._gathered = GatheredScrapes(self._client)
         # The public service would fetch a private name from its own network, or learn of it.
         allowed = () if config.is_cloud else config.allowed_hosts
         self._addresses = AddressCheck(allowed, resolver=resolver)
@@ -98,12 +105,16 @@ class FirecrawlSource:
     async def fetch(
         self, url: str, *, validators: Validators | None = None, fresh: bool = False
     ) -> FetchedPage:
-        """Get one page, as `PageSource` says; Firecrawl offers no conditional requests."""
+        """Get one page, as `PageSource` says; Firecrawl offers no conditional requests.
+
+        Pages asked for `together` are scraped as one batch.
+        """
         del validators
         requested = canonical_url(url)
         await self._addresses.check(requested)
+        source = self._gathered if is_together() else self._client
         try:
-            scraped = await self._client.scrape(requested, fresh=fresh)
+            scraped = await source.scrape(requested, fresh=fresh)
         except ProviderError as error:
             if error.status == 429:
                 rate_limited()
@@ -111,7 +122,7 @@ class FirecrawlSource:
         return await self._page(requested, scraped)
 
     async def fetch_many(self, urls: Sequence[str]) -> dict[str, FetchedPage | FetchError]:
-        """Get many pages, several as one batch; those that failed do not cost the others.
+        """Get many pages, as one batch; those that failed do not cost the others.
 
         Returns:
             Canonical URL to page or error, in the order asked for.
@@ -120,21 +131,9 @@ class FirecrawlSource:
             InputError: An address cannot be fetched; nothing was asked.
         """
         wanted = list(dict.fromkeys(canonical_url(url) for url in urls))
-        if len(wanted) == 1:
-            return {wanted[0]: await _outcome(self.fetch(wanted[0]))}
-        refused = {url: await _outcome(self._addresses.check(url)) for url in wanted}
-        sent = [url for url in wanted if refused[url] is None]
-        answers: Mapping[str, ScrapedPage | FetchError]
-        try:
-            answers = await BatchRun(self._client, sent).run()
-        except (ProviderError, FetchError) as error:
-            said, hint = str(error), error.hint
-            answers = {url: SourceUnavailableError(said, url=url, hint=hint) for url in sent}
-        found = {url: refused[url] or answers[url] for url in wanted}
-        return {
-            url: await _outcome(self._page(url, each)) if isinstance(each, ScrapedPage) else each
-            for url, each in found.items()
-        }
+        with together():
+            found = await all_of(_outcome(self.fetch(url)) for url in wanted)
+        return dict(zip(wanted, found, strict=True))
 
     async def map(
         self, url: str, *, search: str | None = None, limit: int = 100

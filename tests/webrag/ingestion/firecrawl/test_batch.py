@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from webrag.errors import FetchError, SourceUnavailableError
+from webrag.ingestion.fetch_context import together
 from webrag.ingestion.firecrawl.source import FirecrawlSource
 
 from .fake_firecrawl import FakeFirecrawl, Fault, document, failing
@@ -153,3 +154,40 @@ async def test_cancelled_batch_is_cancelled_at_the_service(
 async def test_empty_batch_asks_nothing(firecrawl: FakeFirecrawl, make_source: MakeSource) -> None:
     assert await make_source().fetch_many([]) == {}
     assert firecrawl.calls == []
+
+
+async def test_page_that_is_alone_needs_no_batch(
+    firecrawl: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    (url,) = many(firecrawl, 1)
+
+    outcomes = await make_source().fetch_many([url])
+
+    assert not isinstance(outcomes[url], FetchError)
+    assert (len(firecrawl.asked("scrape")), firecrawl.asked("batch")) == (1, [])
+
+
+async def test_pages_that_nobody_asked_for_together_are_scraped_one_by_one(
+    firecrawl: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    source, urls = make_source(), many(firecrawl, 2)
+
+    await asyncio.gather(*map(source.fetch, urls))
+
+    assert (len(firecrawl.asked("scrape")), firecrawl.asked("batch")) == (2, [])
+
+
+async def test_batch_goes_on_for_those_who_still_wait(
+    firecrawl: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    source, urls = make_source(), many(firecrawl, 2)
+    firecrawl.batch_polls = 20
+    with together():
+        leaving, staying = (asyncio.create_task(source.fetch(url)) for url in urls)
+    while not firecrawl.asked("status"):
+        await asyncio.sleep(0.01)
+
+    leaving.cancel()
+
+    assert urls[1] in str(getattr(await staying, "text", ""))
+    assert [job.cancelled for job in firecrawl.jobs.values()] == [False]
