@@ -3,16 +3,15 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from webrag.errors import InputError
 from webrag.ingestion.addresses import site_of
+from webrag.ingestion.globs import ANY_FOLDERS, PathGlob
 from webrag.orchestration.links.rules import skip_reason
 
 _MAX_PATTERN_CHARS: Final = 500
-_ANY_FOLDERS: Final = "**"
 _REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")
 
 
@@ -25,7 +24,7 @@ class PathPattern:
     slash at its end covers everything below.
     """
 
-    segments: tuple[str, ...]
+    glob: PathGlob
 
     @classmethod
     def parse(cls, text: str, *, option: str) -> "PathPattern":
@@ -39,19 +38,15 @@ class PathPattern:
             )
         segments = [part for part in text.split("/") if part]
         if not text.startswith("/"):
-            segments.insert(0, _ANY_FOLDERS)
+            segments.insert(0, ANY_FOLDERS)
         if text.endswith("/"):
-            segments.append(_ANY_FOLDERS)
-        return cls(tuple(segments))
+            segments.append(ANY_FOLDERS)
+        return cls(PathGlob(segments))
 
     def matches(self, url: str) -> bool:
         """Tell whether the path of a canonical URL matches as a whole."""
-        names = [part for part in unquote(urlsplit(url).path).split("/") if part]
-        # reachable[i]: the pattern so far can match the first i names.
-        reachable = [True] + [False] * len(names)
-        for segment in self.segments:
-            reachable = _step(segment, names, reachable)
-        return reachable[-1]
+        names = unquote(urlsplit(url).path).split("/")
+        return self.glob.matches(name for name in names if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +108,6 @@ def folder_of(url: str) -> str:
     return urlsplit(url).path.rpartition("/")[0] + "/"
 
 
-def _step(segment: str, names: Sequence[str], before: Sequence[bool]) -> list[bool]:
-    if segment == _ANY_FOLDERS:
-        first = before.index(True) if True in before else len(before)
-        return [position >= first for position in range(len(before))]
-    after = [False] * len(before)
-    for position, name in enumerate(names):
-        after[position + 1] = before[position] and fnmatchcase(name, segment)
-    return after
-
-
 def _problem(text: str) -> str | None:
     if not text.strip("/ "):
         return "is empty"
@@ -132,6 +117,6 @@ def _problem(text: str) -> str | None:
         return "holds a host name"
     if _REGEX_SIGNS.search(text):
         return "looks like a regular expression"
-    if any(_ANY_FOLDERS in part and part != _ANY_FOLDERS for part in text.split("/")):
+    if any(ANY_FOLDERS in part and part != ANY_FOLDERS for part in text.split("/")):
         return "has ** beside other characters"
     return None

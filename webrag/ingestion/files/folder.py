@@ -13,15 +13,17 @@ from typing import NamedTuple
 
 from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
-from webrag.ingestion.files.gitignore import IgnoreRules
+from webrag.ingestion.files.gitignore import IgnoreLine, ignore_lines, is_ignored, lines_below
 from webrag.ingestion.files.source import FileAccess, opened_file, opened_folder
 from webrag.ingestion.formats.kinds import why_left_out
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 40
 _NOT_READ = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
-# Of all that count for one name, which is compared with each of their bytes.
 _IGNORE_BYTES = 100_000
+# Of the lines that count for one name, some 700: of the usual ones as many take 3 s for 20,000
+# files, of those made to take long 60 s.
+_IGNORE_SIZE = 16_000
 
 
 @dataclass(frozen=True)
@@ -35,19 +37,6 @@ class FolderListing:
         """A sentence for a folder without any file to read."""
         counted = ", ".join(f"{count} {why}" for why, count in self.left_out.items())
         return f"There is no file to read {where} ({counted or 'it is empty'})."
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """A `.gitignore`, its length in bytes, and how far it matches the way to a folder below."""
-
-    rules: IgnoreRules
-    length: int
-    states: int | None = None
-
-    def below(self, way: str) -> "_Rules":
-        """The same for a folder below; paths are long, and each part is matched once."""
-        return replace(self, states=self.rules.after(os.fsencode(f"{way}/"), self.states))
 
 
 def list_files(root: Path, *, max_bytes: int) -> FolderListing:
@@ -66,7 +55,7 @@ def list_files(root: Path, *, max_bytes: int) -> FolderListing:
 
 def _walk(
     folder: Path,
-    rules: list[_Rules],
+    rules: list[IgnoreLine],
     max_bytes: int,
     left_out: Counter[str],
     depth: int,
@@ -81,7 +70,7 @@ def _walk(
         except OSError:
             left_out["folders that cannot be opened"] += 1
             return
-        rules = [*_rules_of(folder, opened, rules, left_out), *rules]
+        rules = rules + _rules_of(folder, opened, rules, left_out)
         for entry in entries:
             path = folder / entry.name
             if entry.is_symlink():
@@ -89,7 +78,7 @@ def _walk(
             elif entry.is_dir(follow_symlinks=False):
                 reason = _why_not_entered(entry.name, rules, depth)
                 if reason is None:
-                    below = [each.below(entry.name) for each in rules]
+                    below = lines_below(rules, entry.name)
                     yield from _walk(path, below, max_bytes, left_out, depth + 1, opened)
                 elif reason:
                     left_out[reason] += 1
@@ -99,7 +88,7 @@ def _walk(
                 yield path
 
 
-def _why_not_entered(name: str, rules: list[_Rules], depth: int) -> str | None:
+def _why_not_entered(name: str, rules: list[IgnoreLine], depth: int) -> str | None:
     """Say why a folder is left out, "" for one not worth telling of; None to enter it."""
     if name == ".git":
         return ""
@@ -109,13 +98,13 @@ def _why_not_entered(name: str, rules: list[_Rules], depth: int) -> str | None:
         return "folders of installed packages"
     if depth >= _MAX_DEPTH:
         return "nested too deeply"
-    return "named by .gitignore" if _is_ignored(name, rules, is_folder=True) else None
+    return "named by .gitignore" if is_ignored(name, rules, is_folder=True) else None
 
 
-def _why_not_read(entry: "os.DirEntry[str]", rules: list[_Rules], max_bytes: int) -> str | None:
+def _why_not_read(entry: "os.DirEntry[str]", rules: list[IgnoreLine], max_bytes: int) -> str | None:
     if entry.name == ".gitignore":
         return "hidden"
-    if _is_ignored(entry.name, rules, is_folder=False):
+    if is_ignored(entry.name, rules, is_folder=False):
         return "named by .gitignore"
     if reason := why_left_out(entry.name):
         return reason
@@ -128,39 +117,37 @@ def _why_not_read(entry: "os.DirEntry[str]", rules: list[_Rules], max_bytes: int
     return "too large" if size > max_bytes else None if size else "empty"
 
 
-def _is_ignored(name: str, rules: list[_Rules], *, is_folder: bool) -> bool:
-    encoded = os.fsencode(name)
-    verdicts = (
-        each.rules.judge(encoded, is_folder=is_folder, states=each.states) for each in rules
-    )
-    return next((verdict for verdict in verdicts if verdict is not None), False)
-
-
-def _rules_above(root: Path, left_out: Counter[str]) -> list[_Rules]:
-    above: list[_Rules] = []
+def _rules_above(root: Path, left_out: Counter[str]) -> list[IgnoreLine]:
+    above: list[IgnoreLine] = []
     for folder in (root, *root.parents):
         if folder != root:
             with suppress(OSError), opened_folder(folder) as opened:
-                way = root.relative_to(folder).as_posix()
-                above += [each.below(way) for each in _rules_of(folder, opened, above, left_out)]
+                lines = _rules_of(folder, opened, above, left_out)
+                for name in root.relative_to(folder).parts:
+                    lines = lines_below(lines, name)
+                above = lines + above  # the nearer ones have the last word
         if (folder / ".git").exists():
             return above
     return []
 
 
 def _rules_of(
-    folder: Path, opened: int | None, others: list[_Rules], left_out: Counter[str]
-) -> list[_Rules]:
-    room = _IGNORE_BYTES - sum(each.length for each in others)
+    folder: Path, opened: int | None, others: list[IgnoreLine], left_out: Counter[str]
+) -> list[IgnoreLine]:
     try:
-        with open(opened_file(folder / ".gitignore", opened), "rb") as lines:  # noqa: PTH123
-            text = lines.read(room + 1)
+        with open(opened_file(folder / ".gitignore", opened), "rb") as file:  # noqa: PTH123
+            text = file.read(_IGNORE_BYTES + 1)
     except OSError:
         return []
-    if len(text) > room:
+    room = _IGNORE_SIZE - sum(line.glob.size for line in others)
+    lines: list[IgnoreLine] = []
+    for line in ignore_lines(text[: text.rfind(b"\n") + 1] if len(text) > _IGNORE_BYTES else text):
+        room -= line.glob.size
+        if room >= 0:
+            lines.append(line)
+    if room < 0 or len(text) > _IGNORE_BYTES:
         left_out["`.gitignore` not read to its end"] += 1
-        text = text[: text.rfind(b"\n", 0, room) + 1]
-    return [_Rules(IgnoreRules(text), len(text))]
+    return lines
 
 
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
