@@ -44,9 +44,7 @@ class CrawlOptions(FrozenModel):
 
     def key(self, start_url: str) -> str:
         """Equal for crawls that visit the same pages, however many of them."""
-        values = self.model_dump(exclude={"max_pages", "version"}) | {"start": start_url}
-        # Crawls begun before there were versions go on where they were.
-        values |= {} if self.version is None else {"version": self.version}
+        values = self.model_dump(exclude={"max_pages"}) | {"start": start_url}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -137,9 +137,6 @@ def markdown_from_notebook(source: str) -> str:
     if not isinstance(notebook, dict):
         raise ValueError("it is no notebook")  # noqa: TRY004 - as what is no JSON
     cells = notebook.get("cells")
-    match notebook.get("worksheets"):
-        case [{"cells": older}, *_] if not isinstance(cells, list):
-            cells = older
     if not isinstance(cells, list):
         raise ValueError("it has no cells")  # noqa: TRY004 - as what is no JSON
     language = _language(notebook)
@@ -148,13 +145,10 @@ def markdown_from_notebook(source: str) -> str:
 
 
 def _cell(cell: dict[str, Any], language: str) -> list[str]:
-    text = _text(cell.get("source", cell.get("input"))).strip("\n")
+    text = _text(cell.get("source")).strip("\n")
     match cell.get("cell_type"):
         case "markdown":
             return [text]
-        case "heading":
-            level = cell.get("level")
-            return [f"{'#' * min(max(level, 1), 6) if isinstance(level, int) else '#'} {text}"]
         case "code":
             outputs = cell.get("outputs")
             printed = [_output(each) for each in outputs] if isinstance(outputs, list) else []
@@ -169,7 +163,7 @@ def _cell(cell: dict[str, Any], language: str) -> list[str]:
 def _output(output: Any) -> str:
     if not isinstance(output, dict):
         return ""
-    if output.get("output_type") in ("error", "pyerr"):
+    if output.get("output_type") == "error":
         return f"{_text(output.get('ename'))}: {_text(output.get('evalue'))}"
     data = output.get("data")
     plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
