@@ -44,7 +44,10 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
 
     More than 65,536 chunks, 65,535 terms in one or `MAX_TERMS` different ones are refused.
     """
-    check_chunk_count(len(chunks))
+    if len(chunks) > _MAX_U2 + 1:
+        raise TooManyPostingsError(
+            f"It has {len(chunks):,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
+        )
     packed: defaultdict[str, bytearray] = defaultdict(bytearray)
     for ordinal, terms in enumerate(chunks):
         if len(terms) > _MAX_U2:
@@ -53,25 +56,12 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
             )
         for term, count in Counter(terms).items():
             packed[term] += _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
-        check_term_count(len(packed))
-    return [row for term in sorted(packed) for row in segments(term, bytes(packed[term]))]
-
-
-def check_chunk_count(count: int) -> None:
-    """Refuse a page of more chunks than postings can tell apart."""
-    if count > _MAX_U2 + 1:
-        raise TooManyPostingsError(
-            f"It has {count:,} chunks; at most {_MAX_U2 + 1:,} can be indexed."
-        )
-
-
-def check_term_count(count: int) -> None:
-    """Refuse a page of more than `MAX_TERMS` different terms."""
-    if count > MAX_TERMS:
-        raise TooManyPostingsError(
-            f"It has more than {MAX_TERMS:,} different words; that is the most of one page that can"
-            " be indexed."
-        )
+        if len(packed) > MAX_TERMS:
+            raise TooManyPostingsError(
+                f"It has more than {MAX_TERMS:,} different words; that is the most of one page that"
+                " can be indexed."
+            )
+    return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
 
 
 def unpack_postings(packed: bytes) -> NDArray[Any]:
@@ -79,14 +69,14 @@ def unpack_postings(packed: bytes) -> NDArray[Any]:
     return np.frombuffer(packed, POSTING)
 
 
-def segments(term: str, packed: bytes, first: int = 0) -> list[PostingRow]:
-    """Cut the postings of a term on a page into rows, numbered from `first`."""
+def _segments(term: str, packed: bytes) -> list[PostingRow]:
+    """Cut the postings of a term on a page into rows, numbered from 0."""
     size = SEGMENT_POSTINGS * POSTING.itemsize
     if len(packed) <= size:  # nearly always
-        return [PostingRow(term, first, packed)] if packed else []
+        return [PostingRow(term, 0, packed)]
     return [
         PostingRow(term, number, packed[start : start + size])
-        for number, start in enumerate(range(0, len(packed), size), first)
+        for number, start in enumerate(range(0, len(packed), size))
     ]
 
 

@@ -1,16 +1,13 @@
 """Adds, reads and removes single nodes, for pipelines that know no pages."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import compress, groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-import numpy as np
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores.types import MetadataFilters
@@ -25,6 +22,7 @@ from webrag.corpus.rows import (
     child_row,
     document_id_of,
     fields_of,
+    indexed_text,
     parent_id_of,
     parent_row,
     row_id,
@@ -44,16 +42,7 @@ from webrag.ingestion.addresses import content_hash, file_url, is_file, page_add
 from webrag.ingestion.characters import storable
 from webrag.ingestion.versions import Edition, edition_of, plain_version
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import (
-    MAX_TERMS,
-    POSTING,
-    PostingRow,
-    check_chunk_count,
-    check_term_count,
-    pack_postings,
-    segments,
-    unpack_postings,
-)
+from webrag.lexical.postings import PostingRow, pack_postings
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
 from webrag.postgres.database import Connection
@@ -269,9 +258,6 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     node_ids = [child.node_id for page in pages for child in page.children]
     await _lock_holding(connection, node_ids, [page.url for page in pages])
     taken = await _remove(connection, node_ids)
-    more_terms: dict[int, int] = {}
-    for page_id, ordinals in taken.items():
-        more_terms[page_id] = -await remove_postings(connection, page_id, ordinals)
     stored = await _stored_pages(connection, [page.url for page in pages])
     known = await _known_parents(connection, pages)
     ends = {url: end for url, (_, end) in stored.items()}
@@ -295,15 +281,10 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     await copy_postings(connection, ((ids[page.url], page.postings) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
-            page_id, end = stored[page.url]
-            await _write_markdown(connection, page_id, nodes)
-            await add_postings(
-                connection, page_id, page.postings, end.next_ordinal, len(nodes.children)
-            )
-            more_terms[page_id] = more_terms.get(page_id, 0) + page.term_count
+            await _write_markdown(connection, ids[page.url], nodes)
     await _delete_empty(connection, taken)
-    for page_id in sorted(more_terms):
-        await recount(connection, page_id, more_terms[page_id])
+    for page_id in sorted(taken | {page_id for page_id, _ in stored.values()}):
+        await _reindex(connection, page_id)
 
 
 async def delete_children(connection: Connection, node_ids: Sequence[str]) -> None:
@@ -311,9 +292,8 @@ async def delete_children(connection: Connection, node_ids: Sequence[str]) -> No
     await _lock_holding(connection, node_ids)
     taken = await _remove(connection, node_ids)
     await _delete_empty(connection, taken)
-    for page_id, ordinals in taken.items():
-        terms = await remove_postings(connection, page_id, ordinals)
-        await recount(connection, page_id, -terms)
+    for page_id in sorted(taken):
+        await _reindex(connection, page_id)
 
 
 async def _lock_holding(
@@ -337,16 +317,13 @@ async def _pages_holding(connection: Connection, node_ids: Sequence[str]) -> lis
     return [url for (url,) in rows]
 
 
-async def _remove(connection: Connection, node_ids: Sequence[str]) -> dict[int, list[int]]:
-    """Delete searched nodes, and give the numbers they had on each page, in order of the pages."""
+async def _remove(connection: Connection, node_ids: Sequence[str]) -> set[int]:
+    """Delete searched nodes, and give the pages they were on."""
     deleted = await connection.fetch(
-        "delete from {data_children} where node_id = any(%s) returning document, ordinal",
+        "delete from {data_children} where node_id = any(%s) returning document",
         (list(node_ids),),
     )
-    taken: dict[int, list[int]] = {}
-    for page_id, ordinal in sorted(deleted):
-        taken.setdefault(page_id, []).append(ordinal)
-    return taken
+    return {page_id for (page_id,) in deleted}
 
 
 async def _delete_empty(connection: Connection, page_ids: Iterable[int]) -> None:
@@ -473,119 +450,31 @@ async def delete_document(connection: Connection, ref_doc_id: str) -> None:
     await connection.change("delete from {documents} where document_id::text = %s", (ref_doc_id,))
 
 
-def appended(
-    last: Iterable[PostingRow], added: Sequence[PostingRow], first: int
-) -> list[PostingRow]:
-    """The rows that take the place of a page's last ones when it gets further chunks.
+async def _reindex(connection: Connection, page_id: int) -> None:
+    """Index a page again, some of whose chunks came or went, and count what it holds.
 
-    Of each term the page has, `last` is the row with the highest segment. The numbers of the new
-    chunks begin at 0 and become those from `first` on.
+    Takes about a millisecond for each of its chunks.
     """
-    ends = {row.term: row for row in last}
-    rows: list[PostingRow] = []
-    for term, own in groupby(_moved(added, first), key=attrgetter("term")):
-        end = ends.get(term, PostingRow(term, 0, b""))
-        packed = end.packed + b"".join(row.packed for row in own)
-        rows += segments(term, packed, end.segment)
-    return rows
-
-
-def _moved(rows: Sequence[PostingRow], by: int) -> Iterator[PostingRow]:
-    postings = unpack_postings(b"".join(row.packed for row in rows)).copy()
-    postings["ordinal"] += by
-    packed, start = postings.tobytes(), 0
-    for row in rows:
-        end = start + len(row.packed)
-        yield row._replace(packed=packed[start:end])
-        start = end
-
-
-def remaining(
-    rows: Sequence[PostingRow], ordinals: Collection[int]
-) -> tuple[dict[str, list[PostingRow]], int]:
-    """Give the terms that chunks of a page have, without these.
-
-    Gives the new rows of each term that the chunks have, none where no other chunk has it; and how
-    many terms the chunks have, repetitions counted.
-    """
-    postings = unpack_postings(b"".join(row.packed for row in rows))
-    is_gone = np.isin(postings["ordinal"], list(ordinals))
-    if not is_gone.any():
-        return {}, 0
-    ends = np.cumsum([len(row.packed) for row in rows]) // POSTING.itemsize
-    starts = np.concatenate(([0], ends[:-1]))
-    hit = np.logical_or.reduceat(is_gone, starts)
-    left = {row.term: b"" for row in compress(rows, hit)}
-    for row, start, end in zip(rows, starts, ends, strict=True):
-        if row.term in left:
-            left[row.term] += postings[start:end][~is_gone[start:end]].tobytes()
-    taken = postings[is_gone]
-    _, one_of_each = np.unique(taken["ordinal"], return_index=True)
-    terms = int(taken["length"][one_of_each].sum())
-    return {term: segments(term, packed) for term, packed in left.items()}, terms
-
-
-_TAKE_LAST = """
-delete from {postings} p using (
-    select term, max(segment) as segment from {postings}
-    where document = %(page)s and term = any(%(terms)s) group by term
-) l where p.document = %(page)s and p.term = l.term and p.segment = l.segment
-returning p.term, p.segment, p.packed
-"""
-
-
-async def add_postings(
-    connection: Connection,
-    page_id: int,
-    rows: Sequence[PostingRow],
-    first: int,
-    chunks: int,
-) -> None:
-    """Index further chunks of a stored page."""
-    check_chunk_count(first + chunks)
-    last = await connection.fetch(
-        _TAKE_LAST,
-        {"page": page_id, "terms": [row.term for row in rows if row.segment == 0]},
-        binary=True,
-    )
-    new = await in_background(appended, [*map(PostingRow._make, last)], rows, first)
-    await copy_postings(connection, [(page_id, new)])
-
-
-async def remove_postings(connection: Connection, page_id: int, ordinals: Collection[int]) -> int:
-    """Take chunks of a page out of the index, and give how many terms they had.
-
-    All rows of the page are read: which terms a chunk has, is known for certain only from them.
-    """
-    rows = await connection.fetch(
-        "select term, segment, packed from {postings} where document = %s order by term, segment",
+    chunks = await connection.fetch(
+        "select ordinal, node_id, text, metadata_ from {data_children} where document = %s",
         (page_id,),
-        binary=True,
     )
-    left, terms = await in_background(remaining, [*map(PostingRow._make, rows)], ordinals)
-    if not left:
-        return 0
+
+    def packed() -> tuple[list[PostingRow], int]:
+        terms: list[list[str]] = [[]] * (max((row[0] for row in chunks), default=-1) + 1)
+        for ordinal, *chunk in chunks:
+            terms[ordinal] = analyze(indexed_text(*chunk))
+        return pack_postings(terms), sum(map(len, terms))
+
+    postings, term_count = await in_background(packed)
+    await connection.change("delete from {postings} where document = %s", (page_id,))
+    await copy_postings(connection, [(page_id, postings)])
     await connection.change(
-        "delete from {postings} where document = %s and term = any(%s)", (page_id, list(left))
-    )
-    new = [row for of_term in left.values() for row in of_term]
-    await copy_postings(connection, [(page_id, new)])
-    return terms
-
-
-async def recount(connection: Connection, page_id: int, more_terms: int) -> None:
-    """Bring a page's counts up to date, after its chunks and its postings have changed."""
-    counts = await connection.fetch(
         """
-            update {documents} set term_count = term_count + %(more)s,
-                child_count = (select count(*) from {data_children} where document = %(page)s),
+            update {documents} set term_count = %(terms)s, child_count = %(chunks)s,
                 token_count = (select coalesce(max(token_end), 0) from {parents}
                                where document = %(page)s)
-            where id = %(page)s returning term_count
+            where id = %(page)s
             """,
-        {"page": page_id, "more": more_terms},
+        {"page": page_id, "terms": term_count, "chunks": len(chunks)},
     )
-    # As many different words only a page of as many words can have.
-    if counts and counts[0][0] > MAX_TERMS:
-        words = "select count(*) from {postings} where document = %s and segment = 0"
-        check_term_count((await connection.fetch(words, (page_id,)))[0][0])

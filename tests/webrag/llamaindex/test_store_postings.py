@@ -17,20 +17,12 @@ from webrag.concurrency import run_blocking
 from webrag.corpus.rows import indexed_text
 from webrag.lexical.analysis import analyze
 from webrag.lexical.postings import (
-    MAX_TERMS,
-    SEGMENT_POSTINGS,
-    PostingRow,
-    TooManyPostingsError,
     pack_postings,
 )
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_rows import (
     add_nodes,
-    add_postings,
-    appended,
     pages_of_nodes,
-    recount,
-    remaining,
 )
 from webrag.postgres.database import Connection, Database, table
 
@@ -39,11 +31,6 @@ from .watched import Watched
 
 ELSEWHERE = "https://docs.test/elsewhere"
 WORDS = st.lists(st.sampled_from(["heron", "Herons", "fish", "C++", "--no-ff", "the"]), max_size=6)
-# Many alike, so that some terms need several segments.
-CHUNKS = st.lists(
-    st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.integers(1, SEGMENT_POSTINGS)),
-    max_size=5,
-).map(lambda runs: [terms for terms, times in runs for _ in range(times)])
 
 
 class Indexed(NamedTuple):
@@ -99,35 +86,6 @@ def computed(database: Database, url: str) -> Indexed | None:
     by_ordinal = {ordinal: analyze(indexed_text(*row)) for ordinal, *row in rows}
     terms = [by_ordinal.get(ordinal, []) for ordinal in range(max(by_ordinal) + 1)]
     return Indexed(sorted(map(tuple, pack_postings(terms))), sum(map(len, terms)), len(rows))
-
-
-@given(CHUNKS, CHUNKS)
-def test_chunks_that_come_later_are_packed_as_if_they_had_been_there_at_once(
-    before: list[list[str]], after: list[list[str]]
-) -> None:
-    held = {(row.term, row.segment): row for row in pack_postings(before)}
-    last = {row.term: row for row in held.values()}
-
-    new = appended(last.values(), pack_postings(after), len(before))
-
-    held |= {(row.term, row.segment): row for row in new}
-    assert sorted(held.values()) == pack_postings([*before, *after])
-
-
-@given(CHUNKS, st.data())
-def test_taking_chunks_out_leaves_what_the_others_are_packed_into(
-    chunks: list[list[str]], data: st.DataObject
-) -> None:
-    gone = data.draw(st.sets(st.integers(0, max(len(chunks) - 1, 0)), max_size=20))
-    rows = pack_postings(chunks)
-
-    left, terms = remaining(rows, gone)
-
-    kept = [row for row in rows if row.term not in left]
-    kept += [row for of_term in left.values() for row in of_term]
-    others = [[] if at in gone else each for at, each in enumerate(chunks)]
-    assert sorted(kept) == pack_postings(others)
-    assert terms == sum(map(len, chunks)) - sum(map(len, others))
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -240,54 +198,3 @@ async def test_a_page_that_a_node_is_moved_to_meanwhile_is_locked_too(
 
     assert locked == 3  # where it was, where it is, and where it goes
     assert indexed(database, moved_to) == computed(database, moved_to)
-
-
-async def test_adding_a_node_reads_as_much_of_a_long_page_as_of_a_short_one(
-    store: CorpusVectorStore, database: Database
-) -> None:
-    async def rows_read(added: Any) -> int:
-        read = 0
-
-        async def count(cursor: AsyncCursor[Any]) -> None:
-            nonlocal read
-            read += cursor.rowcount if cursor.description else 0
-
-        async def work(connection: Connection) -> None:
-            watched: Any = Watched(connection, count)
-            await add_nodes(watched, pages_of_nodes(added))
-
-        await database.run(work)
-        return read
-
-    store.add([one("short", ["heron"])])
-    of_short = await rows_read([one("first", ["heron"])])
-    store.add([one(str(at), ["heron", "fish"]) for at in range(200)])
-
-    assert await rows_read([one("last", ["heron"])]) == of_short
-
-
-async def test_page_takes_no_more_chunks_than_their_numbers_reach(database: Database) -> None:
-    rows = [PostingRow("heron", 0, b"")]
-    with pytest.raises(TooManyPostingsError, match="65,540 chunks"):
-        await database.run(lambda each: add_postings(each, 1, rows, 65_530, 10))
-
-
-async def test_page_takes_no_more_words_than_can_be_indexed_however_they_come(
-    store: CorpusVectorStore, database: Database
-) -> None:
-    collection = database.config.collection
-    await store.async_add([one("a", ["heron"])])
-    ((page_id,),) = fetched(database, "select id from {documents}")
-    fill = sql.SQL(
-        "insert into {} (document, term, segment, packed)"
-        " select %s, 'word' || n, 0, '' from generate_series(1, %s) n"
-    ).format(table(collection, "postings"))
-
-    async def work(connection: Connection) -> None:
-        # Without a look at the page for each of the rows.
-        await connection.execute("set local session_replication_role = replica")
-        await connection.execute(fill, (page_id, MAX_TERMS))
-        await recount(connection, page_id, MAX_TERMS)
-
-    with pytest.raises(TooManyPostingsError, match="different words"):
-        await database.run(work)
