@@ -4,8 +4,8 @@ import ipaddress
 import json
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from mcp.types import (
@@ -24,6 +24,11 @@ from webrag.settings import Settings
 # No answer can repeat it: UTF-8 has none.
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
+_NO_MESSAGE = (
+    "Invalid request: this is not one JSON-RPC 2.0 message; `method` must be a string, `params` an "
+    "object, `id` a string or an integer."
+)
+
 
 def refusal(text: bytes) -> JSONRPCError | None:
     """Give the error to answer with; None for a request, a notification or a response.
@@ -35,54 +40,16 @@ def refusal(text: bytes) -> JSONRPCError | None:
         message = json.loads(text)
     except (ValueError, RecursionError):
         return _error(PARSE_ERROR, "Parse error: the message is not JSON.")
-    if not isinstance(message, dict):
-        what = "a batch" if isinstance(message, list) else "no object"
-        return _error(INVALID_REQUEST, f"Invalid request: it is {what}; send one JSON object.")
-    wrong = _wrong_with(message) or _unreadable(text)
-    if wrong is None:
-        return None
-    return _error(INVALID_REQUEST, f"Invalid request: {wrong}.", message.get("id"))
-
-
-def _wrong_with(message: dict[str, Any]) -> str | None:
-    if message.get("jsonrpc") != "2.0":
-        return '`jsonrpc` must be "2.0"'
-    if "method" in message:
-        return _wrong_with_request(message)
-    if "error" in message:
-        error = message["error"]
-        whole = isinstance(error, dict) and _is_integer(error.get("code"))
-        return None if whole else "`error` must be an object with a code"
-    if isinstance(message.get("result"), dict) and _is_identity(message.get("id")):
-        return None
-    return "it has no `method`"
-
-
-def _wrong_with_request(message: dict[str, Any]) -> str | None:
-    if not isinstance(message["method"], str):
-        return "`method` must be a string"
-    if "id" in message and not _is_identity(message["id"]):
-        return "`id` must be a string or an integer"
-    if not isinstance(message.get("params"), dict | None):
-        return "`params` must be an object"
-    return None
-
-
-def _unreadable(text: bytes) -> str | None:
-    """Find what the SDK would drop although it looks right, such as half a surrogate pair."""
-    try:
-        jsonrpc_message_adapter.validate_json(text, by_name=False)
-    except ValidationError:
-        return "it cannot be read as a JSON-RPC message"
-    return None
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    given = message if isinstance(message, dict) else {}
+    if _is_identity(given.get("id", 0)) or "method" not in given:
+        with suppress(ValidationError):
+            jsonrpc_message_adapter.validate_json(text, by_name=False)
+            return None
+    return _error(INVALID_REQUEST, _NO_MESSAGE, given.get("id"))
 
 
 def _is_identity(value: object) -> bool:
-    return isinstance(value, str) or _is_integer(value)
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _error(code: int, text: str, identity: object = None) -> JSONRPCError:
