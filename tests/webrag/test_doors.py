@@ -23,7 +23,7 @@ from webrag import WebRAG
 from webrag.cli.main import main
 from webrag.concurrency import in_background
 from webrag.mcp_server.http_server import http_app
-from webrag.mcp_server.server import assemble_server, build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.presentation.brief.sections import GAP
 from webrag.presentation.untrusted import DEFUSING_PREFIX
 from webrag.retrieval.citation_checks import Citation
@@ -88,7 +88,9 @@ async def rag(postgres_dir: Path) -> AsyncIterator[WebRAG]:
 
 async def from_mcp(rag: WebRAG, question: str, **settings: Any) -> Any:
     """The reply of a fresh session of a real client."""
-    server = build_server(rag.settings.model_copy(update=settings), load=lambda: nullcontext(rag))
+    server = assemble_server(
+        rag.settings.model_copy(update=settings), load=lambda: nullcontext(rag)
+    ).server
     async with Client(server) as client:
         return await client.call_tool("search", {"query": question})
 
@@ -181,7 +183,7 @@ async def test_every_line_that_is_printed_as_evidence_stands_on_its_page(
 async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
     rag: WebRAG,
 ) -> None:
-    server = build_server(rag.settings, load=lambda: nullcontext(rag))
+    server = assemble_server(rag.settings, load=lambda: nullcontext(rag)).server
     async with Client(server) as client:
 
         async def ask(query: str) -> str:
@@ -203,7 +205,7 @@ async def test_follow_up_names_what_the_session_has_had_and_prints_what_is_new(
 async def test_passages_that_a_caller_says_it_has_are_not_sent_again(rag: WebRAG) -> None:
     result = await rag.search("What happens after a power cut?")
     passage = rag.evidence(result)[0].chunk_id
-    server = build_server(rag.settings, load=lambda: nullcontext(rag))
+    server = assemble_server(rag.settings, load=lambda: nullcontext(rag)).server
     async with Client(server) as client:
         asked = {"query": "What happens after a power cut?", "seen": [str(passage)]}
         content = (await client.call_tool("search", asked)).content[0]

@@ -49,7 +49,7 @@ from webrag.mcp_server.authorization.gate import authorize
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.request_checks import allowed_names
 from webrag.mcp_server.runtime import Runtime
-from webrag.mcp_server.server import assemble_server, build_server, serve
+from webrag.mcp_server.server import assemble_server, serve
 from webrag.orchestration.confidence import LOCAL, quality
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, OrchestrationResult
 from webrag.postgres.config import DatabaseConfig
@@ -484,7 +484,7 @@ def called(tool: str, arguments: dict[str, Any]) -> Observe:
     """What a client of the MCP server gets."""
 
     async def observe(_: Lab, settings: Settings) -> Any:
-        async with Client(build_server(settings, load=SlowMemory)) as client:
+        async with Client(assemble_server(settings, load=SlowMemory).server) as client:
             result = await client.call_tool(tool, arguments)
         return result.content[0].text, result.structured_content
 
@@ -494,7 +494,7 @@ def called(tool: str, arguments: dict[str, Any]) -> Observe:
 async def structured_reply(lab: Lab, settings: Settings) -> Any:
     await restore(dumps()[-1], lab.database)
     memory = WebRAG(settings, page_source=KilnSite())
-    async with Client(build_server(settings, load=lambda: memory)) as client:
+    async with Client(assemble_server(settings, load=lambda: memory).server) as client:
         result = await client.call_tool("search", {"query": QUESTION})
     async with memory:
         await memory.drop_collection()
@@ -750,7 +750,7 @@ ROWS = (
     Row("collection", ("settings_matter_a", "settings_matter_b"), tables_of),
     # MCP server.
     Row("mcp_transport", ("stdio", "streamable-http"),
-        built(lambda s: assemble_server(s).runtime._head_start_s)),
+        built(lambda s: assemble_server(s).access is None)),
     Row("mcp_host", ("127.0.0.1", "192.0.2.1"), SECURITY),
     Row("mcp_port", (8_001, 8_002), refused_to_serve, {"mcp_transport": "streamable-http"}),
     Row("mcp_stateless", (False, True), built(keeps_sessions)),

@@ -35,14 +35,11 @@ Raises AccessDeniedError when its caller may not do that, or not now.
 class Runtime:
     """One research memory, opened in the background and shared by all calls.
 
-    After a failure the next call opens it again. Imports hold the interpreter's lock while clients
-    wait for the tool list, so they wait `head_start_s`, unless the memory is asked for.
+    After a failure the next call opens it again.
     """
 
-    def __init__(self, load: LoadMemory, *, head_start_s: float = 0.0) -> None:
+    def __init__(self, load: LoadMemory) -> None:
         self._load = load
-        self._head_start_s = head_start_s
-        self._wanted = asyncio.Event()
         self._stop = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[WebRAG] | None = None
@@ -74,7 +71,6 @@ class Runtime:
         return await self._memory()
 
     async def _memory(self) -> "WebRAG":
-        self._wanted.set()
         if self._owner is None or self._owner.done():
             self.start()
         owner, opened = self._owner, self._opened
@@ -106,8 +102,6 @@ class Runtime:
             await self._memory()
 
     async def _own(self, opened: "asyncio.Future[WebRAG]") -> None:
-        with anyio.move_on_after(self._head_start_s):
-            await self._wanted.wait()
         # One task enters and leaves the context: cancel scopes must not change tasks.
         context = await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True)
         async with context as memory:

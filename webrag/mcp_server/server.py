@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Without it the tool list took 1.3 times as long as a bare server's, with it 1.2 times.
-_HEAD_START_S = 0.5
 # A page with a marked line, under a lens.
 _ICON = "data:image/svg+xml," + quote(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#2563eb"'
@@ -95,14 +93,12 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
 
     The memory is made by `load`, in a thread, unopened; by default it is `WebRAG(settings)`.
     """
-    # Over HTTP nobody waits for the process to start.
-    head_start_s = _HEAD_START_S if settings.mcp_transport == "stdio" else 0.0
 
     def load_memory(collection: str | None = None) -> "AbstractAsyncContextManager[WebRAG]":
         own = {} if collection is None else {"collection": collection}
         return load() if load else _load_webrag(assembled.settings.model_copy(update=own))
 
-    runtime = Runtime(load_memory, head_start_s=head_start_s)
+    runtime = Runtime(load_memory)
     access = _access(settings, runtime, lambda name: partial(load_memory, name))
     entry = shared_entry(runtime) if access is None else access.entry
     tools = ResearchTools(entry, settings)
@@ -233,11 +229,6 @@ def _divert_input() -> int:
 
 _ENDINGS = ((signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted"))
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-def build_server(settings: Settings, *, load: LoadMemory | None = None) -> MCPServer[Runtime]:
-    """A server that is ready to run, see `assemble_server`."""
-    return assemble_server(settings, load=load).server
 
 
 def serve(settings: Settings) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from mcp.types import ElicitResult, TextContent
 
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import Settings
 
 Load = Callable[[], Any]
@@ -26,7 +26,7 @@ async def forget(
         return answer
 
     options = {} if answer is None else {"elicitation_callback": reply}
-    server = build_server(Settings(mcp_enable_forget=True), load=load)
+    server = assemble_server(Settings(mcp_enable_forget=True), load=load).server
     async with Client(server, mode=mode, **options) as client:
         result = await client.call_tool("forget", arguments)
     content = result.content[0]

@@ -3,12 +3,12 @@ from typing import Any
 from mcp import Client
 from mcp.types import TextContent
 
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import Settings
 
 
 async def prompt(load: Any, **arguments: str) -> str:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         found = await client.get_prompt("cited_answer", arguments)
     content = found.messages[0].content
     assert isinstance(content, TextContent)
@@ -28,7 +28,7 @@ async def test_prompt_without_a_page_starts_with_what_is_stored(load: Any) -> No
 
 
 async def test_prompt_is_listed_with_its_arguments(load: Any) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         listed = (await client.list_prompts()).prompts
 
     arguments = {each.name: each.required for each in listed[0].arguments or []}

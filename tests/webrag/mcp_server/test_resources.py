@@ -10,7 +10,7 @@ from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, TextResourceContents
 
 from webrag.corpus.models import PageText
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import Settings
 
 PAGE_ID = uuid.UUID(int=1)
@@ -26,7 +26,7 @@ def read(memory: Any, load: Any) -> Read:
     memory.page = PageText(PAGE_ID, URL, "Limits\nof all", MARKDOWN, AT, None)
 
     async def read(uri: str) -> str:
-        async with Client(build_server(Settings(), load=load)) as client:
+        async with Client(assemble_server(Settings(), load=load).server) as client:
             contents = (await client.read_resource(uri)).contents[0]
             assert isinstance(contents, TextResourceContents)
             return contents.text
@@ -35,14 +35,14 @@ def read(memory: Any, load: Any) -> Read:
 
 
 async def test_templates_are_listed(load: Any) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         templates = (await client.list_resource_templates()).resource_templates
 
     assert [each.uri_template for each in templates] == ["webrag://page/{id}{?offset}"]
 
 
 async def test_stored_pages_are_listed_once_the_memory_is_open(load: Any) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         await client.call_tool("status", {})
         resources = (await client.list_resources()).resources
 
@@ -56,7 +56,7 @@ async def test_listing_before_the_memory_is_open_waits_for_nothing(memory: Any, 
         return load()
 
     started = time.monotonic()
-    async with Client(build_server(Settings(), load=slow)) as client:
+    async with Client(assemble_server(Settings(), load=slow).server) as client:
         resources = (await client.list_resources()).resources
         elapsed = time.monotonic() - started
 
@@ -78,7 +78,7 @@ async def test_listing_before_the_memory_is_open_waits_for_nothing(memory: Any, 
 async def test_pages_are_completed_by_words_of_url_or_title(
     load: Any, reference: Any, name: str, completed: str
 ) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         result = await client.complete(reference, {"name": name, "value": "page 17"})
 
     assert result.completion.values[0] == completed
@@ -87,7 +87,7 @@ async def test_pages_are_completed_by_words_of_url_or_title(
 
 async def test_completion_of_many_pages_says_that_there_are_more(load: Any) -> None:
     reference = PromptReference(type="ref/prompt", name="cited_answer")
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         result = await client.complete(reference, {"name": "url", "value": "page"})
 
     assert (len(result.completion.values), result.completion.has_more) == (100, True)
@@ -96,7 +96,7 @@ async def test_completion_of_many_pages_says_that_there_are_more(load: Any) -> N
 @pytest.mark.parametrize("name", ["question", "offset"])
 async def test_other_arguments_have_no_completion(load: Any, memory: Any, name: str) -> None:
     reference = PromptReference(type="ref/prompt", name="cited_answer")
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         result = await client.complete(reference, {"name": name, "value": "page"})
 
     assert result.completion.values == []
@@ -104,7 +104,7 @@ async def test_other_arguments_have_no_completion(load: Any, memory: Any, name: 
 
 
 async def test_server_has_an_icon_that_no_host_is_asked_for(load: Any) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         (icon,) = client.server_info.icons or ()
 
     assert icon.src.startswith("data:image/svg+xml,%3Csvg")
@@ -129,7 +129,7 @@ async def test_page_is_read_from_an_offset(read: Read) -> None:
 async def test_offset_that_is_not_on_the_page_is_refused(
     read: Read, load: Any, offset: str
 ) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         with pytest.raises(MCPError, match="offset"):
             await client.read_resource(f"webrag://page/{PAGE_ID}?offset={offset}")
 
@@ -158,7 +158,7 @@ async def test_page_text_is_framed_and_cannot_end_its_frame(read: Read) -> None:
     ],
 )
 async def test_unknown_address_is_not_found(load: Any, uri: str) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         with pytest.raises(MCPError) as raised:
             await client.read_resource(uri)
 

@@ -74,37 +74,16 @@ async def test_cancelled_call_does_not_stop_the_opening(load: Load, memory: Any)
     await runtime.close()
 
 
-async def test_memory_is_opened_unasked_after_the_head_start(load: Load, memory: Any) -> None:
-    runtime = Runtime(load, head_start_s=0.2)
+async def test_memory_is_opened_unasked(load: Load, memory: Any) -> None:
+    runtime = Runtime(load)
     runtime.start()
-    await asyncio.sleep(0.02)
-    early = memory.is_open
     async with asyncio.timeout(5):
         while not runtime.is_ready:
             await asyncio.sleep(0.01)
+    was_open = memory.is_open
     await runtime.close()
 
-    assert not early
-
-
-async def test_call_ends_the_head_start(load: Load, memory: Any) -> None:
-    runtime = Runtime(load, head_start_s=60)
-    runtime.start()
-    async with asyncio.timeout(5):
-        opened = await runtime.memory()
-    await runtime.close()
-
-    assert opened is memory
-
-
-async def test_closing_during_the_head_start_opens_nothing(load: Load, memory: Any) -> None:
-    runtime = Runtime(load, head_start_s=60)
-    runtime.start()
-    await asyncio.sleep(0)
-    async with asyncio.timeout(5):
-        await runtime.close()
-
-    assert not memory.is_open
+    assert was_open
 
 
 async def test_memory_keeps_nothing_of_the_call_that_opened_it(load: Any) -> None:

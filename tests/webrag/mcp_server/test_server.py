@@ -10,16 +10,16 @@ from mcp import Client
 from pydantic import SecretStr
 
 from tests.webrag.ingestion.firecrawl.fake_firecrawl import KEY, FakeFirecrawl, document
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.postgres.database import Database
 from webrag.settings import Settings
 
 Load = Callable[[], Any]
 BUILD = """
 import sys
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import Settings
-build_server(Settings())
+assemble_server(Settings()).server
 heavy = {"llama_index", "psycopg", "numpy", "selectolax"} & {n.split(".")[0] for n in sys.modules}
 print(sorted(heavy))
 """
@@ -35,9 +35,9 @@ def test_building_the_server_imports_nothing_heavy() -> None:
 
 CALLERS = """
 import sys
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.settings import load_settings
-build_server(load_settings(**{settings}))
+assemble_server(load_settings(**{settings})).server
 ours = ("authorization", "authorization_server", "callers", "gate", "limits", "memories", "oauth",
         "static_tokens")
 found = [name for name in ours if f"webrag.mcp_server.{{name}}" in sys.modules]
@@ -71,7 +71,7 @@ def test_what_checks_tokens_is_imported_only_where_tokens_are_checked(
 
 
 async def test_server_introduces_itself(load: object) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         assert client.server_info is not None
         assert client.server_info.name == "webrag"
         assert len(client.instructions or "") < 512
@@ -84,7 +84,7 @@ async def test_tools_are_listed_while_the_memory_is_still_being_opened(load: Loa
         opening.wait(30)
         return load()
 
-    async with Client(build_server(Settings(), load=slow)) as client:
+    async with Client(assemble_server(Settings(), load=slow).server) as client:
         tools = (await client.list_tools()).tools
         was_waiting = not opening.is_set()
         opening.set()
@@ -94,7 +94,7 @@ async def test_tools_are_listed_while_the_memory_is_still_being_opened(load: Loa
 
 
 async def test_memory_is_open_while_a_client_is_served(load: object, memory: object) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         await client.call_tool("status", {})
         assert memory.is_open
 
@@ -134,7 +134,7 @@ async def test_bad_input_is_an_error_result_and_stores_nothing(
 ) -> None:
     given = {"url": f"{site}/", "query": "What is it?"} | arguments
     given["url"] = given["url"].replace("{site}", site)
-    async with Client(build_server(real_settings)) as client:
+    async with Client(assemble_server(real_settings).server) as client:
         result = await client.call_tool("answer", given)
         after = await client.call_tool("status", {})
 
@@ -159,7 +159,7 @@ async def test_pages_that_clients_name_are_read_with_the_logins_that_are_lent(
         "firecrawl_api_url": fake.url,
     }
 
-    async with Client(build_server(real_settings.model_copy(update=update))) as client:
+    async with Client(assemble_server(real_settings.model_copy(update=update)).server) as client:
         result = await client.call_tool("ingest", {"url": url})
     fake.stop()
 

@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 from webrag.corpus.models import PageStatus
 from webrag.crawling.report import CrawlOptions
 from webrag.errors import FetchError, InputError, PageGoneError
-from webrag.mcp_server.server import build_server
+from webrag.mcp_server.server import assemble_server
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.presentation.reports import STATUS_PAGES
 from webrag.question import Question
@@ -37,7 +37,7 @@ def call(load: Load) -> Call:
     """Call one tool of a fresh server through a real client."""
 
     async def call(tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
-        async with Client(build_server(Settings(), load=load)) as client:
+        async with Client(assemble_server(Settings(), load=load).server) as client:
             return await client.call_tool(tool, arguments, **options)
 
     return call
@@ -45,7 +45,7 @@ def call(load: Load) -> Call:
 
 @pytest.fixture
 async def tools(load: Load) -> list[Tool]:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         return (await client.list_tools()).tools
 
 
@@ -249,7 +249,7 @@ async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
     load: Load, memory: Any
 ) -> None:
     memory.delay_s = 30
-    server = build_server(Settings(mcp_soft_deadline=0.5), load=load)
+    server = assemble_server(Settings(mcp_soft_deadline=0.5), load=load).server
     async with Client(server) as client:
         result = await client.call_tool("ingest", {"url": URL, "max_pages": 30})
 
@@ -269,7 +269,7 @@ async def test_site_to_be_ingested_by_workers_is_only_enqueued(call: Call, memor
 async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory: Any) -> None:
     urls = [URL, "https://b.org/", "ftp://x"]
     settings = Settings(mcp_structured_output=True)
-    async with Client(build_server(settings, load=load)) as client:
+    async with Client(assemble_server(settings, load=load).server) as client:
         result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
 
     options = CrawlOptions(max_pages=30)
@@ -281,7 +281,9 @@ async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory:
 
 async def test_reports_of_many_sites_fit_the_response_budget(load: Load) -> None:
     urls = [f"https://site{number}.example/" for number in range(50)]
-    async with Client(build_server(Settings(mcp_response_token_budget=1000), load=load)) as client:
+    async with Client(
+        assemble_server(Settings(mcp_response_token_budget=1000), load=load).server
+    ) as client:
         result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
 
     assert "cut to fit the response budget" in text_of(result)
@@ -430,7 +432,7 @@ async def test_status_of_a_host_lists_its_pages_alone(load: Load, memory: Any) -
     other = stored(1).model_copy(update={"url": "https://other.example.org/"})
     memory.stored = (stored(0), other)
 
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         text = text_of(await client.call_tool("status", {"source_url": "docs.example.org"}))
 
     assert text.startswith("[CORPUS STATUS]\nDocuments indexed: 1\n")
@@ -521,7 +523,7 @@ def interrupted(load: Load, memory: Any) -> Callable[[float], Awaitable[CallTool
         memory.page_delay_s = 0.4
         settings = Settings(mcp_soft_deadline=0.4 * pages, mcp_tool_timeout=30)
         urls = ["https://gone.example.org/", URL, f"{URL}slow"]
-        async with Client(build_server(settings, load=load)) as client:
+        async with Client(assemble_server(settings, load=load).server) as client:
             return await client.call_tool("ingest", {"url": urls})
 
     return interrupted
@@ -656,7 +658,7 @@ async def test_unexpected_failure_keeps_its_message_to_the_log(
 
 async def test_call_that_takes_too_long_is_ended_and_explained(load: Load, memory: Any) -> None:
     memory.delay_s = 30
-    async with Client(build_server(Settings(mcp_tool_timeout=0.2), load=load)) as client:
+    async with Client(assemble_server(Settings(mcp_tool_timeout=0.2), load=load).server) as client:
         result = await client.call_tool("answer", QUESTION)
 
     assert result.is_error
@@ -768,7 +770,9 @@ async def test_verify_passes_every_citation_on(call: Call, memory: Any, as_text:
 
 
 async def test_deleting_is_offered_only_when_it_is_enabled(load: Load, tools: list[Tool]) -> None:
-    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+    async with Client(
+        assemble_server(Settings(mcp_enable_forget=True), load=load).server
+    ) as client:
         offered = (await client.list_tools()).tools
         result = await client.call_tool("forget", {"url": URL})
 
@@ -787,7 +791,9 @@ async def test_deleting_that_is_not_enabled_cannot_be_called(call: Call, memory:
 
 
 async def test_structured_content_is_sent_when_asked_for_beside_the_whole_text(load: Load) -> None:
-    async with Client(build_server(Settings(mcp_structured_output=True), load=load)) as client:
+    async with Client(
+        assemble_server(Settings(mcp_structured_output=True), load=load).server
+    ) as client:
         result = await client.call_tool("answer", QUESTION)
 
     assert text_of(result).startswith("brief of 0")
@@ -814,7 +820,7 @@ async def test_structured_results_keep_to_the_schemas_that_are_listed(
     load: Load, name: str, given: dict[str, Any]
 ) -> None:
     settings = Settings(mcp_structured_output=True, mcp_enable_forget=True)
-    async with Client(build_server(settings, load=load)) as client:
+    async with Client(assemble_server(settings, load=load).server) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         result = await client.call_tool(name, given)
 
@@ -828,7 +834,7 @@ async def test_structured_results_keep_to_the_schemas_that_are_listed(
 async def test_a_crawl_that_time_ended_keeps_to_its_schema(load: Load, memory: Any) -> None:
     memory.delay_s = 5
     settings = Settings(mcp_structured_output=True, mcp_soft_deadline=0.2)
-    async with Client(build_server(settings, load=load)) as client:
+    async with Client(assemble_server(settings, load=load).server) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         result = await client.call_tool("ingest", {"url": URL, "max_pages": 9})
 
@@ -842,7 +848,7 @@ async def test_a_crawl_that_time_ended_keeps_to_its_schema(load: Load, memory: A
 
 
 async def test_pages_that_a_call_stored_are_announced(load: Load, memory: Any) -> None:
-    server = build_server(Settings(), load=load)
+    server = assemble_server(Settings(), load=load).server
     async with Client(server) as client, client.listen(resources_list_changed=True) as changes:
         await client.call_tool("search", {"query": "q"})
         memory.urls_fetched = (URL,)
@@ -857,7 +863,7 @@ async def test_call_that_took_most_of_its_time_is_a_warning_in_the_log(
     load: Load, memory: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory.delay_s = 4.1
-    async with Client(build_server(Settings(mcp_tool_timeout=5), load=load)) as client:
+    async with Client(assemble_server(Settings(mcp_tool_timeout=5), load=load).server) as client:
         await client.call_tool("status", {})
 
     warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
@@ -910,7 +916,7 @@ def stored(number: int) -> PageStatus:
 async def test_status_lists_pages_in_portions_and_names_the_next(load: Load, memory: Any) -> None:
     memory.stored = tuple(map(stored, range(STATUS_PAGES + 1)))
 
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         first = text_of(await client.call_tool("status", {}))
         last = text_of(await client.call_tool("status", {"page": 2}))
 
@@ -924,7 +930,7 @@ async def test_status_lists_only_pages_with_the_words_that_are_wanted(
 ) -> None:
     memory.stored = tuple(map(stored, range(3)))
 
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         text = text_of(await client.call_tool("status", {"contains": "page 001"}))
 
     assert [f"{URL}{number:03}" in text for number in range(3)] == [False, True, False]
@@ -940,7 +946,7 @@ async def test_status_skips_no_page_however_small_the_response_budget_is(
     settings = Settings(mcp_response_token_budget=1_000)
     texts = [""]
 
-    async with Client(build_server(settings, load=load)) as client:
+    async with Client(assemble_server(settings, load=load).server) as client:
         while "Next: " in texts[-1] or not texts[-1]:
             texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
 
@@ -962,7 +968,9 @@ async def test_status_skips_no_page_when_titles_cost_more_tokens_than_letters(
     )
     texts = [""]
 
-    async with Client(build_server(Settings(mcp_response_token_budget=1_000), load=load)) as client:
+    async with Client(
+        assemble_server(Settings(mcp_response_token_budget=1_000), load=load).server
+    ) as client:
         while "Next: " in texts[-1] or not texts[-1]:
             texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
 
@@ -973,7 +981,9 @@ async def test_status_skips_no_page_when_titles_cost_more_tokens_than_letters(
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
     from llama_index.core.utils import get_tokenizer
 
-    async with Client(build_server(Settings(mcp_enable_forget=True), load=load)) as client:
+    async with Client(
+        assemble_server(Settings(mcp_enable_forget=True), load=load).server
+    ) as client:
         tools = (await client.list_tools()).tools
         instructions = client.instructions or ""
 
@@ -983,7 +993,7 @@ async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Lo
 
 async def test_clients_are_told_how_long_a_brief_may_be(load: Load) -> None:
     settings = Settings(mcp_response_token_budget=10_000)
-    async with Client(build_server(settings, load=load)) as client:
+    async with Client(assemble_server(settings, load=load).server) as client:
         tools = (await client.list_tools()).tools
 
     sizes = {tool.name: (tool.meta or {}).get("anthropic/maxResultSizeChars") for tool in tools}
@@ -991,7 +1001,7 @@ async def test_clients_are_told_how_long_a_brief_may_be(load: Load) -> None:
 
 
 async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         before = await client.list_tools()
         await client.call_tool("answer", QUESTION)
         after = await client.list_tools()
@@ -1004,7 +1014,7 @@ async def test_tool_list_is_the_same_after_every_call(load: Load) -> None:
 async def test_length_of_a_brief_is_passed_on(
     tool: str, given: dict[str, Any], expected: int | None, memory: Any, load: Load
 ) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         arguments = QUESTION if tool == "answer" else {"query": QUESTION["query"]}
         await client.call_tool(tool, {**arguments, **given})
 
@@ -1012,7 +1022,7 @@ async def test_length_of_a_brief_is_passed_on(
 
 
 async def test_length_that_holds_no_brief_is_refused_in_one_sentence(load: Load) -> None:
-    async with Client(build_server(Settings(), load=load)) as client:
+    async with Client(assemble_server(Settings(), load=load).server) as client:
         result = await client.call_tool("answer", {**QUESTION, "max_tokens": 20})
 
     assert result.is_error
