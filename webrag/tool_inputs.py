@@ -392,7 +392,6 @@ class IngestInput(ToolInput):
     """The arguments of `ingest`."""
 
     where = "ingest"
-    unlisted = frozenset({"queue"})
 
     url: Addresses = Field(description=f"Pages to store, {MAX_INGEST_URLS} at most.")
     refresh: Flag = Field(default=False, description="Fetch stored pages again.")
@@ -401,7 +400,6 @@ class IngestInput(ToolInput):
     )
     include: Texts | None = Field(default=None, description="Only paths like /guide/**.")
     exclude: Texts | None = Field(default=None, description="No paths like *.pdf.")
-    queue: Flag = Field(default=False, description="Leave it to workers.")
     version: Text | None = Field(default=None, description="Of the library described.")
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -25,7 +24,6 @@ from webrag.mcp_server.replies import (
     ReadOutput,
     Reply,
     SeenPassages,
-    SitesOutput,
     UnfinishedSite,
     VerifyOutput,
     brief_reply,
@@ -64,7 +62,6 @@ from webrag.tool_inputs import (
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
-    from webrag.corpus.models import CorpusStatus
     from webrag.question import Question
     from webrag.retrieval.reading import PageExcerpt
 
@@ -144,20 +141,22 @@ class Handlers:
         for host in hosts:
             status = status_of(status, host)
         status = pages_with(status, contains) if contains else status
-        text, size = await in_background(
-            _listed,
+        text = await in_background(
+            format_status,
             status,
-            partial(format_status, is_listed=is_listed, caller="mcp"),
-            page,
-            self.token_budget,
-            memory.count_tokens,
+            max_pages=STATUS_PAGES,
+            page=page,
+            is_listed=is_listed,
+            caller="mcp",
         )
+        hint = "`contains` lists fewer pages"
+        text = within_budget(text, self.token_budget, memory.count_tokens, hint=hint)
         listed = max(len(status.pages), len(status.failures) if is_listed else 0)
-        if listed > page * size:
+        if listed > page * STATUS_PAGES:
             text = f"{text}\nNext: page={page + 1}"
         if contains and not (status.pages or status.failures):
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
-        portion = slice((page - 1) * size, page * size)
+        portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
         return Reply(text, data=status.model_copy(update=shares))
 
@@ -168,22 +167,11 @@ class Handlers:
         refresh = given.refresh
         version = None if given.version is None else checked_version(given.version)
         crawl = _crawl_options(given, version)
+        if crawl is not None and len(urls) + len(refused) > 1:
+            raise InputError("A site is crawled from one page: call once for each page.")
         memory = await self._memory(progress)
-        if given.queue:
-            return await _enqueued(
-                memory, urls, crawl, refused, refresh=refresh, version=version or ""
-            )
-        if crawl is not None and len(urls) == 1 and not refused:
-            return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         if crawl is not None:
-            sites = []
-            for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
-                until = time.monotonic() + (deadline - time.monotonic()) / left
-                try:
-                    sites.append(await self._ingest_site(memory, url, crawl, until, progress))
-                except WebRAGError as error:
-                    refused[url] = one_line(str(error))
-            return self._cut(_sites_reply(sites, refused), memory)
+            return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
         outcomes: dict[str, AcquiredPage | WebRAGError] = {}
         report: IngestReport | None = None
         found = len(urls)
@@ -205,9 +193,7 @@ class Handlers:
         if report is None:
             logger.warning("Time ran out after %d of %d pages", len(outcomes), found)
         await progress.flush()
-        return self._cut(_ingest_reply(urls, outcomes, refused, report), memory)
-
-    def _cut(self, reply: Reply, memory: "WebRAG") -> Reply:
+        reply = _ingest_reply(urls, outcomes, refused, report)
         hint = "`status` lists the pages"
         text = within_budget(reply.text, self.token_budget, memory.count_tokens, hint=hint)
         return replace(reply, text=text)
@@ -287,30 +273,6 @@ class Handlers:
         return await self.runtime.memory()
 
 
-def _listed(
-    status: "CorpusStatus",
-    show: "Callable[..., str]",
-    page: int,
-    token_budget: int,
-    count_tokens: Callable[[str], int],
-) -> tuple[str, int]:
-    """A portion of a listing, and how many pages each portion has: as many as surely fit."""
-    nothing = {"sites": (), "pages": (), "failures": ()}
-
-    def longest(**only: tuple[Any, ...]) -> int:
-        (entries,) = only.values()
-        text = show(status.model_copy(update={**nothing, **only}), max_pages=len(entries))
-        return max((count_tokens(f"\n- {each}") for each in text.split("\n- ")[1:]), default=0)
-
-    # With a first entry, which leaves room for what says that there are more.
-    head = count_tokens(show(status, max_pages=1))
-    each = max(longest(pages=status.pages) + longest(failures=status.failures), 1)
-    size = max(min(STATUS_PAGES, (token_budget - head) // each), 1)
-    text = show(status, max_pages=size, page=page)
-    hint = "`contains` lists fewer pages"
-    return within_budget(text, token_budget, count_tokens, hint=hint), size
-
-
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:
     text, shown = format_excerpt(
         excerpt, token_budget=budget, count_tokens=memory.count_tokens, nonce=new_nonce()
@@ -331,16 +293,6 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
             f"url names {count} pages; more than {FORGOTTEN_UNASKED} are deleted only when the"
             " user agreed: ask them, then repeat the call with confirm=true."
         )
-
-
-def _sites_reply(sites: Sequence[Reply], refused: Mapping[str, str]) -> Reply:
-    lines = [f"- {one_line(url)}\n  (refused: {why})" for url, why in refused.items()]
-    return Reply(
-        "\n\n".join([*(site.text for site in sites), *lines]),
-        is_error=all(site.is_error for site in sites),
-        data=SitesOutput.model_validate({"sites": [s.data for s in sites], "refused": refused}),
-        changes_pages=True,
-    )
 
 
 def _crawl_options(given: IngestInput, version: str | None) -> CrawlOptions | None:
@@ -388,26 +340,6 @@ def _usable_citations(entries: Sequence[Any]) -> tuple[list[Citation], dict[int,
         else:
             usable.append(citation)
     return usable, refused
-
-
-async def _enqueued(
-    memory: "WebRAG",
-    urls: Sequence[str],
-    crawl: CrawlOptions | None,
-    refused: Mapping[str, str],
-    *,
-    refresh: bool,
-    version: str,
-) -> Reply:
-    jobs = (
-        [await memory.jobs.enqueue_site(url, crawl) for url in urls]
-        if crawl is not None
-        else await memory.jobs.enqueue_pages(urls, refresh=refresh, version=version)
-    )
-    from webrag.presentation.jobs import EnqueuedJobs, format_jobs
-
-    lines = [format_jobs(jobs), *(f"- {url}\n  (refused: {why})" for url, why in refused.items())]
-    return Reply("\n".join(lines), data=EnqueuedJobs(jobs=tuple(jobs), refused=dict(refused)))
 
 
 def _ingest_reply(

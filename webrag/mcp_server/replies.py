@@ -113,13 +113,6 @@ class UnfinishedSite(FrozenModel):
     queued: int
 
 
-class SitesOutput(FrozenModel):
-    """Outcomes of several sites; `refused` has addresses that cannot be used, with reasons."""
-
-    sites: tuple[SiteReport | UnfinishedSite, ...]
-    refused: dict[str, str]
-
-
 class VerifyOutput(FrozenModel):
     """Findings of each quotation; `refused` has the others by their place, from 1."""
 
@@ -131,10 +124,9 @@ def output_schema(tool: str) -> dict[str, Any]:
     """The schema of a tool's structured content."""
     # Imported here: clients wait for the tool list, and few are shown schemas of results.
     from webrag.corpus.writer import ForgetReport
-    from webrag.presentation.jobs import EnqueuedJobs
     from webrag.presentation.results import ResultDocument
 
-    ingested: Any = IngestOutput | SiteReport | UnfinishedSite | SitesOutput | EnqueuedJobs
+    ingested: Any = IngestOutput | SiteReport | UnfinishedSite
     outputs: dict[str, Any] = {
         "answer": ResultDocument,
         "search": ResultDocument,

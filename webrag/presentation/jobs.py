@@ -4,17 +4,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from webrag.argument_checks import shown_moment
-from webrag.frozen import FrozenModel
 from webrag.jobs.models import Job, Schedule
 from webrag.presentation.reports import counted, format_site
 from webrag.presentation.untrusted import one_line
-
-
-class EnqueuedJobs(FrozenModel):
-    """Jobs that workers will do, and the addresses that were refused with the reason."""
-
-    jobs: tuple[Job, ...]
-    refused: dict[str, str]
 
 
 def format_jobs(jobs: Sequence[Job]) -> str:

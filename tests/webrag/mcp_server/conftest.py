@@ -47,7 +47,6 @@ from webrag.corpus.models import (
 from webrag.corpus.writer import ForgetReport
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, PageGoneError, WebRAGError
-from webrag.jobs.models import Job, JobRequest
 from webrag.mcp_server.http_server import http_app
 from webrag.mcp_server.server import assemble_server
 from webrag.orchestration.models import ProgressCallback
@@ -56,10 +55,6 @@ from webrag.question import Question
 from webrag.retrieval.citation_checks import Citation, CitationCheck, Finding
 from webrag.retrieval.reading import PageExcerpt, ReadingPlace, excerpt_at
 from webrag.settings import load_settings
-
-
-def _job(number: int, request: JobRequest) -> Job:
-    return Job(id=number, request=request, state="waiting", enqueued_at=datetime.now(UTC))
 
 
 class ScriptedMemory:
@@ -179,18 +174,6 @@ class ScriptedMemory:
         on_progress(CrawlProgress(done=3, queued=9, failed=0, pages_per_second=1.0))
         await self._work("ingest_site", None, url=url, options=options)
         return SiteReport(start_url=url, pages={"indexed": 3}, ended="limit", queued=9)
-
-    @property
-    def jobs(self) -> Self:
-        return self
-
-    async def enqueue_site(self, url: str, options: CrawlOptions) -> Job:
-        await self._work("enqueue_site", None, url=url, options=options)
-        return _job(1, JobRequest(url=url, options=options))
-
-    async def enqueue_pages(self, urls: list[str], **options: Any) -> list[Job]:
-        await self._work("enqueue_pages", None, urls=urls, **options)
-        return [_job(n, JobRequest(url=url, **options)) for n, url in enumerate(urls, 1)]
 
     async def collections(self) -> list[CollectionSize]:
         return [CollectionSize(name=name, documents=0) for name in ("manuals", "webrag")]

@@ -144,7 +144,6 @@ async def planted(first: Tenant, site: Any, routes: dict[str, Any], base: str) -
     passage = found.structured_content["passages"][0]["passage_id"]
     (page,) = (await first.client.list_resources()).resources
     page_id = str(page.uri).rpartition("/")[2]
-    await first.client.call_tool("ingest", {"url": f"{site}/queued-{MARKER}", "queue": True})
     forms = {
         "/runs": {"q": f"{QUESTION} {MARKER}"},
         "/corpus/add": {"url": f"{site}/{MARKER}", "whole": "site"},

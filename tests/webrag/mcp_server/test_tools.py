@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 
 from webrag.corpus.models import PageStatus
 from webrag.crawling.report import CrawlOptions
-from webrag.errors import FetchError, InputError, PageGoneError
+from webrag.errors import InputError, PageGoneError
 from webrag.mcp_server.server import assemble_server
 from webrag.presentation.brief.models import EvidenceBlock
 from webrag.presentation.reports import STATUS_PAGES
@@ -259,76 +259,13 @@ async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
     assert memory.cancelled.is_set()
 
 
-async def test_site_to_be_ingested_by_workers_is_only_enqueued(call: Call, memory: Any) -> None:
-    result = await call("ingest", {"url": URL, "max_pages": 30, "queue": True})
-
-    assert memory.calls == [("enqueue_site", {"url": URL, "options": CrawlOptions(max_pages=30)})]
-    assert f"- 1: {URL}\n  (waiting" in text_of(result)
-
-
-async def test_several_sites_are_crawled_one_after_the_other(load: Load, memory: Any) -> None:
-    urls = [URL, "https://b.org/", "ftp://x"]
-    settings = Settings(mcp_structured_output=True)
-    async with Client(assemble_server(settings, load=load).server) as client:
-        result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
-
-    options = CrawlOptions(max_pages=30)
-    assert memory.calls == [("ingest_site", {"url": url, "options": options}) for url in urls[:2]]
-    assert text_of(result).count("[INGEST REPORT]") == 2
-    assert "- ftp://x\n  (refused: " in text_of(result)
-    assert [site["start_url"] for site in result.structured_content["sites"]] == urls[:2]
-
-
-async def test_reports_of_many_sites_fit_the_response_budget(load: Load) -> None:
-    urls = [f"https://site{number}.example/" for number in range(50)]
-    async with Client(
-        assemble_server(Settings(mcp_response_token_budget=1000), load=load).server
-    ) as client:
-        result = await client.call_tool("ingest", {"url": urls, "max_pages": 30})
-
-    assert "cut to fit the response budget" in text_of(result)
-
-
-async def test_site_that_cannot_be_crawled_takes_no_report_from_the_others(
-    call: Call, memory: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crawl = memory.ingest_site
-
-    async def of_those_there(url: str, options: Any, **told: Any) -> Any:
-        if url == URL:
-            raise FetchError("The host is gone.", url=url)
-        return await crawl(url, options, **told)
-
-    monkeypatch.setattr(memory, "ingest_site", of_those_there)
-
-    result = await call("ingest", {"url": [URL, "https://b.org/"], "max_pages": 30})
-
-    assert text_of(result).count("[INGEST REPORT]") == 1
-    assert f"- {URL}\n  (refused: The host is gone.)" in text_of(result)
-    assert not result.is_error
-
-
-async def test_pages_to_be_ingested_by_workers_are_only_enqueued(call: Call, memory: Any) -> None:
-    result = await call("ingest", {"url": [URL, "ftp://x"], "queue": True})
-
-    assert memory.calls == [("enqueue_pages", {"urls": [URL], "refresh": False, "version": ""})]
-    assert f"- 1: {URL}\n  (waiting)" in text_of(result)
-    assert "- ftp://x\n  (refused: " in text_of(result)
-
-
-async def test_version_of_pages_goes_to_the_workers(call: Call, memory: Any) -> None:
-    result = await call("ingest", {"url": URL, "version": "1.5", "queue": True})
-
-    assert not result.is_error
-    assert memory.calls[0][1]["version"] == "1.5"
-
-
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
         ({"max_pages": 0}, "max_pages is 0"),
         ({"max_pages": 10**7}, "max_pages is 10000000; at most 1,000,000"),
         ({"max_pages": 5, "url": ["ftp://x"]}, "ftp"),
+        ({"max_pages": 5, "url": [URL, "https://b.org/"]}, "from one page: call once for each"),
     ],
 )
 async def test_ingest_refuses_a_crawl_that_cannot_be(
@@ -726,7 +663,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
             "ingest",
             {"url": URL, "pages": 20},
             "ingest has no argument 'pages'; it takes url, refresh, max_pages, include, exclude, "
-            "queue, version. Did you mean max_pages?",
+            "version. Did you mean max_pages?",
         ),
         (
             "verify",
@@ -808,8 +745,6 @@ STRUCTURED: dict[str, tuple[str, dict[str, Any]]] = {
     "status": ("status", {}),
     "pages": ("ingest", {"url": [URL, "https://example.org/gone", "ftp://x"]}),
     "a site": ("ingest", {"url": URL, "max_pages": 9}),
-    "sites": ("ingest", {"url": [URL, f"{URL}b"], "max_pages": 9}),
-    "jobs": ("ingest", {"url": URL, "queue": True}),
     "verify": ("verify", {"citations": [{"quote": "x", "url": URL}, {"quote": "y", "url": ""}]}),
     "forget": ("forget", {"url": URL}),
 }
@@ -936,46 +871,17 @@ async def test_status_lists_only_pages_with_the_words_that_are_wanted(
     assert [f"{URL}{number:03}" in text for number in range(3)] == [False, True, False]
 
 
-async def test_status_skips_no_page_however_small_the_response_budget_is(
-    load: Load, memory: Any
-) -> None:
-    pages = map(stored, range(STATUS_PAGES))
+async def test_list_of_pages_fits_the_response_budget(load: Load, memory: Any) -> None:
     memory.stored = tuple(
-        each.model_copy(update={"title": "Page " * (n % 40)}) for n, each in enumerate(pages)
+        stored(n).model_copy(update={"title": "Page " * 40}) for n in range(STATUS_PAGES)
     )
     settings = Settings(mcp_response_token_budget=1_000)
-    texts = [""]
 
     async with Client(assemble_server(settings, load=load).server) as client:
-        while "Next: " in texts[-1] or not texts[-1]:
-            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
+        text = text_of(await client.call_tool("status", {}))
 
-    listed = re.findall(rf"{URL}\d{{3}}", "\n".join(texts))
-    assert listed == [each.url for each in memory.stored]
-    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
-
-
-async def test_status_skips_no_page_when_titles_cost_more_tokens_than_letters(
-    load: Load, memory: Any
-) -> None:
-    from llama_index.core.utils import get_tokenizer
-
-    memory.count_tokens = lambda text: len(get_tokenizer()(text))
-    named = [("設定を変更する方法と管理者の案内" * 4, ""), ("Guide", "guide-to-it-" * 10)]
-    memory.stored = tuple(
-        stored(n).model_copy(update={"title": title, "url": f"{URL}{path}{n:03}"})
-        for n, (title, path) in enumerate(named * 30)
-    )
-    texts = [""]
-
-    async with Client(
-        assemble_server(Settings(mcp_response_token_budget=1_000), load=load).server
-    ) as client:
-        while "Next: " in texts[-1] or not texts[-1]:
-            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
-
-    assert all(each.url in "\n".join(texts) for each in memory.stored)
-    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
+    assert memory.count_tokens(text) <= 1_000
+    assert text.endswith("(cut to fit the response budget; `contains` lists fewer pages)")
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:
