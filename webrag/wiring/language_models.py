@@ -154,9 +154,10 @@ async def try_model(settings: "Settings") -> float:
     began = time.monotonic()
     try:
         reply = await model.achat([ChatMessage(content=_WORDS)])
-    except (OpenAIError, ValueError) as error:
+    except (OpenAIError, ValueError, TimeoutError) as error:
+        said = str(error).rstrip(".") or f"no reply within {_TIMEOUT_S:g} seconds"
         raise ConfigurationError(
-            f"The model does not answer: {str(error).rstrip('.')}.",
+            f"The model does not answer: {said}.",
             hint=f"Check that a server runs at {settings.orchestration_llm_base_url}, that it has"
             " this model, and that the key is its own.",
         ) from error

