@@ -73,21 +73,11 @@ def quiet_reading() -> Iterator[None]:
         restore_downloads()
 
 
-@contextmanager
-def quiet_fastembed() -> Iterator[None]:
+def silence_fastembed() -> None:
     """Keep fastembed's notes back; they go to standard error whatever its caller's logging says."""
     from loguru import logger
 
-    # loguru has no question for this; the first name that fits decides.
-    rules: list[tuple[str, bool]] = logger._core.activation_list  # type: ignore[attr-defined]
-    if not next((is_on for name, is_on in rules if "fastembed.".startswith(name)), True):
-        yield
-        return
     logger.disable("fastembed")
-    try:
-        yield
-    finally:
-        logger.enable("fastembed")
 
 
 class Kind(NamedTuple):
@@ -238,10 +228,10 @@ def _fastembed(model: str, folder: Path) -> "BaseEmbedding":
     else:
         announce_download(model, TextEmbedding.list_supported_models(), folder)
     # By default the weights would be kept in a temporary folder.
-    with quiet_fastembed():
-        loaded = PrefixedFastEmbed(
-            model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
-        )
+    silence_fastembed()
+    loaded = PrefixedFastEmbed(
+        model_name=model, cache_dir=str(folder), doc_embed_type="passage", **own
+    )
     loaded.query_prefix, loaded.text_prefix = known_prefixes(model, {})
     loaded.embed_batch_size = _BATCH
     return loaded

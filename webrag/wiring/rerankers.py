@@ -13,8 +13,8 @@ from webrag.wiring.local_embeddings import (
     Kind,
     loading,
     locate,
-    quiet_fastembed,
     quiet_reading,
+    silence_fastembed,
 )
 
 if TYPE_CHECKING:
@@ -239,8 +239,8 @@ def _by_fastembed(model: str, folder: Path) -> "PairScorer":
         own = {"specific_model_path": register_cross_encoder(Path(model))}
     else:
         announce_download(model, TextCrossEncoder.list_supported_models(), folder)
-    with quiet_fastembed():
-        loaded = TextCrossEncoder(model, cache_dir=str(folder), **own)
+    silence_fastembed()
+    loaded = TextCrossEncoder(model, cache_dir=str(folder), **own)
 
     def score(question: str, passages: Sequence[str]) -> Sequence[float]:
         return list(loaded.rerank(question, passages))
