@@ -1,8 +1,6 @@
 """`webrag eval`: judge WebRAG on questions of one's own, and compare two such runs."""
 
-import hashlib
 import os
-import platform
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -207,10 +205,8 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    prefix = _collection_prefix()
-    own = own.model_copy(update={"collection": f"{prefix}{os.getpid()}"})
+    own = own.model_copy(update={"collection": f"webrag_eval_{os.getpid()}"})
     async with WebRAG(own) as rag:
-        await _drop_leftovers(rag, prefix)
         run = Evaluation(sites, open_fresh=lambda: _cleared(rag), **told)
         try:
             if setting == "whole":
@@ -226,28 +222,6 @@ async def _run(
 async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
     await rag.clear()
     yield rag
-
-
-def _collection_prefix() -> str:
-    # Names the machine: on a server that machines share, a process id says nothing by itself.
-    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    return f"webrag_eval_{machine}_"
-
-
-async def _drop_leftovers(rag: "WebRAG", prefix: str) -> None:
-    """Delete what evaluations of this machine left behind that were killed."""
-    for each in await rag.collections():
-        pid = each.name.removeprefix(prefix)
-        if pid != each.name and pid.isdecimal() and not _is_running(int(pid)):
-            await rag.drop_collection(each.name)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return True
 
 
 @contextmanager

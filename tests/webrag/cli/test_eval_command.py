@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import re
@@ -13,10 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import Result
 
-from webrag.cli.eval_command import _collection_prefix
-from webrag.corpus.schema import drop_collection, ensure_schema, list_collections
+from webrag.corpus.schema import list_collections
 from webrag.evaluation.questions import EXAMPLE_LINE
-from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
 
 Run = Callable[..., Result]
@@ -225,33 +222,6 @@ async def test_temporary_corpus_is_gone_afterwards(files: Files, database: Datab
     assert [
         name for name in await list_collections(database) if name.endswith(f"_{process.pid}")
     ] == []
-
-
-def test_collection_of_a_killed_evaluation_is_removed_by_the_next(
-    files: Files, corpus_command: Run, postgres_dir: Path
-) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
-        dead.wait()
-    collections = [f"{_collection_prefix()}{pid}" for pid in (dead.pid, os.getppid())]
-    databases = [Database(DatabaseConfig(data_dir=postgres_dir, collection=c)) for c in collections]
-
-    async def make() -> None:
-        for each in databases:
-            await ensure_schema(each, embedding_model="m", embedding_dimensions=4)
-
-    async def left() -> list[bool]:
-        return [await drop_collection(each) for each in databases]
-
-    asyncio.run(make())
-    corpus_command(None, "eval", *files.local, "--limit", "1", "--setting", "seed")
-
-    assert asyncio.run(left()) == [False, True]
-    asyncio.run(close(databases))
-
-
-async def close(databases: list[Database]) -> None:
-    for each in databases:
-        await each.close()
 
 
 @pytest.mark.parametrize(
