@@ -24,8 +24,9 @@ from typing import (
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from webrag.checked_model import allowed_text
 from webrag.orchestration.models import ExpansionConfig, SiteMapConfig
-from webrag.settings.model import Settings, allowed_text, sections
+from webrag.settings.model import Settings, sections
 from webrag.settings.values import PARTS
 from webrag.settings.variables import extra_of, filling, is_secret, variable_names
 

@@ -30,10 +30,10 @@ _SHOWN_CHARS = 60
 
 def checked_count(name: str, value: Any, *, minimum: int) -> None:
     """Refuse what is no whole number from `minimum` up."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
-    if index(value) < minimum:
-        raise InputError(f"{name} is {shown_value(value)}; it must be {minimum} or more.")
+    is_whole = isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    if not is_whole or index(value) < minimum:
+        given = shown_value(value)
+        raise InputError(f"{name} is {given}; it must be a whole number from {minimum}.")
 
 
 def checked_seconds(name: str, value: Any) -> None:
@@ -64,8 +64,8 @@ def moment_before(name: str, age: Any, now: datetime) -> datetime:
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Refuse a word that is none of those allowed."""
     if value not in allowed:
-        *most, last = map(repr, allowed)
-        raise InputError(f"{name} is {shown_value(value)}; use {', '.join(most)} or {last}.")
+        words = ", ".join(allowed)
+        raise InputError(f"{name} is {shown_value(value)}; it must be one of {words}.")
 
 
 def check_text(subject: str, value: object) -> str:

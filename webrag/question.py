@@ -5,23 +5,16 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from operator import index
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from webrag.argument_checks import (
-    check_choice,
-    check_text,
-    checked_count,
-    checked_parts,
-    checked_wordings,
-)
+from webrag.argument_checks import check_text, checked_parts, checked_wordings
+from webrag.checked_model import CheckedModel, whole_number
 from webrag.errors import InputError
-from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import page_address
 from webrag.retrieval.filters import ContentKind, SearchFilters
-from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode
+from webrag.retrieval.models import RetrievalMode
 
 QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
 ResearchMode = Literal["fast", "deep"]
@@ -35,14 +28,7 @@ MAX_QUESTION_CHARS = 8_000
 M = TypeVar("M", bound=Callable[..., Any])
 
 _MAX_URLS: Final = 20
-_MAX_PAGES: Final = 100
 
-_CHOICES: Final = {
-    "intent": INTENTS,
-    "research_mode": RESEARCH_MODES,
-    "retrieval_mode": RETRIEVAL_MODES,
-}
-MINIMA: Final = {"expansion_budget": 0, "max_pages": 0, "top_k": 1}
 _FILTERS: Final = ("source_urls", "sites", "years", "fetched_since", "has", "as_of")
 
 
@@ -100,7 +86,7 @@ def keywords_checked(method: M) -> M:
     return cast(M, checked)
 
 
-class Question(FrozenModel):
+class Question(CheckedModel):
     """A question as the whole of WebRAG hands it on, checked and with canonical addresses.
 
     Whether its text is empty or too long is told by `check_question` where evidence is asked for;
@@ -152,15 +138,20 @@ class Question(FrozenModel):
         default="fast", description="deep follows links, up to a minute."
     )
     expansion_budget: int | None = Field(
-        default=None, description="Rounds of following links, 0 for none."
+        default=None, ge=0, description="Rounds of following links, 0 for none."
     )
     max_pages: int | None = Field(
-        default=None, description="Pages obtained after the named ones, 0 to 100."
+        default=None,
+        ge=0,
+        le=100,
+        description="Pages obtained after the named ones, 0 to 100.",
     )
     retrieval_mode: RetrievalMode = Field(
         default="chunk", description="full_context gives whole pages, auto decides by size."
     )
-    top_k: int | None = Field(default=None, description="Passages at most.")
+    top_k: int | None = Field(default=None, ge=1, description="Passages at most.")
+
+    _whole = field_validator("expansion_budget", "max_pages", "top_k", mode="before")(whole_number)
 
     @classmethod
     def of(cls, text: str, **given: Any) -> Self:
@@ -175,13 +166,6 @@ class Question(FrozenModel):
     def _checked(cls, given: dict[str, Any]) -> dict[str, Any]:
         values = {name: value for name, value in given.items() if value is not None}
         text = check_text("The question", given.get("text"))
-        for name in _CHOICES.keys() & values:
-            check_choice(name, values[name], _CHOICES[name])
-        for name in MINIMA.keys() & values:
-            checked_count(name, values[name], minimum=MINIMA[name])
-            values[name] = index(values[name])
-        if values.get("max_pages", 0) > _MAX_PAGES:
-            raise InputError(f"max_pages is {values['max_pages']}; allowed are 0 to {_MAX_PAGES}.")
         if "known_context" in values:
             check_text("known_context", values["known_context"])
         filters = SearchFilters.of(**{name: values[name] for name in _FILTERS if name in values})

@@ -7,37 +7,27 @@ context in every conversation.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 from typing_extensions import override
 
-from webrag.argument_checks import (
-    LEAST_MAX_TOKENS,
-    LEAST_READ_TOKENS,
-    check_choice,
-    check_text,
-    shown_value,
-)
+from webrag.argument_checks import LEAST_MAX_TOKENS, LEAST_READ_TOKENS, check_text, shown_value
+from webrag.checked_model import CheckedModel, whole_number
 from webrag.errors import InputError
+from webrag.frozen import Allowed
 from webrag.ingestion.addresses import as_address, sites_and_addresses
-from webrag.question import INTENTS, RESEARCH_MODES, QueryType, Question, ResearchMode
+from webrag.question import QueryType, Question, ResearchMode
 from webrag.retrieval.citation_checks import Citation
-from webrag.retrieval.filters import CONTENT_KINDS, ContentKind
-from webrag.retrieval.models import RETRIEVAL_MODES, RetrievalMode
+from webrag.retrieval.filters import ContentKind
+from webrag.retrieval.models import RetrievalMode
 
 Detail = Literal["brief", "full"]
 
@@ -45,9 +35,6 @@ Detail = Literal["brief", "full"]
 MAX_INGEST_URLS: Final = 50
 MAX_CITATIONS: Final = 20
 MAX_FORGET_URLS: Final = 200
-
-_TRUE: Final = ("true", "1", "yes")
-_FALSE: Final = ("false", "0", "no")
 
 # Letters left out, doubled or swapped; "offset" and "set" are not so alike.
 _SPELT_ALIKE: Final = 0.85
@@ -63,118 +50,61 @@ _SYNONYMS: Final = (
 )
 
 
-_Read = Callable[[str, Any], Any]
-"""Takes the name of an argument and what was given for it, and gives what was meant."""
-
-
-def _reads(check: _Read) -> BeforeValidator:
-    """Read an argument by a function that is told its name, for what it says of others."""
-
-    def read(value: Any, info: ValidationInfo) -> object:
-        return check(str(info.field_name), value)
-
-    return BeforeValidator(read)
-
-
-def _read_text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{name} is {shown_value(value)}; give it as text.")
-    return check_text(name, value)
-
-
-def _read_texts(name: str, value: Any) -> list[str]:
-    items = _parsed(value)
-    if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
-        raise InputError(f"{name} is {shown_value(value)}; give one text or a list of texts.")
-    return [check_text(f"An entry of {name}", item) for item in items]
-
-
-def _read_address(name: str, value: Any) -> str:
-    """An address; a host without a scheme gets one, and a path stays the path that it is."""
-    return as_address(_read_text(name, value).strip(), takes_paths=False)
-
-
-def _read_addresses(name: str, value: Any) -> list[str]:
-    return [_read_address(name, each) for each in _read_texts(name, value)]
-
-
-def _number(minimum: int) -> _Read:
-    def read(name: str, value: Any) -> int:
-        text = "" if isinstance(value, bool) else _word(value).removesuffix(".0")
-        if len(text) < 20 and text.isdecimal() and int(text) >= minimum:
-            return int(text)
-        raise InputError(f"{name} is {shown_value(value)}; give a whole number from {minimum} up.")
-
-    return read
-
-
-def _one_of(allowed: Sequence[str]) -> _Read:
-    def read(name: str, value: Any) -> str:
-        if _word(value) not in allowed:
-            check_choice(name, value, allowed)
-        return _word(value)
-
-    return read
-
-
-def _read_flag(name: str, value: Any) -> bool:
-    if _word(value) not in _TRUE + _FALSE:
-        raise InputError(f"{name} is {shown_value(value)}; use true or false.")
-    return _word(value) in _TRUE
-
-
-def _read_identity(name: str, value: Any) -> UUID:
-    try:
-        return UUID(_word(value).rpartition("/")[2])
-    except ValueError:
-        raise InputError(f"{name} is {shown_value(value)}; give a whole id (a UUID).") from None
-
-
-def _read_moment(name: str, value: Any) -> datetime:
-    try:
-        moment = datetime.fromisoformat(_read_text(name, value).strip())
-    except ValueError:
-        raise InputError(
-            f"{name} is {shown_value(value)}; give a date such as 2026-05-31 or 2026-05-31T12:00."
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _each(check: _Read) -> _Read:
-    return lambda name, value: [check(name, each) for each in _read_list(value)]
-
-
-def _read_list(value: Any) -> list[Any]:
-    items = _parsed(value)
+def _as_list(value: Any) -> list[Any]:
+    """A list, also one that stands in a text; a value alone is a list of one."""
+    items = value
+    if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+        with suppress(ValueError, RecursionError):
+            items = json.loads(value)
     return list(items) if isinstance(items, list | tuple) else [items]
 
 
-def _parsed(value: Any) -> Any:
-    """A list, also one that stands in a text; a text alone is a list of one."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value) if value.lstrip().startswith(("[", "{")) else [value]
-    except (ValueError, RecursionError):
-        return [value]
+def _as_word(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
 
 
-def _word(value: object) -> str:
-    try:
-        return str(value).strip().lower()
-    except (RecursionError, ValueError):  # thousands of digits, or endless nesting
-        return ""
+def _checked_text(text: str, info: ValidationInfo) -> str:
+    return check_text(str(info.field_name), text)
 
 
-Text = Annotated[str, _reads(_read_text)]
-Texts = Annotated[list[str], _reads(_read_texts)]
-Address = Annotated[str, _reads(_read_address)]
-Addresses = Annotated[list[str], _reads(_read_addresses)]
-Flag = Annotated[bool, _reads(_read_flag)]
-Identity = Annotated[UUID, _reads(_read_identity)]
-Moment = Annotated[datetime, _reads(_read_moment)]
-_FromZero = Annotated[int, _reads(_number(0))]
-_FromOne = Annotated[int, _reads(_number(1))]
+def _address(text: str) -> str:
+    """An address; a host without a scheme gets one, and a path stays the path that it is."""
+    return as_address(text.strip(), takes_paths=False)
+
+
+def _last_part(value: Any) -> Any:
+    return value.strip().rpartition("/")[2] if isinstance(value, str) else value
+
+
+def _moment(value: Any) -> datetime:
+    # Pydantic would take a year for seconds since 1970.
+    moment = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_LIST = BeforeValidator(_as_list)
+_WORD = BeforeValidator(_as_word)
+
+Text = Annotated[str, AfterValidator(_checked_text)]
+Texts = Annotated[list[Text], _LIST]
+Address = Annotated[Text, AfterValidator(_address)]
+Addresses = Annotated[list[Address], _LIST]
+Flag = Annotated[bool, _WORD]
+Identity = Annotated[UUID, BeforeValidator(_last_part), Allowed("a whole id (a UUID)")]
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    Allowed("a date such as 2026-05-31 or 2026-05-31T12:00"),
+]
+
+
+def _from(minimum: int) -> tuple[Any, ...]:
+    """Make an `int` a whole number that a database can hold, from the smallest on."""
+    return Field(ge=minimum, lt=2**63), BeforeValidator(whole_number)
+
+
+_FromZero = Annotated[int, *_from(0)]
+_FromOne = Annotated[int, *_from(1)]
 
 
 def _told(name: str) -> Any:
@@ -182,7 +112,7 @@ def _told(name: str) -> Any:
     return Field(default=None, description=Question.model_fields[name].description)
 
 
-class ToolInput(BaseModel):
+class ToolInput(CheckedModel):
     """The arguments of one call.
 
     Attributes:
@@ -191,7 +121,6 @@ class ToolInput(BaseModel):
         unlisted: Arguments that are taken, and spared the models that read the schema.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     where: ClassVar[str] = ""
     example: ClassVar[str] = ""
     unlisted: ClassVar[frozenset[str]] = frozenset()
@@ -279,14 +208,14 @@ class _Asked(ToolInput):
     query: Text = Field(description="The question in full words.")
     wordings: Texts | None = _told("wordings")
     parts: Texts | None = _told("parts")
-    intent: Annotated[QueryType, _reads(_one_of(INTENTS))] | None = _told("intent")
-    max_tokens: Annotated[int, _reads(_number(LEAST_MAX_TOKENS))] | None = Field(
+    intent: Annotated[QueryType, _WORD] | None = _told("intent")
+    max_tokens: Annotated[int, *_from(LEAST_MAX_TOKENS)] | None = Field(
         default=None, description="Longest reply."
     )
-    detail: Annotated[Detail, _reads(_one_of(get_args(Detail)))] = Field(
+    detail: Annotated[Detail, _WORD] = Field(
         default="brief", description="full adds passages and links."
     )
-    seen: Annotated[list[UUID], _reads(_each(_read_identity))] | None = Field(
+    seen: Annotated[list[Identity], _LIST] | None = Field(
         default=None, description="Ids of passages you have."
     )
 
@@ -307,12 +236,8 @@ class AnswerInput(_Asked):
     known_context: Text | None = _told("known_context")
     constraints: Texts | None = _told("constraints")
     expansion_budget: _FromZero | None = _told("expansion_budget")
-    research_mode: Annotated[ResearchMode, _reads(_one_of(RESEARCH_MODES))] | None = _told(
-        "research_mode"
-    )
-    retrieval_mode: Annotated[RetrievalMode, _reads(_one_of(RETRIEVAL_MODES))] | None = _told(
-        "retrieval_mode"
-    )
+    research_mode: Annotated[ResearchMode, _WORD] | None = _told("research_mode")
+    retrieval_mode: Annotated[RetrievalMode, _WORD] | None = _told("retrieval_mode")
 
 
 def pages_or_sites(
@@ -349,8 +274,8 @@ class SearchInput(_Asked):
     wordings: Texts | None = Field(default=None, description="As for answer.")
     source_urls: Texts | None = _told("source_urls")
     sites: Texts | None = _told("sites")
-    years: Annotated[list[int], _reads(_each(_number(1)))] | None = _told("years")
-    has: Annotated[list[ContentKind], _reads(_each(_one_of(CONTENT_KINDS)))] | None = _told("has")
+    years: Annotated[list[_FromOne], _LIST] | None = _told("years")
+    has: Annotated[list[Annotated[ContentKind, _WORD]], _LIST] | None = _told("has")
     as_of: Moment | None = _told("as_of")
     top_k: _FromOne | None = _told("top_k")
 
@@ -371,7 +296,7 @@ class ReadInput(ToolInput):
     heading: Text | None = Field(default=None, description="Begin at this heading.")
     quote: Text | None = Field(default=None, description="Begin before this quotation.")
     passage_id: Identity | None = Field(default=None, description="Begin at this passage.")
-    max_tokens: Annotated[int, _reads(_number(LEAST_READ_TOKENS))] | None = Field(
+    max_tokens: Annotated[int, *_from(LEAST_READ_TOKENS)] | None = Field(
         default=None, description=f"Length at most, from {LEAST_READ_TOKENS}."
     )
 
@@ -420,16 +345,15 @@ class CitationInput(ToolInput):
         return Citation(**self.model_dump())
 
 
-def _read_citations(name: str, value: Any) -> list[Any]:
-    items = [value] if isinstance(value, Mapping) else _read_list(value)
-    items = [items[0]] if len(items) == 1 and isinstance(items[0], Mapping) else items
+def _citations(value: Any) -> list[Any]:
+    items = _as_list(value)
     if not items or not all(isinstance(item, Mapping) for item in items):
         known = ", ".join(CitationInput.model_fields)
-        raise InputError(f"{name} must be a list of objects with {known}.")
+        raise InputError(f"citations must be a list of objects with {known}.")
     if len(items) > MAX_CITATIONS:
         raise InputError(
-            f"{name} has {len(items)} entries; one call takes at most {MAX_CITATIONS}: check the "
-            "others with further calls."
+            f"citations has {len(items)} entries; one call takes at most {MAX_CITATIONS}: check "
+            "the others with further calls."
         )
     return items
 
@@ -440,7 +364,7 @@ class VerifyInput(ToolInput):
     where = "verify"
     example = 'For example {"citations": [{"url": "https://...", "quote": "..."}]}.'
 
-    citations: Annotated[list[Any], _reads(_read_citations)] = Field(
+    citations: Annotated[list[Any], BeforeValidator(_citations)] = Field(
         description="Quotations to check.",
         json_schema_extra={"items": CitationInput.input_schema()},
     )

@@ -209,8 +209,8 @@ async def test_one_site_or_page_need_not_be_a_list(rag: WebRAG) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"top_k": 0}, "top_k is 0; it must be 1 or more"),
-        ({"retrieval_mode": "chunks"}, "use 'chunk', 'full_context' or 'auto'"),
+        ({"top_k": 0}, "top_k is 0; it must be a whole number from 1"),
+        ({"retrieval_mode": "chunks"}, "one of chunk, full_context, auto"),
         ({"years": "1999"}, "The year '1999' cannot be used"),
     ],
 )
@@ -224,7 +224,7 @@ async def test_retriever_refuses_what_no_search_takes(
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"research_mode": "deeep"}, "research_mode is 'deeep'; use 'fast' or 'deep'"),
+        ({"research_mode": "deeep"}, "research_mode is 'deeep'; it must be one of fast, deep"),
         ({"expansion_budget": -1}, "expansion_budget is -1"),
         ({"max_quotes": 0}, "max_quotes is 0"),
     ],

@@ -43,7 +43,7 @@ def test_age_names_a_moment_of_the_past(age: timedelta) -> None:
 
 @pytest.mark.parametrize("value", [-1, -(10**30), 0, True, 1.0, 1.5, math.nan, "3", None, [1]])
 def test_count_that_is_no_whole_number_or_too_small_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match=r"^top_k is .* 1 "):
+    with pytest.raises(InputError, match=r"^top_k is .* 1[.]$"):
         checked_count("top_k", value, minimum=1)
 
 

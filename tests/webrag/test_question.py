@@ -93,14 +93,14 @@ def test_text_that_nothing_can_be_found_for_is_left_to_who_looks(text: str) -> N
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"research_mode": "deeep"}, "research_mode is 'deeep'; use 'fast' or 'deep'."),
+        ({"research_mode": "deeep"}, "research_mode is 'deeep'; it must be one of fast, deep."),
         (
             {"retrieval_mode": "all"},
-            "retrieval_mode is 'all'; use 'chunk', 'full_context' or 'auto'.",
+            "retrieval_mode is 'all'; it must be one of chunk, full_context, auto.",
         ),
         (
             {"intent": "howto"},
-            "intent is 'howto'; use 'factual', 'comparison', 'how_to' or 'exploratory'.",
+            "intent is 'howto'; it must be one of factual, comparison, how_to, exploratory.",
         ),
     ],
 )
@@ -109,6 +109,11 @@ def test_unknown_words_are_refused_by_name(values: Any, said: str) -> None:
         asked(**values)
 
     assert str(caught.value) == said
+
+
+def test_field_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="speed is not known; known are text, wordings, "):
+        asked(speed="high")
 
 
 def test_wordings_are_checked() -> None:
@@ -123,7 +128,7 @@ def test_wordings_are_checked() -> None:
         pytest.param({"research_mode": "deep"}, "give a URL", id="deep-without-url"),
         pytest.param({"expansion_budget": 2}, "it needs deep", id="rounds-without-deep"),
         pytest.param(
-            {"expansion_budget": 0, "research_mode": "deep", "urls": URL}, "1 or more", id="rounds"
+            {"expansion_budget": 0, "research_mode": "deep", "urls": URL}, "from 1", id="rounds"
         ),
         pytest.param({"years": [999]}, "give years up to", id="year"),
     ],

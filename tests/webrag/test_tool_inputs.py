@@ -83,7 +83,7 @@ def test_name_that_means_what_is_given_already_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [7, {"a": 1}, [1, 2], ["a", None], [["a"]]])
 def test_list_of_anything_but_texts_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="give one text or a list of texts"):
+    with pytest.raises(InputError, match="it must be text"):
         read(IngestInput, url=value)
 
 
@@ -103,6 +103,12 @@ def test_question_must_be_a_text(value: Any) -> None:
         read(SearchInput, query=value)
 
 
+@pytest.mark.parametrize("value", ["a\x00b", "half \ud800"])
+def test_text_that_cannot_be_stored_is_refused(value: str) -> None:
+    with pytest.raises(InputError, match="contains holds"):
+        read(StatusInput, contains=value)
+
+
 def test_choice_ignores_letter_case() -> None:
     given = read(AnswerInput, url=URL, query="q", research_mode=" Deep ")
 
@@ -113,7 +119,7 @@ def test_unknown_choice_names_the_allowed_words() -> None:
     with pytest.raises(InputError) as caught:
         read(AnswerInput, url=URL, query="q", research_mode="slow")
 
-    assert str(caught.value) == "research_mode is 'slow'; use 'fast' or 'deep'."
+    assert str(caught.value) == "research_mode is 'slow'; it must be one of fast, deep."
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_whole_numbers_are_read_in_every_form_clients_send(
 
 @pytest.mark.parametrize("value", [["x"], {"a": 1}, [[2024]], "2024, 2025", [True]])
 def test_list_of_anything_but_whole_numbers_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="give a whole number from 1 up"):
+    with pytest.raises(InputError, match="it must be a whole number from 1"):
         read(SearchInput, query="q", years=value)
 
 
@@ -153,7 +159,7 @@ def test_other_numbers_are_refused_in_one_short_sentence(value: Any) -> None:
     with pytest.raises(InputError) as caught:
         read(SearchInput, query="q", top_k=value)
 
-    assert str(caught.value).endswith("; give a whole number from 1 up.")
+    assert str(caught.value).endswith("; it must be a whole number from 1.")
     assert len(str(caught.value)) < 150
 
 
@@ -165,7 +171,7 @@ def test_flag_is_read_from_words_and_numbers(value: Any, flag: bool) -> None:
 
 
 def test_other_flag_is_refused() -> None:
-    with pytest.raises(InputError, match="use true or false"):
+    with pytest.raises(InputError, match="it must be true or false"):
         read(IngestInput, url=URL, refresh="maybe")
 
 
@@ -183,7 +189,7 @@ def test_one_citation_is_taken_for_a_list_of_one(value: Any) -> None:
 def test_least_length_of_what_is_read_is_shown() -> None:
     told = ReadInput.input_schema()["properties"]["max_tokens"]["description"]
 
-    with pytest.raises(InputError, match="from 200 up"):
+    with pytest.raises(InputError, match="a whole number from 200"):
         read(ReadInput, url=URL, max_tokens=199)
     assert "from 200" in told
 

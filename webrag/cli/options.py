@@ -23,6 +23,8 @@ from webrag.redaction import redacted_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pydantic.fields import FieldInfo
+
     from webrag.presentation.results import CommandLine
     from webrag.question import Question
 
@@ -165,7 +167,7 @@ def question_command(name: str, *fields: str, **more: Any) -> "Callable[[Any], c
 
 
 def _question_option(name: str) -> click.Option:
-    from webrag.question import MINIMA, Question
+    from webrag.question import Question
 
     info = Question.model_fields[name]
     parts = get_args(info.annotation)
@@ -181,7 +183,7 @@ def _question_option(name: str) -> click.Option:
         if info.default in get_args(value):
             more |= {"default": info.default, "show_default": True}
     elif value is int:
-        more |= {"type": click.IntRange(min=MINIMA.get(name, 1))}
+        more |= {"type": click.IntRange(min=_least(info))}
         more |= {"metavar": _METAVARS.get(name, "N")}
     elif value is datetime:
         more |= {"callback": parse_moment, "metavar": "DATE|AGE"}
@@ -192,6 +194,10 @@ def _question_option(name: str) -> click.Option:
             more |= {"callback": addresses}
     flags = _FLAGS.get(name, (f"--{name.replace('_', '-')}",))
     return click.Option([*flags, name], help=help_text, **more)
+
+
+def _least(info: "FieldInfo") -> int:
+    return next((each.ge for each in info.metadata if hasattr(each, "ge")), 1)
 
 
 class Reading(NamedTuple):

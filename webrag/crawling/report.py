@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from webrag.checked_model import CheckedModel
 from webrag.frozen import FrozenModel
 
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
@@ -26,7 +27,7 @@ USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
 
 
-class CrawlOptions(FrozenModel):
+class CrawlOptions(CheckedModel):
     """Limits of a crawl: pages visited, also failed and fresh ones, and links from the start page.
 
     Only pages that match an `include` glob, the start page apart, and no `exclude` glob are

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final, TextIO, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_core import ErrorDetails
 
+from webrag.checked_model import refusal
 from webrag.errors import InputError
 from webrag.frozen import LenientModel
 
@@ -106,28 +106,12 @@ def _parse(kind: type[_Model], line: str, where: str, hint: str) -> _Model:
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(f"{where} is not JSON: {reason}.", hint=hint) from error
+    if not isinstance(value, dict):
+        raise InputError(f"{where} is not a JSON object.", hint=hint)
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        raise InputError(f"{where}: {_told(error.errors()[0])}", hint=hint) from error
-
-
-def _told(error: ErrorDetails) -> str:
-    place = error["loc"]
-    if not place:
-        return "the line is not a JSON object."
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    field = "".join(parts).removeprefix(".")
-    if error["type"] == "missing":
-        return f"the field {field!r} is missing."
-    if error["type"] == "string_too_short":
-        return f"the field {field!r} is empty."
-    if place in (("wordings",), ("phrasings",)):
-        return f"the field {field!r} must be a list of texts."
-    if place[0] == "gold" and error["type"] != "string_type":
-        wanted = "a list" if len(place) in (1, 3) else "an object with 'page' and 'quote'"
-        return f"the field {field!r} must be {wanted}."
-    return f"the field {field!r} must be text in quotation marks."
+        raise InputError(f"{where}: {refusal(error, kind)}", hint=hint) from error
 
 
 class ResultRecord(LenientModel):

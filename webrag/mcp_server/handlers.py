@@ -9,8 +9,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
 from webrag.concurrency import in_background, within
 from webrag.corpus.models import AcquiredPage
@@ -300,10 +298,7 @@ def _crawl_options(given: IngestInput, version: str | None) -> CrawlOptions | No
     chosen = given.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
     if not chosen:
         return None
-    try:
-        return CrawlOptions(refresh=given.refresh, version=version, **chosen)
-    except ValidationError as error:
-        raise InputError(f"max_pages is {given.max_pages}; at most 1,000,000.") from error
+    return CrawlOptions(refresh=given.refresh, version=version, **chosen)
 
 
 def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:

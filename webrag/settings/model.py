@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Final,
     Literal,
@@ -16,17 +15,17 @@ from typing import (
     Self,
     TypeVar,
     Unpack,
-    get_args,
 )
 
-from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
+from webrag.checked_model import allowed_text
 from webrag.errors import ConfigurationError
-from webrag.frozen import Allowed, FrozenModel
+from webrag.frozen import FrozenModel
 from webrag.ingestion.models import FIRECRAWL_CLOUD_URL, FetchConfig, FirecrawlConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.postgres.config import DatabaseConfig
@@ -55,34 +54,6 @@ if TYPE_CHECKING:
     from webrag.settings import given
 
 _MAX_SHOWN = 80
-
-
-def allowed_text(info: FieldInfo) -> str:
-    """Say what a value must be, as it reads after "must be"."""
-    kind: Any = Annotated[(info.annotation, *info.metadata, "")]
-    if given := extra_of(info).get("allowed") or _said(kind):
-        return str(given)
-    schema = TypeAdapter(kind).json_schema()
-    schema |= schema.get("anyOf", [{}])[0]
-    if "enum" in schema:
-        return "one of " + ", ".join(schema["enum"])
-    if schema["type"] == "boolean":
-        return "true or false"
-    noun = {"integer": "a whole number", "number": "a number"}.get(schema["type"], "text")
-    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
-    bounds = [f"from {low}"] if low is not None else []
-    bounds += [f"above {above}"] if above is not None else []
-    if (high := schema.get("maximum")) is not None:
-        bounds.append(f"to {high}" if above is None else f"and at most {high}")
-    return " ".join([noun, *bounds])
-
-
-def _said(kind: Any) -> str | None:
-    """The text of the `Allowed` within a type."""
-    if isinstance(kind, Allowed):
-        return kind.text
-    inside = [*get_args(kind), *getattr(kind, "__metadata__", ())]
-    return next(filter(None, map(_said, inside)), None)
 
 
 def explain(

@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from webrag.checked_model import allowed_text
 from webrag.errors import AccessDeniedError, InputError, WebRAGError
-from webrag.settings.model import COMBINATIONS, Settings, allowed_text, changed_settings, is_fixed
+from webrag.settings.model import COMBINATIONS, Settings, changed_settings, is_fixed
 from webrag.web.site import Site, status_of
 from webrag.wiring.language_models import (
     LANGUAGE_MODEL,

@@ -230,7 +230,7 @@ async def test_sources_are_as_many_as_wanted_and_of_the_pages_wanted(
     ("options", "message"),
     [
         ({"similarity_top_k": 0}, "similarity_top_k is 0"),
-        ({"response_mode": "refined"}, "response_mode is 'refined'; use 'refine'"),
+        ({"response_mode": "refined"}, "response_mode is 'refined'; it must be one of refine"),
         ({"response_mode": "refine"}, "give llm="),
         (
             {"urls": "https://docs.test/", "filters": SearchFilters.of(years=2020)},

@@ -263,7 +263,10 @@ async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
     ("limits", "said"),
     [
         ({"max_pages": 0}, "max_pages is 0"),
-        ({"max_pages": 10**7}, "max_pages is 10000000; at most 1,000,000"),
+        (
+            {"max_pages": 10**7},
+            "it must be a whole number from 1 to 1000000",
+        ),
         ({"max_pages": 5, "url": ["ftp://x"]}, "ftp"),
         ({"max_pages": 5, "url": [URL, "https://b.org/"]}, "from one page: call once for each"),
     ],
@@ -302,7 +305,7 @@ async def test_what_is_no_date_is_not_searched_as_of(call: Call, memory: Any) ->
     result = await call("search", {"query": "q", "as_of": "last spring"})
 
     assert (result.is_error, memory.calls) == (True, [])
-    assert "as_of is 'last spring'; give a date such as 2026-05-31" in text_of(result)
+    assert "as_of is 'last spring'; it must be a date such as 2026-05-31" in text_of(result)
 
 
 async def test_search_without_filters_covers_all_that_is_stored(call: Call, memory: Any) -> None:
@@ -519,33 +522,41 @@ async def test_log_holds_no_secret_of_the_arguments(
     [
         ("answer", {"query": "q"}, "url is missing: Pages to start from."),
         ("answer", {"url": URL}, "query is missing: The question in full words."),
-        ("answer", QUESTION | {"url": 7}, "url is 7; give one text or a list of texts."),
+        (
+            "answer",
+            QUESTION | {"url": 7},
+            "url is 7; it must be text.",
+        ),
         (
             "answer",
             QUESTION | {"intent": "poetry"},
-            "intent is 'poetry'; use 'factual', 'comparison', 'how_to' or 'exploratory'.",
+            "intent is 'poetry'; it must be one of factual, comparison, how_to, exploratory.",
         ),
         (
             "answer",
             QUESTION | {"expansion_budget": -1},
-            "expansion_budget is -1; give a whole number from 0 up.",
+            "expansion_budget is -1; it must be a whole number from 0.",
         ),
         (
             "answer",
             QUESTION | {"research_mode": "slow"},
-            "research_mode is 'slow'; use 'fast' or 'deep'.",
+            "research_mode is 'slow'; it must be one of fast, deep.",
         ),
-        ("search", {"query": ["q"]}, "query is ['q']; give it as text."),
+        (
+            "search",
+            {"query": ["q"]},
+            "query is ['q']; it must be text.",
+        ),
         (
             "search",
             {"query": "q", "years": ["2024", "last"]},
-            "years is 'last'; give a whole number from 1 up.",
+            "years is 'last'; it must be a whole number from 1.",
         ),
         (
             "search",
             {"query": "q", "has": ["poem"]},
-            "has is 'poem'; use 'table', 'code', 'math', 'definition_list', 'admonition' or "
-            "'steps'.",
+            "has is 'poem'; it must be one of table, code, math, definition_list, "
+            "admonition, steps.",
         ),
         (
             "status",
@@ -680,7 +691,7 @@ async def test_cancelled_call_cancels_the_work(call: Call, memory: Any) -> None:
         (
             "verify",
             {"citations": [{"quote": "q", "passage_id": "x"}]},
-            "passage_id is 'x'; give a whole id (a UUID).",
+            "passage_id is 'x'; it must be a whole id (a UUID).",
         ),
     ],
 )
@@ -932,7 +943,9 @@ async def test_length_that_holds_no_brief_is_refused_in_one_sentence(load: Load)
         result = await client.call_tool("answer", {**QUESTION, "max_tokens": 20})
 
     assert result.is_error
-    assert result.content[0].text == "[ERROR]\nmax_tokens is 20; give a whole number from 300 up."
+    assert (
+        result.content[0].text == "[ERROR]\nmax_tokens is 20; it must be a whole number from 300."
+    )
 
 
 def printed(number: int) -> EvidenceBlock:
