@@ -11,19 +11,28 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 from typing_extensions import override
 
 from webrag.argument_checks import LEAST_MAX_TOKENS, LEAST_READ_TOKENS, check_text, shown_value
 from webrag.checked_model import CheckedModel, whole_number
+from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError
 from webrag.frozen import Allowed
 from webrag.ingestion.addresses import as_address, sites_and_addresses
+from webrag.ingestion.versions import checked_version
 from webrag.question import QueryType, Question, ResearchMode
 from webrag.retrieval.citation_checks import Citation
 from webrag.retrieval.filters import ContentKind
@@ -152,14 +161,16 @@ class ToolInput(CheckedModel):
         return named
 
     @classmethod
-    @cache
-    def input_schema(cls) -> dict[str, Any]:
-        """The JSON schema that clients are shown: one type for each argument, nothing shared."""
-        schema = cls.model_json_schema()
-        fields = {
+    @override
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Show clients one type for each argument, and nothing shared."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        listed = {
             name: field for name, field in schema["properties"].items() if name not in cls.unlisted
         }
-        plain = _plain({**schema, "properties": fields})
+        plain = _plain({**schema, "properties": listed})
         return {key: value for key, value in plain.items() if key != "description"}
 
 
@@ -327,6 +338,16 @@ class IngestInput(ToolInput):
     exclude: Texts | None = Field(default=None, description="No paths like *.pdf.")
     version: Text | None = Field(default=None, description="Of the library described.")
 
+    def crawl(self) -> CrawlOptions | None:
+        """Limits of following links from the only page named; None to store named pages alone."""
+        chosen = self.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
+        if not chosen:
+            return None
+        if len(self.url) > 1:
+            raise InputError("A site is crawled from one page: call once for each page.")
+        version = None if self.version is None else checked_version(self.version)
+        return CrawlOptions(refresh=self.refresh, version=version, **chosen)
+
 
 class CitationInput(ToolInput):
     """An entry of `citations`."""
@@ -366,7 +387,7 @@ class VerifyInput(ToolInput):
 
     citations: Annotated[list[Any], BeforeValidator(_citations)] = Field(
         description="Quotations to check.",
-        json_schema_extra={"items": CitationInput.input_schema()},
+        json_schema_extra={"items": CitationInput.model_json_schema()},
     )
     live: Flag = Field(default=True, description="false checks stored pages only.")
 

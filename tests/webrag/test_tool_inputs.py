@@ -187,7 +187,7 @@ def test_one_citation_is_taken_for_a_list_of_one(value: Any) -> None:
 
 
 def test_least_length_of_what_is_read_is_shown() -> None:
-    told = ReadInput.input_schema()["properties"]["max_tokens"]["description"]
+    told = ReadInput.model_json_schema()["properties"]["max_tokens"]["description"]
 
     with pytest.raises(InputError, match="a whole number from 200"):
         read(ReadInput, url=URL, max_tokens=199)
@@ -196,7 +196,7 @@ def test_least_length_of_what_is_read_is_shown() -> None:
 
 def test_unlisted_argument_is_taken_and_not_shown() -> None:
     assert read(StatusInput, include_urls="no").include_urls is False
-    assert "include_urls" not in StatusInput.input_schema()["properties"]
+    assert "include_urls" not in StatusInput.model_json_schema()["properties"]
 
 
 @pytest.mark.parametrize(

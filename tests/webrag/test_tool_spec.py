@@ -13,6 +13,7 @@ from llama_index.core.tools import FunctionTool
 from tests.kept_collections import KeptCollections
 from webrag import WebRAG, WebRAGToolSpec, load_settings
 from webrag.errors import InputError
+from webrag.tool_inputs import AnswerInput, ReadInput, SearchInput, StatusInput, VerifyInput
 
 LEAVES = "The ferry leaves the island at seven, at noon and at five"
 PAGE = f"<html><title>Ferry</title><body><main><h1>The ferry</h1><p>{LEAVES}.</p></main></body>"
@@ -40,7 +41,7 @@ def tools(rag: WebRAG) -> dict[str, FunctionTool]:
 
 
 def test_the_tools_are_those_of_the_server(tools: dict[str, FunctionTool]) -> None:
-    assert list(tools) == ["answer", "search", "ingest", "ingest_site", "status", "read", "verify"]
+    assert list(tools) == ["answer", "search", "ingest", "status", "read", "verify"]
 
 
 def test_a_tool_that_there_is_not_is_refused_with_those_there_are(rag: WebRAG) -> None:
@@ -55,7 +56,7 @@ async def test_a_crawled_site_is_listed_and_can_be_read(
     linked = PAGE.replace("</p>", ' <a href="/docs/b.html">Harbour</a></p>')
     site = static_site({"/docs/": linked, "/docs/b.html": other})
 
-    await tools["ingest_site"].acall(url=f"{site}/docs/", max_pages=5)
+    await tools["ingest"].acall(url=f"{site}/docs/", max_pages=5)
     host = site.removeprefix("http://")
     listed = (await tools["status"].acall(source_url=host)).content
     text = (await tools["read"].acall(url=f"{host}/docs/b.html")).content
@@ -64,9 +65,9 @@ async def test_a_crawled_site_is_listed_and_can_be_read(
     assert "The harbour has a cafe" in text
 
 
-async def test_too_long_a_crawl_is_refused(tools: dict[str, FunctionTool]) -> None:
-    with pytest.raises(InputError, match="max_pages is 501; allowed are 1 to 500"):
-        await tools["ingest_site"].acall(url="https://a.test/", max_pages=501)
+async def test_a_crawl_starts_from_one_page(tools: dict[str, FunctionTool]) -> None:
+    with pytest.raises(InputError, match="A site is crawled from one page"):
+        await tools["ingest"].acall(url=["https://a.test/", "https://b.test/"], max_pages=5)
 
 
 async def test_a_quotation_is_verified(tools: dict[str, FunctionTool], site: Any) -> None:
@@ -95,21 +96,22 @@ def test_a_model_is_told_the_modes_it_may_choose(tools: dict[str, FunctionTool])
     assert schema["properties"]["research_mode"]["enum"] == ["fast", "deep"]
 
 
-def test_descriptions_are_not_indented(tools: dict[str, FunctionTool]) -> None:
-    lines = str(tools["answer"].metadata.description).splitlines()
+def test_descriptions_are_one_line(tools: dict[str, FunctionTool]) -> None:
+    told = str(tools["answer"].metadata.description)
 
-    assert "Args:" in lines
-    assert "Find cited evidence" in "\n".join(lines)
+    assert told.startswith("Find cited evidence for a question, starting from a web page")
+    assert len(told.splitlines()) == 1
 
 
 async def test_a_wrong_argument_is_a_sentence(tools: dict[str, FunctionTool]) -> None:
     with pytest.raises(InputError) as caught:
-        await tools["answer"].acall(url="https://a.test/", q="When?")
+        await tools["answer"].acall(url="https://a.test/", query="When?", speed="high")
 
-    assert "'q'" in str(caught.value) or "'query'" in str(caught.value)
-    assert str(caught.value).endswith(
-        "it takes url, query, research_mode, wordings, intent, known_context, constraints."
-    )
+    assert str(caught.value).startswith("answer has no argument 'speed'; it takes query, wordings,")
+
+
+async def test_url_and_query_may_come_by_place(rag: WebRAG, site: Any) -> None:
+    assert f"\u27ea{LEAVES}" in await WebRAGToolSpec(rag).answer(f"{site}/", QUESTION)
 
 
 async def test_answer_returns_a_brief_that_quotes_the_page(
@@ -165,10 +167,7 @@ async def test_an_agent_researches_with_the_tools(rag: WebRAG, site: Any) -> Non
 
 @pytest.mark.parametrize("name", ["answer", "search"])
 async def test_a_model_is_told_what_wordings_are(tools: dict[str, FunctionTool], name: str) -> None:
-    metadata = tools[name].metadata
-
-    assert "wordings" in metadata.get_parameters_dict()["properties"]
-    assert "words the page may use" in metadata.description
+    assert "wordings" in tools[name].metadata.get_parameters_dict()["properties"]
 
 
 @pytest.mark.parametrize("name", ["answer", "search"])
@@ -187,7 +186,7 @@ async def test_wordings_reach_the_search(
     [
         ("answer", {"intent": "gossip"}, "intent is 'gossip'"),
         ("answer", {"known_context": "half \ud800"}, "known_context"),
-        ("answer", {"constraints": ["half \ud800"]}, "A constraint"),
+        ("answer", {"constraints": ["half \ud800"]}, "constraints"),
         ("search", {"intent": "gossip"}, "intent is 'gossip'"),
     ],
 )
@@ -200,18 +199,8 @@ async def test_what_is_known_and_wished_reaches_the_search(
         await tools[name].acall(**page, query=QUESTION, **given)
 
 
-@pytest.mark.parametrize(
-    ("name", "fact"),
-    [
-        ("answer", "research_mode: fast reads the named pages; deep also"),
-        ("search", "source_urls: Only these pages; all when left out"),
-        ("status", "source_url: Only this page, or the pages of this host, with their age"),
-        ("read", "offset: Begin at this character, as a part read before says"),
-        ("read", "max_tokens: Length of the text at most, in tokens"),
-        ("verify", "url: The page it is said to be from"),
-    ],
-)
-def test_a_model_is_told_what_an_argument_does(
-    tools: dict[str, FunctionTool], name: str, fact: str
-) -> None:
-    assert fact in tools[name].metadata.description
+def test_arguments_are_described_as_to_mcp_clients(tools: dict[str, FunctionTool]) -> None:
+    for kind in (AnswerInput, SearchInput, ReadInput, StatusInput, VerifyInput):
+        shown = tools[kind.where].metadata.get_parameters_dict()["properties"]
+        for name, field in kind.model_json_schema()["properties"].items():
+            assert shown[name]["description"] == field["description"]

@@ -164,9 +164,7 @@ class Handlers:
         urls, refused = _usable("url", given.url, MAX_INGEST_URLS)
         refresh = given.refresh
         version = None if given.version is None else checked_version(given.version)
-        crawl = _crawl_options(given, version)
-        if crawl is not None and len(urls) + len(refused) > 1:
-            raise InputError("A site is crawled from one page: call once for each page.")
+        crawl = given.crawl()
         memory = await self._memory(progress)
         if crawl is not None:
             return await self._ingest_site(memory, urls[0], crawl, deadline, progress)
@@ -291,14 +289,6 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
             f"url names {count} pages; more than {FORGOTTEN_UNASKED} are deleted only when the"
             " user agreed: ask them, then repeat the call with confirm=true."
         )
-
-
-def _crawl_options(given: IngestInput, version: str | None) -> CrawlOptions | None:
-    """Limits of following links; None when only the named pages are wanted."""
-    chosen = given.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
-    if not chosen:
-        return None
-    return CrawlOptions(refresh=given.refresh, version=version, **chosen)
 
 
 def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:

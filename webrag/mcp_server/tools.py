@@ -206,7 +206,7 @@ class ResearchTools:
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            parameters=tool.takes.input_schema(),
+            parameters=tool.takes.model_json_schema(),
             fn_metadata=FuncMetadata(arg_model=ArgModelBase, output_schema=output),
             is_async=True,
             context_kwarg=None,

@@ -163,7 +163,9 @@ def test_model_is_told_arguments_that_the_tools_list(
     text = follow_ups(make_result(install_chunk, **fields), BriefConfig(caller="mcp"))
 
     told = set(re.findall(r"(\w+)=", text))
-    listed = (tool.input_schema()["properties"] for tool in (AnswerInput, IngestInput, ReadInput))
+    listed = (
+        tool.model_json_schema()["properties"] for tool in (AnswerInput, IngestInput, ReadInput)
+    )
     assert told <= set(chain.from_iterable(listed))
     assert "FULL CONTEXT" in names(text)
 
