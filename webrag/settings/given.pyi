@@ -77,7 +77,7 @@ class Given(TypedDict, total=False):
     mcp_response_token_budget: int
     mcp_tool_timeout: float
     mcp_soft_deadline: float
-    mcp_log_level: str
+    mcp_log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
     mcp_structured_output: bool
     mcp_enable_forget: bool
     mcp_tokens_file: Path | str | None

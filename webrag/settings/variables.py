@@ -54,8 +54,6 @@ _HARMLESS = frozenset(
     }
 )  # fmt: skip
 
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
 
 _RECORDED = {
     "env": None,
@@ -242,11 +240,8 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
-def _level(value: Any) -> Any:
-    level = value.strip().upper() if isinstance(value, str) else value
-    if level not in _LEVELS:
-        raise ValueError("not a level")
-    return level
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
 
 
 def _never(value: Any) -> Any:
@@ -284,7 +279,7 @@ LoginHeaders = Annotated[
     ),
 ]
 LogLevel = Annotated[
-    str, BeforeValidator(_level), Allowed("one of DEBUG, INFO, WARNING, ERROR, CRITICAL")
+    Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], BeforeValidator(_upper)
 ]
 ModelName = Annotated[str, Field(min_length=1, max_length=1000), Allowed("a model name")]
 ServedModelName = Annotated[str, Field(min_length=1, max_length=200), Allowed("a model name")]
