@@ -59,7 +59,7 @@ class Clock:
 
     def __init__(self, data_dir: Path) -> None:
         self.found: dict[str, tuple[float, float, int, int]] = {}
-        self._server = f"{data_dir}/"
+        self._server = f"{data_dir.resolve()}/"
         self.start()
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Clock:
 
     def _is_server(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error):
-            return any(each.startswith(self._server) for each in process.cmdline())
+            return str(process.cwd()).startswith(self._server)
         return False
 
 
