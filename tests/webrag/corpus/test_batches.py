@@ -72,6 +72,19 @@ async def test_few_wait_for_more_that_come_and_not_for_ever() -> None:
     assert work.batches == [[1, 2]]
 
 
+async def test_few_wait_no_longer_than_for_what_comes_where_that_fails() -> None:
+    coming = [True]
+    batches = Batches(Work(), most=10, more_comes=lambda: coming[0])
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    waiting = asyncio.create_task(batches.result(1))
+    await asyncio.sleep(0.01)
+    coming[0] = False
+
+    assert await waiting == 2
+    assert loop.time() - began < 0.8
+
+
 async def test_failure_is_told_to_whom_it_concerns() -> None:
     work = Work()
     batches = Batches(work, most=10)
