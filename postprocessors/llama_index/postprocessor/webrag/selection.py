@@ -19,8 +19,9 @@ T = TypeVar("T", bound=Hashable)
 def shingles(text: str) -> Shingles:
     """Distinct word 3-grams, case folded; the whole text when it has fewer words."""
     words = _WORD.findall(text.casefold())
-    count = max(len(words) - _SHINGLE_WORDS + 1, 1)
-    return frozenset(tuple(words[at : at + _SHINGLE_WORDS]) for at in range(count))
+    if len(words) < _SHINGLE_WORDS:
+        return frozenset([tuple(words)])
+    return frozenset(zip(*(words[at:] for at in range(_SHINGLE_WORDS)), strict=False))
 
 
 def jaccard(left: Shingles, right: Shingles) -> float:
