@@ -6,6 +6,7 @@
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,7 +36,7 @@ from webrag.orchestration.models import (
 from webrag.orchestration.question.patterns import quantity_asked
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
-from webrag.retrieval.units import Cut, Unit, cut_units
+from webrag.retrieval.units import Cut, Piece, Unit, cut_units
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Vectors of unit length, one for each text."""
@@ -82,6 +83,7 @@ _IDENTIFIER = re.compile(
     r"`[^`\n]+`|(?<![\w-])--?[A-Za-z][\w-]+|\b\w+\(\)|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[A-Z]{3,}\b|::"
     r"|\$\w+|\b\w+\.(?:conf|h|c|py|txt|json|xml|log|so|toml|ini)\b"
 )
+_SIGN = re.compile(r"[^\w\s]|_")
 _MODAL = re.compile(
     r"\b(?:not|cannot|can't|only|always|never|must|may|can|no|unless|except|instead|allowed"
     r"|supported|yes|both|either|neither)\b",
@@ -282,9 +284,7 @@ class Asked:
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
         found = np.zeros(max(1, len(self._places)))
-        for term in terms:
-            if (place := self._places.get(self._stem(term))) is not None:
-                found[place] = 1.0
+        found[[self._places[stem] for stem in map(self._stem, terms) if stem in self._places]] = 1.0
         return found
 
 
@@ -328,13 +328,21 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
         read = _read(item.chunk.text)
         if not read.cut.units:
             continue
-        meant = _vectors(read, encode) if encode else None
-        if meant is not None:
-            vectors.append(meant[0])
+        page = asked.held(_terms_above(item.chunk.title or "", item.chunk.heading_path))
+        pieces = np.array([*map(asked.held, read.terms), asked.held(())])  # the last one is none
+        alike, cos = [np.full(len(read.cut.units), _UNKNOWN_COS)] * len(_ALIKE), _UNKNOWN_COS
+        if encode is not None and asked.vectors is not None:
+            own, of_pieces = _vectors(read, encode)
+            vectors.append(own)
+            near = (of_pieces @ asked.vectors.T).mean(axis=1)
+            alike, cos = _alike(asked, own @ asked.vectors.T, near, read), float(near.max())
+        covered = float(np.maximum(pieces.max(axis=0), page) @ asked.union)
+        of_passage = (item.reranked_score / best, math.log1p(rank), covered, cos)
         known = [
-            *_covered(asked, item, read),
-            *_alike(asked, meant, read),
-            *_of_passage(asked, item, read, rank, item.reranked_score / best, meant),
+            *_covered(asked, read, pieces, page),
+            *alike,
+            *(np.full(len(read.cut.units), each) for each in of_passage),
+            _in_focus(item, read),
         ]
         fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
         rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
@@ -347,12 +355,13 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
 def _read(text: str) -> _Read:
     cut = cut_units(text, max_chars=_MAX_CHARS)
     terms = tuple(tuple(analyze(text[piece.start : piece.end])) for piece in cut.pieces)
-    shapes = np.array([_shape(text[unit.start : unit.end], unit) for unit in cut.units], float)
+    signs = [sign.start() for sign in _SIGN.finditer(text)]
+    shapes = np.array([_shape(text, unit, signs) for unit in cut.units], float)
     return _Read(text, cut, terms, shapes)
 
 
-def _shape(said: str, unit: Unit) -> list[float]:
-    signs = len(said) - sum(map(str.isalnum, said)) - sum(map(str.isspace, said))
+def _shape(text: str, unit: Unit, signs: Sequence[int]) -> list[float]:
+    said = text[unit.start : unit.end]
     return [
         unit.kind == "code",
         unit.kind == "row",
@@ -362,32 +371,32 @@ def _shape(said: str, unit: Unit) -> list[float]:
         unit.introduces,
         len(said) / _MAX_CHARS,
         said.rstrip(" *_`").endswith(("?", "\uff1f")),
-        signs / max(1, len(said)),
+        (bisect_left(signs, unit.end) - bisect_left(signs, unit.start)) / max(1, len(said)),
     ]
 
 
 @lru_cache(maxsize=256)
 def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Of the units and of the pieces."""
-    pieces = [read.text[piece.start : piece.end] for piece in read.cut.pieces]
-    found = encode([*(read.text[u.start : u.end] for u in read.cut.units), *pieces])
-    return found[: -len(pieces)], found[-len(pieces) :]
+    parts: tuple[Unit | Piece, ...] = (*read.cut.units, *read.cut.pieces)
+    texts = [read.text[part.start : part.end] for part in parts]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    found = encode(list(places))[[places[text] for text in texts]]
+    return found[: len(read.cut.units)], found[len(read.cut.units) :]
 
 
-def _covered(asked: Asked, item: RankedChunk, read: _Read) -> list[Floats]:
+def _covered(asked: Asked, read: _Read, pieces: Floats, page: Floats) -> list[Floats]:
     """Shares of the question's terms in the units, in their leads, and in the headings above."""
-    pieces = np.array([*map(asked.held, read.terms), asked.held(())])  # the last one is no piece
     units, cut = read.cut.units, read.cut
-    own = np.array([pieces[u.first : u.last].max(axis=0) for u in units])
+    own = _most(pieces, units)
     for place, unit in enumerate(units):
         piece = cut.pieces[unit.first]
         if unit.last == unit.first + 1 and (unit.start, unit.end) != (piece.start, piece.end):
             own[place] = asked.held(analyze(read.text[unit.start : unit.end]))
     lead = pieces[[-1 if u.lead is None else u.lead for u in units]]
     told = np.maximum(own, lead)
-    page = asked.held(_terms_above(item.chunk.title or "", item.chunk.heading_path))
-    headings = [pieces[[*cut.pieces[u.first].headings, -1]].max(axis=0) for u in units]
-    above = np.maximum(np.array(headings), page)
+    headings = {piece.headings: pieces[[*piece.headings, -1]].max(axis=0) for piece in cut.pieces}
+    above = np.maximum([headings[cut.pieces[u.first].headings] for u in units], page)
     shares = own @ asked.shares.T
     others = shares[:, 1:] if asked.is_reworded else shares
     return [
@@ -401,47 +410,39 @@ def _covered(asked: Asked, item: RankedChunk, read: _Read) -> list[Floats]:
     ]
 
 
+def _most(values: Floats, units: Sequence[Unit]) -> Floats:
+    """The greatest value of each unit's pieces, of those of all pieces and one more."""
+    bounds = [place for unit in units for place in (unit.first, unit.last)]
+    most: Floats = np.maximum.reduceat(values, bounds)[::2]
+    return most
+
+
 @lru_cache(maxsize=256)
 def _terms_above(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(term for text in (title, *headings) for term in analyze(text))
 
 
 def _alike(
-    asked: Asked, meant: tuple[NDArray[np.float32], NDArray[np.float32]] | None, read: _Read
+    asked: Asked, cosines: NDArray[np.float32], near: NDArray[np.float32], read: _Read
 ) -> list[Floats]:
-    if meant is None or asked.vectors is None:
-        return [np.full(len(read.cut.units), _UNKNOWN_COS) for _ in _ALIKE]
-    alike = (meant[0] @ asked.vectors.T).astype(float)
+    """Cosines of the units with the question, and the best of their pieces, which are `near`."""
+    alike = cosines.astype(float)
     others = alike[:, 1:] if asked.is_reworded else alike
-    pieces = (meant[1] @ asked.vectors.T).mean(axis=1)
-    best = [float(pieces[u.first : u.last].max()) for u in read.cut.units]
     return [
         alike[:, 0],
         others.mean(axis=1),
         others.max(axis=1),
         alike.mean(axis=1),
-        np.array(best),
+        _most(np.append(near, 0.0), read.cut.units),
     ]
 
 
-def _of_passage(
-    asked: Asked,
-    item: RankedChunk,
-    read: _Read,
-    rank: int,
-    ratio: float,
-    meant: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
-) -> list[Floats]:
-    page = _terms_above(item.chunk.title or "", item.chunk.heading_path)
-    covered = asked.held([*page, *(term for terms in read.terms for term in terms)]) @ asked.union
-    cos = _UNKNOWN_COS
-    if meant is not None and asked.vectors is not None and len(meant[1]):
-        cos = float((meant[1] @ asked.vectors.T).mean(axis=1).max())
+def _in_focus(item: RankedChunk, read: _Read) -> Floats:
+    """Tell by unit whether it stands in the child that matched best."""
     focus, offset = item.chunk.focus, item.chunk.char_start
     low, high = (focus.char_start, focus.char_end) if focus else (0, 0)
     inside = [low <= offset + u.start and offset + u.end <= high for u in read.cut.units]
-    known = (ratio, math.log1p(rank), float(covered), cos)
-    return [*(np.full(len(inside), each) for each in known), np.array(inside, float)]
+    return np.array(inside, float)
 
 
 def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
