@@ -324,8 +324,7 @@ class WebRAG:
         check_question(question.text)
         from webrag.answering.page_summary import asks_for_summary
 
-        ingester = await self._ingester()
-        question, missing = await ingester.located(question, on_progress)
+        question, missing = await self._located(question, on_progress)
         engine = await self._made(lambda parts: parts.engine)  # reading a folder takes minutes
         is_about_a_page = asks_for_summary(question.text) and question.retrieval_mode == "chunk"
         if is_about_a_page:  # what a page says of itself stands on it: no link is followed
@@ -340,6 +339,14 @@ class WebRAG:
             why = _why_nothing_was_searched(stored, question.filters, self.settings.collection)
             warnings = (*warnings, why)
         return result.model_copy(update={"warnings": warnings})
+
+    async def _located(
+        self, question: Question, on_progress: ProgressCallback | None = None
+    ) -> tuple[Question, tuple[str, ...]]:
+        """As `Ingester.located`, which a question that names nothing does without."""
+        if question.is_search and not question.source_urls and question.as_of is None:
+            return question, ()
+        return await (await self._ingester()).located(question, on_progress)
 
     async def _summarised(
         self, question: Question, result: OrchestrationResult
@@ -395,8 +402,7 @@ class WebRAG:
         from webrag.answering.planning import check_answerable
 
         check_answerable(question)
-        ingester = await self._ingester()
-        question, missing = await ingester.located(question)
+        question, missing = await self._located(question)
         manager = await self._made(lambda parts: parts.manager)
         result = await manager.run(question, on_event=on_event)
         return result.model_copy(update={"degraded": (*missing, *result.degraded)})
