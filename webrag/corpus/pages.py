@@ -243,6 +243,29 @@ class Corpus:
 
         return await self._database.run(work, snapshot=True)
 
+    async def link_places(
+        self, passages: Sequence[tuple[str, int, int]]
+    ) -> list[list[tuple[int, int]]]:
+        """Give, for each of some passages, start and end of the links of its page that reach in.
+
+        A passage is told by its page's canonical URL, where it starts and where it ends there.
+        """
+        statement = """
+            select k.place, l.char_start, l.char_end
+            from unnest(%s::text[], %s::int[], %s::int[]) with ordinality
+                k(url, char_start, char_end, place)
+            join {documents} d on d.url = k.url
+            join {link_candidates} l on l.source_document = d.id
+            where l.char_start < k.char_end and l.char_end > k.char_start
+            """
+        if not passages:
+            return []
+        columns = [list(column) for column in zip(*passages, strict=True)]
+        found: list[list[tuple[int, int]]] = [[] for _ in passages]
+        for place, start, end in await self._database.fetch(statement, columns):
+            found[place - 1].append((start, end))
+        return found
+
     async def known_dead(self, urls: Collection[str], now: datetime) -> frozenset[str]:
         """Give those of some URLs that lately could not be obtained, and would not be now.
 

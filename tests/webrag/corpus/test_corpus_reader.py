@@ -163,6 +163,21 @@ async def test_links_come_back_in_page_order_with_their_source(
     assert second.url == "https://docs.test/b"
 
 
+async def test_places_of_links_are_those_that_reach_into_a_passage(
+    corpus: Corpus, indexer: Indexer, make_document: MakeDocument
+) -> None:
+    spans = [(0, 4), (6, 9), (12, 15)]
+    links = [
+        OutgoingLink(url=f"https://x.test/{at}", anchor_text="", char_start=start, char_end=end)
+        for at, (start, end) in enumerate(spans)
+    ]
+    await indexer.index(make_document(links=[*links, "https://docs.test/navigation"]))
+
+    places = await corpus.link_places([("https://docs.test/none", 0, 99), (URL, 4, 13)])
+
+    assert list(map(sorted, places)) == [[], [(6, 9), (12, 15)]]
+
+
 async def test_links_of_several_pages_follow_the_order_asked_for(
     corpus: Corpus, indexer: Indexer, make_document: MakeDocument
 ) -> None:

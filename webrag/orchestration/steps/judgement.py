@@ -203,15 +203,13 @@ async def _lists_of_links(
     run: ResearchRun, passages: Mapping[str, tuple[str, str, int]]
 ) -> frozenset[str]:
     """The keys of passages, each with its page, text and start, that are mostly words of links."""
-    places: dict[str, set[tuple[int, int]]] = {url: set() for url, _, _ in passages.values()}
-    for link in await run.components.corpus.links(list(places)):
-        # A page that has moved meanwhile gives its links under another address.
-        if link.source_url in places and link.char_start is not None and link.char_end is not None:
-            places[link.source_url].add((link.char_start, link.char_end))
+    places = await run.components.corpus.link_places(
+        [(url, start, start + len(text)) for url, text, start in passages.values()]
+    )
     return frozenset(
         key
-        for key, (url, text, start) in passages.items()
-        if is_list_of_links(text, start, places[url])
+        for (key, (_, text, start)), own in zip(passages.items(), places, strict=True)
+        if is_list_of_links(text, start, own)
     )
 
 
