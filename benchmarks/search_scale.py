@@ -19,23 +19,32 @@ reranking) takes turns with its own statements sent alone, with the words alone,
 and with the vectors alone. Three rounds over all questions; of each question the least counts, as
 other work on the machine only ever adds.
 
+With `--whole` nothing is made: whole searches of the collection that the settings name, up to the
+result with its quotations, take turns with all of their statements sent alone, for questions of
+`questions/documentation.jsonl` without and with three wordings. Times are of the clock, and of this
+process's own work.
+
 Each size has a collection of its own (`scale_N`), which is dropped at the end, or used again by the
 next run with `--keep`. A million chunks take 12 GB, and twenty minutes to make.
 """
 
 import argparse
 import asyncio
+import json
 import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
-from psycopg import sql
+from psycopg import AsyncCursor, sql
+from psycopg.pq import Format
 
 from webrag.app import WebRAG
 from webrag.concurrency import run_blocking
@@ -232,6 +241,71 @@ class Recorded:
         self._is_together = False
 
 
+def send(connection: psycopg.Connection[Any], batch: Sequence[Statement]) -> list[Any]:
+    """The rows of statements that travel together."""
+    with connection.pipeline():
+        sent = [connection.execute(e.text, e.values, binary=e.binary) for e in batch]
+    return [each.fetchall() if each.description else [] for each in sent]
+
+
+async def recorded(work: Awaitable[object]) -> list[list[Statement]]:
+    """All statements of a piece of work, in the batches they form, but for those that begin."""
+    batches: list[list[Statement]] = []
+    execute, pipeline = AsyncCursor.execute, None
+
+    async def note(cursor: Any, text: Any, values: Any = None, **options: Any) -> Any:
+        nonlocal pipeline
+        if "begin isolation" not in repr(text):
+            if pipeline is None or cursor.connection._pipeline is not pipeline:
+                batches.append([])
+            pipeline = cursor.connection._pipeline
+            batches[-1].append(Statement(text, values, cursor.format == Format.BINARY))
+        return await execute(cursor, text, values, **options)
+
+    with patch.object(AsyncCursor, "execute", note):
+        await work
+    return batches
+
+
+async def measure_whole(count: int) -> None:
+    """Times of whole searches of a collection that is there, and of their statements alone."""
+    folder = Path(__file__).parent / "questions"
+    lines = (folder / "documentation.jsonl").read_text("utf-8").splitlines()[:count]
+    questions = list(map(json.loads, lines))
+    others = map(json.loads, (folder / "documentation_wordings.jsonl").open(encoding="utf-8"))
+    wordings = {each["id"]: each["phrasings"][:3] for each in others}
+    async with WebRAG() as rag, rag.components().corpus._database.connection() as pooled:
+        with psycopg.connect(**place_of(pooled), autocommit=True) as connection:
+            register_vector(connection)
+            for name, asked in (("alone", {}), ("three wordings", wordings)):
+                times = []
+                for each in questions:
+                    given = asked.get(each["id"], ())
+                    batches = await recorded(rag.search(each["query"], wordings=given))
+                    taken = []
+                    for _ in range(3):
+                        started, own = time.perf_counter(), time.process_time()
+                        await rag.search(each["query"], wordings=given)
+                        own, middle = time.process_time() - own, time.perf_counter()
+                        with connection.transaction():
+                            for batch in batches:
+                                send(connection, batch)
+                        taken.append((middle - started, time.perf_counter() - middle, own))
+                    times.append(np.min(taken, axis=0) * 1000)
+                print(f"  {name:<30}{'p50':>8}{'p95':>8}  ms")
+                for label, column in zip(WHOLE, zip(*times, strict=True), strict=True):
+                    row(label, column)
+
+
+WHOLE = ("whole search", "its statements alone", "work of this process")
+
+
+def place_of(connection: Connection) -> dict[str, Any]:
+    """Where a connection leads, for another one."""
+    names = ("host", "port", "user", "dbname", "password")
+    return {name: getattr(connection.info, name) for name in names}
+
+
 class Lab:
     def __init__(
         self, connection: psycopg.Connection[Any], database: Database, corpus: Corpus
@@ -351,9 +425,7 @@ class Lab:
 
     def send(self, batch: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         """The rows of statements that travel together."""
-        with self.connection.pipeline():
-            sent = [self.connection.execute(e.text, e.values, binary=True) for e in batch]
-        return [each.fetchall() if each.description else [] for each in sent]
+        return send(self.connection, batch)
 
     def vector(self, random: np.random.Generator) -> list[float]:
         page = int(random.integers(1, self.loaded // PAGE))
@@ -521,8 +593,7 @@ async def measure(
     size = len(corpus.terms)
     print(f"{size:,} chunks", flush=True)
     async with database.connection() as pooled:
-        names = ("host", "port", "user", "dbname", "password")
-        place = {name: getattr(pooled.info, name) for name in names}
+        place = place_of(pooled)
     with psycopg.connect(**place, autocommit=True) as connection:
         register_vector(connection)
         lab = Lab(connection, database, corpus)
@@ -551,7 +622,9 @@ def main() -> None:
     options.add_argument("--questions", type=int, default=60)
     options.add_argument("--checked", type=int, default=20, help="compared with the reference")
     options.add_argument("--keep", action="store_true")
-    asyncio.run(run(options.parse_args()))
+    options.add_argument("--whole", action="store_true")
+    chosen = options.parse_args()
+    asyncio.run(measure_whole(chosen.questions) if chosen.whole else run(chosen))
 
 
 if __name__ == "__main__":
