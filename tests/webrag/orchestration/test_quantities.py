@@ -30,6 +30,14 @@ def test_figure_that_was_asked_for_is_told_from_other_text(
     assert (asked.is_stated(answer), asked.is_stated(other)) == (True, False)
 
 
+@pytest.mark.parametrize("number", ["8", "acht", "Cinco", "dos", "half", "ONE", "zwei", "четыре"])
+def test_number_in_words_is_a_figure_too(number: str) -> None:
+    asked = quantity_asked("How many kettles fit a shelf?")
+
+    assert asked is not None
+    assert asked.is_stated(f"There are {number} kettles.")
+
+
 @pytest.mark.parametrize(
     "question",
     [

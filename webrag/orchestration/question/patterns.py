@@ -335,9 +335,9 @@ class Quantity(NamedTuple):
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
         if not found or not self.counted:
             return bool(found)
-        if self.counted.isdisjoint(analyze(_NUMBER.sub(" ", text))):
+        if all(self.counted.isdisjoint(_terms_near(text, each)) for each in found):
             return False
-        return any(not self.counted.isdisjoint(_terms_near(text, each)) for each in found)
+        return not self.counted.isdisjoint(analyze(_NUMBER.sub(" ", text)))
 
 
 def _terms_near(text: str, number: re.Match[str]) -> list[str]:

@@ -298,7 +298,7 @@ def _rank_one(
     best = scores[matches[0].node_id]
     place = best_wording(best)
     return RankedChunk(
-        chunk=chunk.model_copy(update={"matches": matches}),
+        chunk=chunk if matches == chunk.matches else chunk.model_copy(update={"matches": matches}),
         reranked_score=wordings_score(best),
         confidence=confidences.get(matches[0].node_id),
         wording_scores=best if wordings else (),
