@@ -1,8 +1,9 @@
 """Corpora that an earlier WebRAG made, kept as dumps, and the pages they were made of.
 
-`python -m tests.webrag.stored_corpora` makes the one of the current schema version; one that
-exists is never made again, as what earlier versions wrote is what the test is about. What all of
-them answer is written when `expected.json` has been deleted.
+`python -m tests.webrag.stored_corpora` makes the one of the current schema version by migrating the
+newest, so that all hold the same text although pages are converted otherwise since; one that exists
+is never made again, as what earlier versions wrote is what the test is about. What all of them
+answer is written when `expected.json` has been deleted.
 """
 
 import asyncio
@@ -135,12 +136,13 @@ def counts(status: CorpusStatus) -> dict[str, Any]:
 
 
 async def _make(dump: Path, data_dir: Path) -> None:
-    site = KilnSite()
     settings = Settings(data_dir=data_dir, collection=_PLACEHOLDER)
-    async with WebRAG(settings, page_source=site) as rag:
-        await rag.ingest([SITE + path for path in (*PAGES, RECALLED, MISSING)])
-        site.gone.add(RECALLED)
-        await rag.ingest(SITE + RECALLED, refresh=True)
+    database = Database(settings.database_config())
+    try:
+        await restore(dumps()[-1], database)
+    finally:
+        await database.close()
+    async with WebRAG(settings, page_source=KilnSite()) as rag:
         expected = {"status": counts(await rag.status()), "answers": await answers(rag)}
         text = await asyncio.to_thread(_dump, data_dir)
     dump.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -126,7 +126,7 @@ async def test_twenty_pages_are_forgotten_unasked(crowded: tuple[WebRAG, str]) -
     assert len(report.removed) == 20
 
 
-@pytest.mark.parametrize("value", [-1, True, math.nan, "3"])
+@pytest.mark.parametrize("value", [-1, True, math.nan, "three"])
 @pytest.mark.parametrize("name", ["top_k", "expansion_budget", "deadline_s"])
 async def test_number_that_cannot_be_used_is_refused_by_name(
     settings: Settings, name: str, value: Any
