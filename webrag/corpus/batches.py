@@ -10,7 +10,6 @@ from webrag.concurrency import all_of, ended
 from webrag.errors import DatabaseUnavailableError
 
 _ENOUGH: Final = 16
-_LONGEST_WAIT_S: Final = 1.0  # on a busy machine .2 made two and a half times as many batches
 _LOOK_S: Final = 0.1  # what was to come may have failed
 
 T = TypeVar("T")
@@ -36,7 +35,8 @@ class _State(Generic[T, R]):
 class Batches(Generic[T, R]):
     """Collects what is asked for while a batch is worked on, for the next batch.
 
-    What is asked for alone is done at once, unless `more_comes`. When a batch fails, each of its
+    What is asked for alone is done at once, unless `more_comes`, for which it waits no longer than
+    `longest_wait_s` and a look at what comes. When a batch fails, each of its
     items is tried alone, unless the database cannot be reached. A batch whose callers have all gone
     away is cancelled, and the last of them waits for its end. A batch is of size `most` at most,
     unless one item alone is larger; `work` gives results in the order of its items.
@@ -47,6 +47,7 @@ class Batches(Generic[T, R]):
     most: int
     size: Callable[[T], int] = lambda _: 1
     more_comes: Callable[[], bool] = lambda: False
+    longest_wait_s: float = 0.2
     _states: WeakKeyDictionary[asyncio.AbstractEventLoop, _State[T, R]] = field(
         default_factory=WeakKeyDictionary, init=False
     )
@@ -70,7 +71,7 @@ class Batches(Generic[T, R]):
         if state.task is not None or not state.waiting:
             return
         loop = asyncio.get_running_loop()
-        is_late = loop.time() - state.waiting[0].at >= _LONGEST_WAIT_S
+        is_late = loop.time() - state.waiting[0].at >= self.longest_wait_s
         waits = not is_late and len(state.waiting) < _ENOUGH and self.more_comes()
         if state.timer is not None and waits:
             return

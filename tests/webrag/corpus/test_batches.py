@@ -63,7 +63,7 @@ async def test_batch_is_no_larger_than_allowed_but_for_one_item() -> None:
 
 async def test_few_wait_for_more_that_come_and_not_for_ever() -> None:
     work = Work()
-    batches = Batches(work, most=10, more_comes=lambda: True)
+    batches = Batches(work, most=10, more_comes=lambda: True, longest_wait_s=0.05)
     early = asyncio.create_task(batches.result(1))
     await asyncio.sleep(0.02)
     late = asyncio.create_task(batches.result(2))
@@ -74,15 +74,18 @@ async def test_few_wait_for_more_that_come_and_not_for_ever() -> None:
 
 async def test_few_wait_no_longer_than_for_what_comes_where_that_fails() -> None:
     coming = [True]
-    batches = Batches(Work(), most=10, more_comes=lambda: coming[0])
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    batches = Batches(Work(), most=10, more_comes=lambda: coming[0], longest_wait_s=60)
     waiting = asyncio.create_task(batches.result(1))
     await asyncio.sleep(0.01)
     coming[0] = False
 
-    assert await waiting == 2
-    assert loop.time() - began < 0.8
+    assert await asyncio.wait_for(waiting, timeout=10) == 2
+
+
+async def test_few_wait_for_more_no_longer_than_they_are_told_to() -> None:
+    batches = Batches(Work(), most=10, more_comes=lambda: True, longest_wait_s=0.05)
+
+    assert await asyncio.wait_for(batches.result(1), timeout=10) == 2
 
 
 async def test_failure_is_told_to_whom_it_concerns() -> None:
