@@ -2,9 +2,9 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.frozen import FrozenModel, LenientModel
@@ -16,11 +16,11 @@ JobKind = Literal["page", "site"]
 _SHOWN_FAILURES = 20
 
 
-class JobRequest(LenientModel):
+class JobRequest(FrozenModel):
     """The task of a job: the pages of a site, which have options, or a single page.
 
-    `refresh` and a library's version are for a single page. Without an address it is work of an
-    earlier version, which no worker does any more.
+    `refresh` and a library's version are for a single page. Without an address it is work that only
+    earlier versions did.
     """
 
     url: str = ""
@@ -41,6 +41,14 @@ class JobRequest(LenientModel):
         return f"page {self.url}" + (f" of {self.version}" if self.version else "")
 
 
+def stored_request(row: Any) -> JobRequest:
+    """Read a request as it is stored, without fields that only earlier versions had."""
+    return JobRequest.model_validate(row, extra="ignore")
+
+
+_StoredRequest = Annotated[JobRequest, BeforeValidator(stored_request)]
+
+
 class JobReport(LenientModel):
     """The work of a job so far: of a site in all its turns, or what became of a page."""
 
@@ -57,7 +65,7 @@ class Job(FrozenModel):
     """
 
     id: int
-    request: JobRequest
+    request: _StoredRequest
     state: JobState
     enqueued_at: datetime
     started_at: datetime | None = None
@@ -75,7 +83,7 @@ class Schedule(FrozenModel):
     """A site that is visited again and again; `overdue` is what no worker has enqueued in time."""
 
     id: int
-    request: JobRequest
+    request: _StoredRequest
     every: timedelta
     next_at: datetime
     overdue: timedelta = timedelta()

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import procrastinate
 from packaging.version import Version
@@ -30,6 +30,7 @@ from webrag.jobs.models import (
     JobRequest,
     Schedule,
     merged_report,
+    stored_request,
 )
 from webrag.postgres.database import Connection, Database
 
@@ -189,12 +190,11 @@ class JobQueue:
             if not rows:
                 return None
             turn, request, failures, report, deaths = rows[0]
-            asked, done = JobRequest.model_validate(request), JobReport.model_validate(report or {})
+            asked, done = stored_request(request), JobReport.model_validate(report or {})
             begun = Turn(number, turn, asked, failures, done)
-            if asked.url and deaths < _MOST_DEATHS:
+            if deaths < _MOST_DEATHS:
                 return begun
-            died = f"{deaths} workers in a row ended while they worked on it."
-            reason = died if asked.url else _NO_LONGER_DONE
+            reason = f"{deaths} workers in a row ended while they worked on it."
             await self._end(connection, begun, "failed", reason, begun.report)
             return None
 
@@ -256,15 +256,18 @@ class JobQueue:
             yield await connection.try_lock(self.collection, _ALONE_SEED)
 
     async def repair(self) -> None:
-        """End jobs whose place in the queue has ended, or is gone, without their knowing."""
+        """End jobs of kinds that are no more, or whose place in the queue has ended or is gone."""
         statement = """
             update {jobs} j set outcome = 'failed', ended_at = now(),
-              reason = coalesce(j.reason, 'Its place in the queue was lost.')
-            where j.ended_at is null and not exists (
+              reason = case when j.kind = any(%s)
+                then coalesce(j.reason, 'Its place in the queue was lost.') else %s end
+            where j.ended_at is null and (j.kind <> all(%s) or not exists (
               select from {queue}.procrastinate_jobs p
-              where p.id = j.id and p.status in ('todo', 'doing'))
+              where p.id = j.id and p.status in ('todo', 'doing')))
             """
-        await self.database.run(lambda connection: connection.change(statement, queue=self._place))
+        kinds = list(get_args(JobKind))
+        values = (kinds, _NO_LONGER_DONE, kinds)
+        await self.database.run(lambda each: each.change(statement, values, queue=self._place))
 
     async def remove_ended(self, kept: timedelta) -> int:
         """Delete jobs that ended longer ago, but for each schedule's latest, and count them."""
@@ -334,7 +337,7 @@ class JobQueue:
             )
             rows = await connection.fetch(due)
             for schedule, request in rows:
-                await self._enqueue_one(connection, JobRequest.model_validate(request), schedule)
+                await self._enqueue_one(connection, stored_request(request), schedule)
                 await connection.change(
                     # Visits that were missed are made up for once.
                     "update {schedules} set next_at = greatest(next_at, now()"

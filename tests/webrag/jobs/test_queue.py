@@ -6,15 +6,16 @@ from typing import Any
 import procrastinate
 import pytest
 from psycopg.types.json import Jsonb
+from pydantic import ValidationError
 
 from webrag.corpus.schema import drop_collection, queue_schema
 from webrag.crawling.queue import CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import ConfigurationError, InputError
-from webrag.jobs.models import Job, merged_report
-from webrag.jobs.queue import JobQueue, is_behind
+from webrag.jobs.models import Job, JobRequest, merged_report
+from webrag.jobs.queue import JobQueue, is_behind, use_queue_schema
 from webrag.jobs.worker import JobWorker
-from webrag.postgres.database import Database
+from webrag.postgres.database import Connection, Database
 
 START = "https://docs.test/guide/"
 ALL = CrawlOptions(max_pages=50)
@@ -174,19 +175,22 @@ async def left_over(queue: JobQueue) -> Job:
     """A job as an earlier version enqueued it: quotations to check."""
     (job,) = await queue.enqueue_pages([START])
     request = {"url": "", "citations": [{"url": START, "quote": "text"}], "live": True}
-    await queue.database.run(
-        lambda c: c.execute(
-            f'update "{queue.collection}".jobs set kind = $$citation$$, request = %s',
-            (Jsonb(request),),
+
+    async def change(connection: Connection) -> None:
+        await use_queue_schema(connection, is_local=True)
+        await connection.change("update procrastinate_jobs set queue_name = 'citation'")
+        await connection.change(
+            "update {jobs} set kind = 'citation', request = %s", (Jsonb(request),)
         )
-    )
+
+    await queue.database.run(change)
     return await queue.job(job.id)
 
 
 async def test_job_of_a_kind_that_is_no_more_ends_with_a_sentence(
     queue: JobQueue, left_over: Job, make_worker: Callable[..., JobWorker]
 ) -> None:
-    await make_worker().run(until_empty=True)
+    await make_worker(queues=("page", "site")).run(until_empty=True)
 
     ended = await queue.job(left_over.id)
     assert ended.state == "failed"
@@ -200,6 +204,11 @@ async def test_job_of_a_kind_that_is_no_more_cannot_be_retried(
 
     with pytest.raises(InputError, match="Workers check no quotations"):
         await queue.retry(left_over.id)
+
+
+def test_request_with_a_field_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValidationError, match="refesh"):
+        JobRequest(url=START, refesh=True)  # type: ignore[call-arg]
 
 
 async def test_job_that_waits_cannot_be_retried(queue: JobQueue) -> None:
