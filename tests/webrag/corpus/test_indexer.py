@@ -235,7 +235,7 @@ async def test_pages_can_be_indexed_at_once(
     assert (await corpus.status()).documents == 12
 
 
-async def test_equal_chunks_of_pages_indexed_at_once_are_embedded_once(
+async def test_pages_of_one_text_take_turns_and_its_chunks_are_embedded_once(
     database: Database, make_document: MakeDocument, embedding_service: Any
 ) -> None:
     await ensure_schema(database, embedding_model="served/m", embedding_dimensions=48)
