@@ -371,8 +371,8 @@ create table if not exists {schema}.past_pages (
     ),
     # Pages that were read with a login of the user's, which exports leave out.
     8: tuple(DOCUMENTS.additions(8)),
-    # The first form of the copies of postings, which version 11 has none of.
-    9: tuple(f"drop table if exists {{schema}}.{name}" for name in FORMER_TABLES),
+    # Copies of postings, which version 11 has none of.
+    9: (),
     # Who wrote a page, and what its site calls itself.
     10: tuple(DOCUMENTS.additions(10)),
     # Postings are read from the rows of each page. Few pages are gone, and each search asks which.

@@ -360,32 +360,21 @@ class JobWorker:
         async def watch() -> None:
             nonlocal is_over
             pause_s = self._options.turn_s
-            while not is_over:
-                await asyncio.sleep(pause_s)
-                is_over = await self._queue.others_wait(self._options.queues)
-                pause_s = self._options.poll_s
+            try:
+                while not is_over:
+                    await asyncio.sleep(pause_s)
+                    is_over = await self._queue.others_wait(self._options.queues)
+                    pause_s = self._options.poll_s
+            except StorageError as error:
+                _log.info("Nobody knows whether other jobs wait: %s", error)
 
-        async with _beside(watch):
+        watching = asyncio.create_task(watch())
+        try:
             yield lambda: is_over or self._is_stopping
+        finally:
+            await ended([watching])
 
 
 def _said(error: BaseException) -> str:
     """Give the database's words, which procrastinate hides behind a sentence of its own."""
     return " ".join(str(error.__cause__ or error).split())
-
-
-@asynccontextmanager
-async def _beside(work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Do until the block ends what may as well be left undone while the database is away."""
-
-    async def unless_lost() -> None:
-        try:
-            await work()
-        except StorageError as error:
-            _log.info("Nobody knows whether other jobs wait: %s", error)
-
-    working = asyncio.create_task(unless_lost())
-    try:
-        yield
-    finally:
-        await ended([working])

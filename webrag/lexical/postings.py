@@ -82,8 +82,6 @@ def _segments(term: str, packed: bytes) -> list[PostingRow]:
 
 _PAGE_HEADER = np.dtype([("document", ">i4"), ("terms", ">i4"), ("bytes", ">i4")])
 
-_MOST_COUNTED = 0xFFFF  # of a word on one page: fits two bytes, and is rare enough to be no matter
-
 # Numbers of pages that are spread wider than this are sorted; a table of them would not fit into
 # the processor's cache.
 _WIDEST_TABLE = 1 << 22
@@ -116,21 +114,21 @@ class SlotLayout(NamedTuple):
 
 
 class TermSlots(NamedTuple):
-    """The chunks and pages that hold a term, and how often, 65,535 times at most."""
+    """The chunks and pages that hold a term, and how often."""
 
-    slots: NDArray[Any]
+    slots: NDArray[np.int64]
     counts: NDArray[np.uint8]
-    pages: NDArray[Any]
-    page_counts: NDArray[Any]
+    pages: NDArray[np.int64]
+    page_counts: NDArray[np.int64]
 
     @classmethod
     def of_chunks(
-        cls, slots: NDArray[Any], counts: NDArray[np.uint8], layout: SlotLayout
+        cls, slots: NDArray[np.int64], counts: NDArray[np.uint8], layout: SlotLayout
     ) -> "TermSlots":
         """The chunks, and their pages."""
         by_page = np.bincount(layout.owners[slots], counts, len(layout.pages)).astype(np.int64)
         pages = np.flatnonzero(by_page)
-        return cls(slots, counts, pages, np.minimum(by_page[pages], _MOST_COUNTED))
+        return cls(slots, counts, pages, by_page[pages])
 
 
 class Postings(NamedTuple):

@@ -226,13 +226,3 @@ def test_rows_of_whole_pages_score_as_bm25_is_defined(stored: dict[int, Page]) -
     keys = found.best()
     scores = dict(zip(keys.tolist(), found.at(keys).tolist(), strict=True))
     assert scores == pytest.approx(defined_scores(stored))
-
-
-def test_page_counts_of_a_word_end_at_65535() -> None:
-    chunks = 300
-    heads = np.array([(1, 90_000, 5 * chunks), (2, 300, 5)], _HEAD)
-    entries = np.array([*((place, 255, 300) for place in range(chunks)), (0, 3, 300)], POSTING)
-
-    found = unpack_rows([("alpha", heads.tobytes(), entries.tobytes())]).terms["alpha"]
-
-    assert found.page_counts.tolist() == [65_535, 3]

@@ -129,6 +129,8 @@ async def insert_vectors(
     """Copy chunks still there with new vectors, or none; False for another model's table."""
     # In the order in which `switch` takes them; from here on nobody switches or begins anew.
     await connection.change("lock table {documents} in row share mode")
+    # Others are at it only where this process lost its lock. There is a table to wait for only
+    # while one is being made, and after the wait it may be another model's.
     if await unfinished_model(connection) is None:
         return False
     await connection.change("lock table {reindex_children} in row exclusive mode")
