@@ -34,8 +34,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
@@ -51,12 +50,12 @@ from webrag.concurrency import run_blocking
 from webrag.corpus.schema import list_collections
 from webrag.corpus.tables import index_statements
 from webrag.corpus.writer import copy_postings, forget_page
-from webrag.lexical.bm25 import CorpusTotals
-from webrag.lexical.postings import pack_postings
+from webrag.lexical.bm25 import CorpusTotals, WordScores, score_words
+from webrag.lexical.postings import pack_postings, unpack_rows
 from webrag.postgres.database import Connection, Database, table
-from webrag.retrieval.chunk_search import Found, SearchText, score_collection, search_chunks
+from webrag.retrieval.chunk_search import Found, SearchText, search_chunks, totals_of
 from webrag.retrieval.models import RetrievalConfig
-from webrag.retrieval.statements import Queries, Statement
+from webrag.retrieval.statements import Queries, Statement, fetch_together
 from webrag.settings import load_settings
 
 T = TypeVar("T")
@@ -210,35 +209,6 @@ def recall(reference: np.ndarray, found: Sequence[int], limit: int) -> float:
         return 1.0
     got = [reference[child] for child in found[:limit]]
     return float(sum(score >= best[-1] - 1e-6 for score in got)) / len(best)
-
-
-class Recorded:
-    """Passes everything on to a connection and notes the statements, in the batches they form."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.batches: list[list[Statement]] = []
-        self._connection = connection
-        self._is_together = False
-
-    async def execute(self, text: Any, values: Any = (), *, binary: bool = False) -> Any:
-        if not self._is_together:
-            self.batches.append([])
-        self.batches[-1].append(Statement(text, values, binary))
-        return await self._connection.execute(text, values, binary=binary)
-
-    async def fetch(self, *given: Any, **options: Any) -> Any:
-        return await Connection.fetch(self, *given, **options)  # type: ignore[arg-type]
-
-    def _composed(self, text: Any, _: Any) -> Any:
-        return text
-
-    @asynccontextmanager
-    async def pipeline(self) -> AsyncIterator[None]:
-        self.batches.append([])
-        self._is_together = True
-        async with self._connection.pipeline():
-            yield
-        self._is_together = False
 
 
 def send(connection: psycopg.Connection[Any], batch: Sequence[Statement]) -> list[Any]:
@@ -409,15 +379,19 @@ class Lab:
         return f"{kb / 1000:.0f} + {index / 1000:.0f} MB, {each:.1f} kB a chunk"
 
     def totals(self) -> CorpusTotals:
-        ((rows,),) = self.send([self.queries.totals()])
-        return CorpusTotals(*(int(value) for value in rows))
+        return totals_of(*self.send([self.queries.totals()]))
 
     def packed(self, question: Sequence[int], _: CorpusTotals) -> list[int]:
         """What the product does for the lexical leg, chunks and pages scored."""
         terms = [word(term) for term in question]
-        words = self.read(lambda each: score_collection(each, self.queries, terms))
-        scores = words.children
+        scores = self.words(terms).children
         return [((key >> 16) - 1) * PAGE + (key & 0xFFFF) for key in scores.best(60).tolist()]
+
+    def words(self, terms: Sequence[str]) -> WordScores:
+        """The lexical leg as a search reads and scores it."""
+        batch = (self.queries.totals(), self.queries.postings(terms))
+        totals, rows = self.read(lambda each: fetch_together(each, *batch))
+        return score_words(terms, unpack_rows(rows), totals_of(totals))
 
     def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """What the product reads in a transaction, from a program without an event loop."""
@@ -459,21 +433,16 @@ class Lab:
     def ways(self, terms: list[str], vector: list[float]) -> dict[str, Callable[[], object]]:
         """What is measured of one question."""
 
-        async def search(connection: Any) -> Found:
+        async def search(connection: Connection) -> Found:
             variants = [SearchText("", tuple(terms), vector)]
             config = RetrievalConfig(context_budget=8_000)
             return await search_chunks(connection, self.queries, config, variants)
 
-        async def record(connection: Connection) -> list[list[Statement]]:
-            recorded = Recorded(connection)
-            await search(recorded)
-            return recorded.batches
-
-        batches = self.read(record)
+        batches = run_blocking(recorded(self.database.run(search, snapshot=True)))
         return {
             "whole search": lambda: self.read(search),
             "its statements alone": lambda: [self.send(batch) for batch in batches],
-            "words": lambda: self.read(lambda each: score_collection(each, self.queries, terms)),
+            "words": lambda: self.words(terms),
             "vectors": lambda: self.send([self.queries.nearest_in_graph(vector, 80)]),
         }
 
