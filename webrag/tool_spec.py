@@ -1,6 +1,7 @@
 """WebRAG's tools for LlamaIndex agents; the work is `WebRAG`'s."""
 
 import secrets
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from llama_index.core.tools import FunctionTool, ToolMetadata
@@ -105,6 +106,7 @@ class WebRAGToolSpec(BaseToolSpec):
             include_guide=True,
             max_tokens=given.max_tokens,
             detail=given.detail,
+            seen=[(passage_id, 0, sys.maxsize) for passage_id in given.seen or ()],
             nonce=secrets.token_hex(8),
         )
 

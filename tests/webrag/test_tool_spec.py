@@ -141,6 +141,17 @@ async def test_search_finds_what_ingest_has_stored(
     assert LEAVES in output.content
 
 
+async def test_a_passage_that_the_model_has_is_not_quoted_again(
+    tools: dict[str, FunctionTool], rag: WebRAG, site: Any
+) -> None:
+    await tools["ingest"].acall(url=f"{site}/")
+    had = [str(each.chunk_id) for each in (await rag.search(QUESTION)).chunks]
+    output = await tools["search"].acall(query=QUESTION, seen=had)
+
+    assert had
+    assert LEAVES not in output.content
+
+
 async def test_a_page_that_cannot_be_used_raises_a_sentence(tools: dict[str, FunctionTool]) -> None:
     with pytest.raises(InputError, match="only http and https are allowed"):
         await tools["answer"].acall(url="ftp://example.org/", query=QUESTION)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
@@ -60,6 +61,7 @@ from webrag.tool_inputs import (
 
 if TYPE_CHECKING:
     from webrag.app import IngestReport, WebRAG
+    from webrag.corpus.models import CorpusStatus
     from webrag.question import Question
     from webrag.retrieval.reading import PageExcerpt
 
@@ -139,22 +141,20 @@ class Handlers:
         for host in hosts:
             status = status_of(status, host)
         status = pages_with(status, contains) if contains else status
-        text = await in_background(
-            format_status,
+        text, size = await in_background(
+            _listed,
             status,
-            max_pages=STATUS_PAGES,
-            page=page,
-            is_listed=is_listed,
-            caller="mcp",
+            partial(format_status, is_listed=is_listed, caller="mcp"),
+            page,
+            self.token_budget,
+            memory.count_tokens,
         )
-        hint = "`contains` lists fewer pages"
-        text = within_budget(text, self.token_budget, memory.count_tokens, hint=hint)
         listed = max(len(status.pages), len(status.failures) if is_listed else 0)
-        if listed > page * STATUS_PAGES:
+        if listed > page * size:
             text = f"{text}\nNext: page={page + 1}"
         if contains and not (status.pages or status.failures):
             text = f"{text}\n\nNo page has {one_line(contains)!r} in its URL or title."
-        portion = slice((page - 1) * STATUS_PAGES, page * STATUS_PAGES)
+        portion = slice((page - 1) * size, page * size)
         shares = {"pages": status.pages[portion], "failures": status.failures[portion]}
         return Reply(text, data=status.model_copy(update=shares))
 
@@ -267,6 +267,30 @@ class Handlers:
         if not self.runtime.is_ready:
             await progress("start", "Starting WebRAG...")
         return await self.runtime.memory()
+
+
+def _listed(
+    status: "CorpusStatus",
+    show: "Callable[..., str]",
+    page: int,
+    token_budget: int,
+    count_tokens: Callable[[str], int],
+) -> tuple[str, int]:
+    """A portion of a listing, and how many pages each portion has: as many as surely fit."""
+    nothing = {"sites": (), "pages": (), "failures": ()}
+
+    def longest(**only: tuple[Any, ...]) -> int:
+        (entries,) = only.values()
+        text = show(status.model_copy(update={**nothing, **only}), max_pages=len(entries))
+        return max((count_tokens(f"\n- {each}") for each in text.split("\n- ")[1:]), default=0)
+
+    # With a first entry, which leaves room for what says that there are more.
+    head = count_tokens(show(status, max_pages=1))
+    each = max(longest(pages=status.pages) + longest(failures=status.failures), 1)
+    size = max(min(STATUS_PAGES, (token_budget - head) // each), 1)
+    text = show(status, max_pages=size, page=page)
+    hint = "`contains` lists fewer pages"
+    return within_budget(text, token_budget, count_tokens, hint=hint), size
 
 
 def _page_reply(memory: "WebRAG", excerpt: "PageExcerpt", budget: int) -> Reply:

@@ -8,11 +8,15 @@ import openai
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.bridge.pydantic import Field
 from llama_index.llms.openai_like import OpenAILike
-from llama_index.postprocessor.webrag.service_calls import limited_client
+from llama_index.postprocessor.webrag.service_calls import AnswerTooLargeError, limited_client
 from typing_extensions import override
 
 # Many times what any reply holds that is read: 60,000 characters.
 _MAX_ANSWER_BYTES: Final = 4_000_000
+
+
+class _ReplyTooLargeError(AnswerTooLargeError, openai.OpenAIError):
+    """A reply whose like would come again: the SDK repeats requests after errors of others only."""
 
 
 class ServedLanguageModel(OpenAILike):
@@ -51,5 +55,7 @@ class ServedLanguageModel(OpenAILike):
         given: dict[str, Any] = super()._get_credential_kwargs(is_async)
         if given["http_client"] is None:
             kind: Any = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
-            given["http_client"] = limited_client(kind, self.proxy, most_bytes=_MAX_ANSWER_BYTES)
+            given["http_client"] = limited_client(
+                kind, self.proxy, most_bytes=_MAX_ANSWER_BYTES, error=_ReplyTooLargeError
+            )
         return given | {"max_retries": self.attempts - 1}

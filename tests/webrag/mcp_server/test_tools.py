@@ -882,17 +882,45 @@ async def test_status_lists_only_pages_with_the_words_that_are_wanted(
     assert [f"{URL}{number:03}" in text for number in range(3)] == [False, True, False]
 
 
-async def test_list_of_pages_fits_the_response_budget(load: Load, memory: Any) -> None:
+async def test_status_skips_no_page_however_small_the_response_budget_is(
+    load: Load, memory: Any
+) -> None:
+    pages = map(stored, range(STATUS_PAGES))
     memory.stored = tuple(
-        stored(n).model_copy(update={"title": "Page " * 40}) for n in range(STATUS_PAGES)
+        each.model_copy(update={"title": "Page " * (n % 40)}) for n, each in enumerate(pages)
     )
+    settings = Settings(mcp_response_token_budget=1_000)
+    texts = [""]
+
+    async with Client(assemble_server(settings, load=load).server) as client:
+        while "Next: " in texts[-1] or not texts[-1]:
+            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
+
+    listed = re.findall(rf"{URL}\d{{3}}", "\n".join(texts))
+    assert listed == [each.url for each in memory.stored]
+    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
+
+
+async def test_status_skips_no_page_when_titles_cost_more_tokens_than_letters(
+    load: Load, memory: Any
+) -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    memory.count_tokens = lambda text: len(get_tokenizer()(text))
+    named = [("設定を変更する方法と管理者の案内" * 4, ""), ("Guide", "guide-to-it-" * 10)]
+    memory.stored = tuple(
+        stored(n).model_copy(update={"title": title, "url": f"{URL}{path}{n:03}"})
+        for n, (title, path) in enumerate(named * 30)
+    )
+    texts = [""]
     settings = Settings(mcp_response_token_budget=1_000)
 
     async with Client(assemble_server(settings, load=load).server) as client:
-        text = text_of(await client.call_tool("status", {}))
+        while "Next: " in texts[-1] or not texts[-1]:
+            texts.append(text_of(await client.call_tool("status", {"page": len(texts)})))
 
-    assert memory.count_tokens(text) <= 1_000
-    assert text.endswith("(cut to fit the response budget; `contains` lists fewer pages)")
+    assert all(each.url in "\n".join(texts) for each in memory.stored)
+    assert all(memory.count_tokens(text) <= 1_000 for text in texts)
 
 
 async def test_schemas_and_instructions_together_stay_below_1500_tokens(load: Load) -> None:

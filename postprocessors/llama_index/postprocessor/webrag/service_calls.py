@@ -118,16 +118,18 @@ def limited_client(
     *,
     most_bytes: int = MAX_ANSWER_BYTES,
     is_cut: bool = False,
+    error: type[AnswerTooLargeError] = AnswerTooLargeError,
     **options: Any,
 ) -> C:
-    """Make a client whose answers end with `AnswerTooLargeError` where they grow too large.
+    """Make a client whose answers end with an error where they grow too large.
 
     The packages of services read any answer to its end, and unpack it: a kilobyte as sent can be a
-    megabyte. Counted is what is unpacked. With `is_cut` an answer just ends there.
+    megabyte. Counted is what is unpacked. With `is_cut` an answer just ends there. An `error` of an
+    SDK's own kind keeps the SDK from asking again.
     """
 
     def limit(response: httpx.Response) -> None:
-        response.stream = _LimitedStream(response, most_bytes, is_cut=is_cut)
+        response.stream = _LimitedStream(response, most_bytes, error, is_cut=is_cut)
 
     async def limit_async(response: httpx.Response) -> None:
         limit(response)
@@ -142,9 +144,17 @@ def limited_client(
 class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
     """The body of an answer, unpacked, up to a limit."""
 
-    def __init__(self, response: httpx.Response, most_bytes: int, *, is_cut: bool) -> None:
+    def __init__(
+        self,
+        response: httpx.Response,
+        most_bytes: int,
+        error: type[AnswerTooLargeError],
+        *,
+        is_cut: bool,
+    ) -> None:
         self._body: Any = response.stream
         self._most = self._left = most_bytes
+        self._error = error
         self._is_cut = is_cut
         # What follows gets the body unpacked.
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
@@ -178,7 +188,7 @@ class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
             if self._left < 0 and self._is_cut:
                 return
             if self._left < 0:
-                raise AnswerTooLargeError(f"more than {self._most // 1_000_000} MB")
+                raise self._error(f"more than {self._most // 1_000_000} MB")
             yield piece
 
     def _unpacked(self, unpacker: Any, part: bytes) -> Iterator[bytes]:
