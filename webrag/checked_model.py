@@ -39,11 +39,17 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> str:
         return f"{name} is missing."
     if found["type"] == "extra_forbidden":
         return f"{name} is not known; known are {', '.join(model.model_fields)}."
+    if not place and found["type"] in ("model_type", "dict_type", "model_attributes_type"):
+        known = ", ".join(model.model_fields)
+        return f"This is {shown_value(found['input'])}; it must be an object with {known}."
     if info is None or any(isinstance(part, str) for part in place[1:]):
         return f"{name or 'This'} is {shown_value(found['input'])}. {found['msg']}."
     is_list = found["type"] in ("list_type", "tuple_type")
     allowed = "a list" if is_list else allowed_text(info)
-    return f"{place[0]} is {shown_value(found['input'])}; it must be {allowed}."
+    if found["type"] == "less_than":
+        allowed += f", below {found['ctx']['lt']:,}"
+    entry = f" takes a list, whose entry {int(place[1]) + 1}" if len(place) > 1 else ""
+    return f"{place[0]}{entry} is {shown_value(found['input'])}; it must be {allowed}."
 
 
 _NOUNS: Final = {

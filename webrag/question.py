@@ -3,8 +3,9 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import Field, field_validator, model_validator
@@ -13,14 +14,11 @@ from webrag.argument_checks import check_text, checked_parts, checked_wordings
 from webrag.checked_model import CheckedModel, whole_number
 from webrag.errors import InputError
 from webrag.ingestion.addresses import page_address
-from webrag.retrieval.filters import ContentKind, SearchFilters
+from webrag.retrieval.filters import ContentKind, SearchFilters, each_once
 from webrag.retrieval.models import RetrievalMode
 
 QueryType = Literal["factual", "comparison", "how_to", "exploratory"]
 ResearchMode = Literal["fast", "deep"]
-
-RESEARCH_MODES: Final[tuple[ResearchMode, ...]] = get_args(ResearchMode)
-INTENTS: Final[tuple[QueryType, ...]] = get_args(QueryType)
 
 # Some two pages of print, chosen, not measured: a stack trace fits, a pasted document does not.
 MAX_QUESTION_CHARS = 8_000
@@ -50,7 +48,7 @@ class QuestionOptions(PageFilters, total=False):
     as_of: datetime | None
     intent: QueryType | None
     known_context: str | None
-    constraints: Sequence[str] | None
+    constraints: str | Sequence[str] | None
     research_mode: ResearchMode
     expansion_budget: int | None
     max_pages: int | None
@@ -163,20 +161,22 @@ class Question(CheckedModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _checked(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _checked(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
         values = {name: value for name, value in given.items() if value is not None}
         text = check_text("The question", given.get("text"))
         if "known_context" in values:
             check_text("known_context", values["known_context"])
         filters = SearchFilters.of(**{name: values[name] for name in _FILTERS if name in values})
-        constraints = (check_text("A constraint", each) for each in values.get("constraints", ()))
+        constraint = partial(check_text, "A constraint")
         return {
             **values,
             **{name: getattr(filters, name) for name in _FILTERS},
             "wordings": checked_wordings(text, values.get("wordings")),
             "parts": checked_parts(text, values.get("parts")),
-            "urls": _addresses(values.get("urls", ())),
-            "constraints": tuple(constraints),
+            "urls": each_once(page_address, values.get("urls", ())),
+            "constraints": each_once(constraint, values.get("constraints", ())),
         }
 
     @model_validator(mode="after")
@@ -212,8 +212,3 @@ def check_question(text: str) -> None:
             f"The question has {len(text):,} characters; "
             f"at most {MAX_QUESTION_CHARS:,} are allowed."
         )
-
-
-def _addresses(urls: Any) -> tuple[str, ...]:
-    named = [urls] if isinstance(urls, str) else urls
-    return tuple(dict.fromkeys(map(page_address, named)))

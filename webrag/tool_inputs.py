@@ -28,10 +28,10 @@ from typing_extensions import override
 
 from webrag.argument_checks import LEAST_MAX_TOKENS, LEAST_READ_TOKENS, check_text, shown_value
 from webrag.checked_model import CheckedModel, whole_number
-from webrag.crawling.report import CrawlOptions
+from webrag.crawling.report import CrawlOptions, MaxPages
 from webrag.errors import InputError
 from webrag.frozen import Allowed
-from webrag.ingestion.addresses import as_address, sites_and_addresses
+from webrag.ingestion.addresses import as_address, page_address, sites_and_addresses
 from webrag.ingestion.versions import checked_version
 from webrag.question import QueryType, Question, ResearchMode
 from webrag.retrieval.citation_checks import Citation
@@ -110,6 +110,20 @@ Moment = Annotated[
 def _from(minimum: int) -> tuple[Any, ...]:
     """Make an `int` a whole number that a database can hold, from the smallest on."""
     return Field(ge=minimum, lt=2**63), BeforeValidator(whole_number)
+
+
+def _at_most(count: int) -> AfterValidator:
+    """Refuse more addresses than one call takes."""
+
+    def checked(urls: list[str]) -> list[str]:
+        if (named := len(set(urls))) > count:
+            raise InputError(
+                f"url names {named} pages; one call takes at most {count}: name the others in"
+                " further calls."
+            )
+        return urls
+
+    return AfterValidator(checked)
 
 
 _FromZero = Annotated[int, *_from(0)]
@@ -329,24 +343,27 @@ class IngestInput(ToolInput):
 
     where = "ingest"
 
-    url: Addresses = Field(description=f"Pages to store, {MAX_INGEST_URLS} at most.")
+    url: Annotated[Addresses, _at_most(MAX_INGEST_URLS)] = Field(
+        description=f"Pages to store, {MAX_INGEST_URLS} at most."
+    )
     refresh: Flag = Field(default=False, description="Fetch stored pages again.")
-    max_pages: _FromOne | None = Field(
+    max_pages: MaxPages | None = Field(
         default=None, description="Follow the site's links to this many pages."
     )
     include: Texts | None = Field(default=None, description="Only paths like /guide/**.")
     exclude: Texts | None = Field(default=None, description="No paths like *.pdf.")
-    version: Text | None = Field(default=None, description="Of the library described.")
+    version: Annotated[Text, AfterValidator(checked_version)] | None = Field(
+        default=None, description="Of the library described."
+    )
 
     def crawl(self) -> CrawlOptions | None:
         """Limits of following links from the only page named; None to store named pages alone."""
         chosen = self.model_dump(include={"max_pages", "include", "exclude"}, exclude_none=True)
         if not chosen:
             return None
-        if len(self.url) > 1:
+        if len(set(map(page_address, self.url))) > 1:
             raise InputError("A site is crawled from one page: call once for each page.")
-        version = None if self.version is None else checked_version(self.version)
-        return CrawlOptions(refresh=self.refresh, version=version, **chosen)
+        return CrawlOptions(refresh=self.refresh, version=self.version, **chosen)
 
 
 class CitationInput(ToolInput):
@@ -407,5 +424,5 @@ class ForgetInput(ToolInput):
 
     where = "forget"
 
-    url: Addresses = Field(description="Exact URLs.")
+    url: Annotated[Addresses, _at_most(MAX_FORGET_URLS)] = Field(description="Exact URLs.")
     confirm: Flag = Field(default=False, description="The user agreed to more than 20.")

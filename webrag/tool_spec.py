@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from llama_index.core.tools import FunctionTool, ToolMetadata
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
+from pydantic import Field
 from typing_extensions import override
 
 from webrag.concurrency import in_background
+from webrag.crawling.report import USUAL_PAGES
 from webrag.errors import InputError
 from webrag.ingestion.addresses import sites_and_addresses
 from webrag.presentation.reports import (
@@ -28,6 +30,7 @@ from webrag.tool_inputs import (
     ReadInput,
     SearchInput,
     StatusInput,
+    Texts,
     ToolInput,
     VerifyInput,
 )
@@ -36,10 +39,19 @@ if TYPE_CHECKING:
     from webrag.app import WebRAG
     from webrag.question import Question
 
+
+class _SearchAlone(SearchInput):
+    """The arguments of `search`, told without `answer`, which a model may not have."""
+
+    wordings: Texts | None = Field(
+        default=None, description=AnswerInput.model_fields["wordings"].description
+    )
+
+
 _READ_TOKENS: Final = 4_000
 _INPUTS: Final[dict[str, type[ToolInput]]] = {
     kind.where: kind
-    for kind in (AnswerInput, SearchInput, IngestInput, StatusInput, ReadInput, VerifyInput)
+    for kind in (AnswerInput, _SearchAlone, IngestInput, StatusInput, ReadInput, VerifyInput)
 }
 
 
@@ -113,11 +125,15 @@ class WebRAGToolSpec(BaseToolSpec):
     async def ingest(self, url: str | list[str] | None = None, **options: Any) -> str:
         """Fetch and index web pages, so that `search` finds them later.
 
-        With `max_pages` the pages below a start page are read, which takes a second or so for each;
-        calling it again goes on where it stopped.
+        With `max_pages`, 500 at most, the pages below a start page are read, which takes a second
+        or so for each; calling it again goes on where it stopped.
         """
         given = IngestInput.model_validate(_named(options, url=url))
         if crawl := given.crawl():
+            if crawl.max_pages > USUAL_PAGES:
+                raise InputError(
+                    f"max_pages is {crawl.max_pages:,}; one call reads at most {USUAL_PAGES}."
+                )
             return format_site(await self._rag.ingest_site(given.url[0], crawl), caller="mcp")
         report = await self._rag.ingest(given.url, refresh=given.refresh, version=given.version)
         return format_ingest(report.pages, report.failed, degraded=report.degraded)

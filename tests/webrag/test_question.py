@@ -84,6 +84,22 @@ def test_unusable_value_is_refused(values: Any) -> None:
         asked(**values)
 
 
+@pytest.mark.parametrize("value", [5, [5], True])
+@pytest.mark.parametrize("name", ["urls", "constraints", "wordings", "parts", "sites", "has"])
+def test_value_of_another_type_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError):
+        asked(**{name: value})
+
+
+def test_one_constraint_stands_for_a_list_of_one() -> None:
+    assert asked(constraints="with code").constraints == ("with code",)
+
+
+def test_value_that_is_no_question_is_refused_with_the_fields_of_one() -> None:
+    with pytest.raises(InputError, match="This is 5; it must be an object with text, wordings, "):
+        Question.model_validate(5)
+
+
 @pytest.mark.parametrize("text", ["", "  ", "x" * 8_001])
 def test_text_that_nothing_can_be_found_for_is_left_to_who_looks(text: str) -> None:
     with pytest.raises(InputError, match="The question"):

@@ -93,6 +93,43 @@ def test_required_list_must_name_something(values: dict[str, Any]) -> None:
         read(IngestInput, **values)
 
 
+@pytest.mark.parametrize(
+    ("tool", "values", "said"),
+    [
+        (IngestInput, {"url": [URL, 5]}, "url takes a list, whose entry 2 is 5; it must be text."),
+        (
+            IngestInput,
+            {"url": URL, "max_pages": 0},
+            "max_pages is 0; it must be a whole number from 1 to 1,000,000.",
+        ),
+        (
+            SearchInput,
+            {"query": "q", "top_k": 2**63},
+            "top_k is 9223372036854775808; it must be a whole number from 1, below"
+            " 9,223,372,036,854,775,808.",
+        ),
+    ],
+)
+def test_refusal_says_which_value_is_wrong_and_what_is_allowed(
+    tool: type[ToolInput], values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tool, **values)
+
+    assert str(caught.value) == said
+
+
+def test_arguments_that_are_no_object_are_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="This is 5; it must be an object with url, confirm"):
+        ForgetInput.model_validate(5)
+
+
+def test_site_is_crawled_from_a_page_that_is_named_twice() -> None:
+    given = read(IngestInput, url=[URL, f"{URL}#part", "A.org"], max_pages=5)
+
+    assert given.crawl().max_pages == 5
+
+
 def test_question_that_looks_like_json_stays_a_text() -> None:
     assert read(SearchInput, query='{"a": [1]}').query == '{"a": [1]}'
 

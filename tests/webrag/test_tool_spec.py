@@ -13,7 +13,6 @@ from llama_index.core.tools import FunctionTool
 from tests.kept_collections import KeptCollections
 from webrag import WebRAG, WebRAGToolSpec, load_settings
 from webrag.errors import InputError
-from webrag.tool_inputs import AnswerInput, ReadInput, SearchInput, StatusInput, VerifyInput
 
 LEAVES = "The ferry leaves the island at seven, at noon and at five"
 PAGE = f"<html><title>Ferry</title><body><main><h1>The ferry</h1><p>{LEAVES}.</p></main></body>"
@@ -145,7 +144,8 @@ async def test_a_passage_that_the_model_has_is_not_quoted_again(
     tools: dict[str, FunctionTool], rag: WebRAG, site: Any
 ) -> None:
     await tools["ingest"].acall(url=f"{site}/")
-    had = [str(each.chunk_id) for each in (await rag.search(QUESTION)).chunks]
+    found = rag.evidence(await rag.search(QUESTION))
+    had = [str(each.chunk_id) for each in found]
     output = await tools["search"].acall(query=QUESTION, seen=had)
 
     assert had
@@ -210,8 +210,24 @@ async def test_what_is_known_and_wished_reaches_the_search(
         await tools[name].acall(**page, query=QUESTION, **given)
 
 
-def test_arguments_are_described_as_to_mcp_clients(tools: dict[str, FunctionTool]) -> None:
-    for kind in (AnswerInput, SearchInput, ReadInput, StatusInput, VerifyInput):
-        shown = tools[kind.where].metadata.get_parameters_dict()["properties"]
-        for name, field in kind.model_json_schema()["properties"].items():
-            assert shown[name]["description"] == field["description"]
+def test_each_argument_is_described_where_its_tool_alone_is_given(
+    tools: dict[str, FunctionTool],
+) -> None:
+    for tool in tools.values():
+        for field in tool.metadata.get_parameters_dict()["properties"].values():
+            assert field["description"]
+            assert not field["description"].startswith("As for")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_pages": 501}, "max_pages is 501; one call reads at most 500"),
+        ({"url": [f"https://a.test/{n}" for n in range(51)]}, "one call takes at most 50"),
+    ],
+)
+async def test_ingest_takes_no_more_than_one_call_can_do(
+    tools: dict[str, FunctionTool], given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        await tools["ingest"].acall(**({"url": "https://a.test/"} | given))

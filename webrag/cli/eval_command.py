@@ -1,6 +1,7 @@
 """`webrag eval`: judge WebRAG on questions of one's own, and compare two such runs."""
 
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -205,7 +206,7 @@ async def _run(
             run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
-    own = own.model_copy(update={"collection": f"webrag_eval_{os.getpid()}"})
+    own = own.model_copy(update={"collection": f"webrag_eval_{secrets.token_hex(6)}"})
     async with WebRAG(own) as rag:
         run = Evaluation(sites, open_fresh=lambda: _cleared(rag), **told)
         try:

@@ -76,6 +76,18 @@ _TOLD = {
     for word in words.split()
 }
 
+# Commands and options of earlier versions that no other command stands for.
+_FORMER = {
+    "compare-versions": "Search twice, with --version OLD and --version NEW.",
+    "models": "WEBRAG_MODELS=small names a set of models; the first use downloads them.",
+    "eval --report": "--out FILE holds what was found for each question.",
+    "ingest --watch": "`webrag ingest FOLDER` reads only the files that have changed.",
+    "reindex --queue": "`webrag reindex` does it at once.",
+    "search --between": "Search twice, with --version OLD and --version NEW.",
+    "setup --models": "WEBRAG_MODELS=small names a set of models; the first use downloads them.",
+    "verify --queue": "`webrag verify` does it at once.",
+}
+
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
@@ -91,6 +103,12 @@ class _Commands(click.Group):
         try:
             with _seldom_collected():
                 return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            command = error.ctx.info_name if error.ctx else ""
+            said = _FORMER.get(f"{command} {error.option_name}")
+            if said is None:
+                raise
+            raise click.UsageError(f"{error.message} {said}", error.ctx) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
@@ -132,7 +150,9 @@ class _Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], self.list_commands(ctx), 1)
-            if args[0] in _TOLD:
+            if args[0] in _FORMER:
+                said = _FORMER[args[0]]
+            elif args[0] in _TOLD:
                 said = f"That is `webrag {_told(args[0], args[1:])}`."
             elif near:
                 said = f"Did you mean {near[0]!r}?"

@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from webrag.checked_model import CheckedModel
-from webrag.frozen import FrozenModel
+from webrag.checked_model import CheckedModel, whole_number
+from webrag.frozen import Allowed, FrozenModel
 
 PageOutcome: TypeAlias = Literal["indexed", "updated", "unchanged", "stored", "failed"]
 
@@ -26,6 +26,13 @@ SIZE_REASONS: Final = {
 USUAL_PAGES: Final = 500
 MOST_PAGES: Final = 1_000_000
 
+MaxPages: TypeAlias = Annotated[
+    int,
+    Field(ge=1, le=MOST_PAGES),
+    BeforeValidator(whole_number),
+    Allowed(f"a whole number from 1 to {MOST_PAGES:,}"),
+]
+
 
 class CrawlOptions(CheckedModel):
     """Limits of a crawl: pages visited, also failed and fresh ones, and links from the start page.
@@ -35,8 +42,8 @@ class CrawlOptions(CheckedModel):
     that pages are about, None for what they say themselves.
     """
 
-    max_pages: int = Field(default=USUAL_PAGES, ge=1, le=MOST_PAGES)
-    depth: int | None = Field(default=None, ge=0)
+    max_pages: MaxPages = USUAL_PAGES
+    depth: Annotated[int, Field(ge=0), BeforeValidator(whole_number)] | None = None
     scope: Literal["site", "folder"] = "folder"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

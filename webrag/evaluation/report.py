@@ -242,7 +242,10 @@ def report_answers(questions: Sequence[Question], records: Sequence[RunRecord]) 
 
 
 def report_agents(questions: Sequence[Question], records: Sequence[RunRecord]) -> Report:
-    """As `report_evidence`, of answers of a model, whatever tools it had; it names none."""
+    """As `report_evidence`, of answers of a model, whatever tools it had.
+
+    It lists no questions, as nobody judged the answers.
+    """
     return Report({"Figures": agent_figures(questions, records)}, {})
 
 

@@ -17,7 +17,6 @@ from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
 from webrag.errors import InputError, WebRAGError
 from webrag.frozen import shared_fields
 from webrag.ingestion.addresses import page_address, sites_and_addresses
-from webrag.ingestion.versions import checked_version
 from webrag.mcp_server.replies import (
     IngestOutput,
     ReadOutput,
@@ -47,8 +46,6 @@ from webrag.presentation.reports import (
 from webrag.presentation.untrusted import one_line
 from webrag.retrieval.citation_checks import Citation, CitationCheck, check_citation
 from webrag.tool_inputs import (
-    MAX_FORGET_URLS,
-    MAX_INGEST_URLS,
     AnswerInput,
     CitationInput,
     ForgetInput,
@@ -161,9 +158,7 @@ class Handlers:
     async def ingest(self, given: IngestInput, progress: ProgressReporter) -> Reply:
         """Fetch and index pages."""
         deadline = time.monotonic() + self.soft_deadline_s
-        urls, refused = _usable("url", given.url, MAX_INGEST_URLS)
-        refresh = given.refresh
-        version = None if given.version is None else checked_version(given.version)
+        urls, refused = _usable(given.url)
         crawl = given.crawl()
         memory = await self._memory(progress)
         if crawl is not None:
@@ -184,7 +179,11 @@ class Handlers:
         await progress("ingest", f"Fetching {counted(len(urls), 'page')}...")
         async with within(max(deadline - time.monotonic(), 0)):
             report = await memory.ingest(
-                urls, refresh=refresh, version=version, on_page=on_page, on_found=on_found
+                urls,
+                refresh=given.refresh,
+                version=given.version,
+                on_page=on_page,
+                on_found=on_found,
             )
         if report is None:
             logger.warning("Time ran out after %d of %d pages", len(outcomes), found)
@@ -251,7 +250,7 @@ class Handlers:
 
     async def forget(self, given: ForgetInput, progress: ProgressReporter) -> Reply:
         """Delete pages; of many the user is asked, or `confirm` must say that they were."""
-        urls, refused = _usable("url", given.url, MAX_FORGET_URLS)
+        urls, refused = _usable(given.url)
         if refused:
             raise InputError(" ".join(refused.values()))
         if len(urls) > FORGOTTEN_UNASKED:
@@ -315,7 +314,7 @@ async def _confirm_forgetting(count: int, ask: AskUser, *, confirmed: bool) -> N
         )
 
 
-def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], dict[str, str]]:
+def _usable(named: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Canonical addresses, and why the others cannot be used; refuses when none can."""
     urls: dict[str, None] = {}
     refused: dict[str, str] = {}
@@ -324,11 +323,6 @@ def _usable(name: str, named: Sequence[str], at_most: int) -> tuple[list[str], d
             urls[page_address(each)] = None
         except InputError as error:
             refused[each] = str(error)
-    if len(urls) > at_most:
-        raise InputError(
-            f"{name} names {len(urls)} pages; one call takes at most {at_most}: "
-            "name the others in further calls."
-        )
     if not urls:
         raise InputError(" ".join(refused.values()))
     return list(urls), refused

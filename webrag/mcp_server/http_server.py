@@ -179,7 +179,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
         found = socket.getaddrinfo(
             host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise ConfigurationError(
             f"Nothing can listen on {host!r}: the name has no address.",
             hint="Give an address of this machine with --host or MCP_HOST, such as 127.0.0.1.",

@@ -25,8 +25,8 @@ from webrag.settings import Settings
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 _NO_MESSAGE = (
-    "Invalid request: this is not one JSON-RPC 2.0 message; `method` must be a string, `params` an "
-    "object, `id` a string or an integer."
+    "Invalid request: this is not one JSON-RPC 2.0 message of valid Unicode; `jsonrpc` must be "
+    '"2.0", `method` a string, `params` an object, `id` a string or an integer.'
 )
 
 

@@ -89,11 +89,11 @@ class SearchFilters:
         if fetched_since is not None and fetched_since.tzinfo is None:
             fetched_since = fetched_since.replace(tzinfo=UTC)
         return cls(
-            source_urls=_each_once(page_address, source_urls),
-            sites=_each_once(_host, sites),
-            years=_each_once(_checked_year, years),
+            source_urls=each_once(page_address, source_urls),
+            sites=each_once(_host, sites),
+            years=each_once(_checked_year, years),
             fetched_since=fetched_since,
-            has=_each_once(_checked_kind, has) or (),
+            has=each_once(_checked_kind, has) or (),
             as_of=None if as_of is None else checked_moment(as_of),
         )
 
@@ -114,7 +114,8 @@ class SearchFilters:
 NO_FILTERS = SearchFilters()
 
 
-def _each_once(check: Callable[[T], T], values: T | Iterable[T] | None) -> tuple[T, ...] | None:
+def each_once(check: Callable[[T], T], values: T | Iterable[T] | None) -> tuple[T, ...] | None:
+    """Check values, of which one stands for a list of one, and leave out repetitions."""
     if values is None:
         return None
     several = isinstance(values, Iterable) and not isinstance(values, str)

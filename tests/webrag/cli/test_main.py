@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import Result
 
+from webrag.cli.main import _FORMER as FORMER
 from webrag.cli.main import _TOLD as TOLD
 from webrag.cli.options import json_option, with_settings
 from webrag.errors import (
@@ -66,6 +67,14 @@ def test_word_of_another_program_is_told_its_command_which_exists(typed: str, we
     shown = webrag(*path, "--help").stdout
     assert shown.startswith(f"Usage: webrag {' '.join(path)} ")
     assert all(option in shown for option in options)
+
+
+@pytest.mark.parametrize("typed", sorted(FORMER))
+def test_name_of_an_earlier_version_is_told_what_to_use_now(typed: str, webrag: Run) -> None:
+    result = webrag(*typed.split())
+
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"{typed.split()[-1]}'. {FORMER[typed]}\n")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def test_address_of_another_machine_is_refused() -> None:
         listen("192.0.2.1", 0)
 
 
-def test_name_without_an_address_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'a b': the name has no address"):
-        listen("a b", 0)
+@pytest.mark.parametrize("name", ["a b", "\u00fc" * 80])
+def test_name_without_an_address_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"'{name}': the name has no address"):
+        listen(name, 0)

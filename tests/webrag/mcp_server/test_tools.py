@@ -263,10 +263,7 @@ async def test_ingest_of_a_site_that_takes_too_long_says_how_to_go_on(
     ("limits", "said"),
     [
         ({"max_pages": 0}, "max_pages is 0"),
-        (
-            {"max_pages": 10**7},
-            "it must be a whole number from 1 to 1000000",
-        ),
+        ({"max_pages": 10**7}, "it must be a whole number from 1 to 1,000,000."),
         ({"max_pages": 5, "url": ["ftp://x"]}, "ftp"),
         ({"max_pages": 5, "url": [URL, "https://b.org/"]}, "from one page: call once for each"),
     ],
@@ -525,7 +522,7 @@ async def test_log_holds_no_secret_of_the_arguments(
         (
             "answer",
             QUESTION | {"url": 7},
-            "url is 7; it must be text.",
+            "url takes a list, whose entry 1 is 7; it must be text.",
         ),
         (
             "answer",
@@ -550,13 +547,13 @@ async def test_log_holds_no_secret_of_the_arguments(
         (
             "search",
             {"query": "q", "years": ["2024", "last"]},
-            "years is 'last'; it must be a whole number from 1.",
+            "years takes a list, whose entry 2 is 'last'; it must be a whole number from 1.",
         ),
         (
             "search",
             {"query": "q", "has": ["poem"]},
-            "has is 'poem'; it must be one of table, code, math, definition_list, "
-            "admonition, steps.",
+            "has takes a list, whose entry 1 is 'poem'; it must be one of table, code, math, "
+            "definition_list, admonition, steps.",
         ),
         (
             "status",

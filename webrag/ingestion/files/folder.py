@@ -4,13 +4,14 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from webrag.argument_checks import shown_value
 from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
 from webrag.ingestion.files.gitignore import IgnoreLine, ignore_lines, is_ignored, lines_below
@@ -204,6 +205,8 @@ class NamedSources:
 
 def named_address(given: str | Path) -> str:
     """The canonical address of a URL or a path of this machine that a user named, or InputError."""
+    if not isinstance(given, str | Path):
+        raise InputError(f"A page is named by text or a path, not by {shown_value(given)}.")
     text = os.fspath(given)
     is_there = not has_scheme(text) and bool(text.strip()) and os.path.lexists(text)
     is_path = _PATH.match(text) or is_there
@@ -231,10 +234,11 @@ def named_urls(
 
     InputError where one is no address nor, with `takes_names`, a path.
     """
-    several = [given] if isinstance(given, (str, Path)) else given
+    is_one = isinstance(given, str) or not isinstance(given, Iterable)
+    several: Any = [given] if is_one else given
     if takes_names:
         return tuple(dict.fromkeys(map(named_address, several)))
-    texts = (each if isinstance(each, str) else file_url(each) for each in several)
+    texts = (file_url(each) if isinstance(each, Path) else each for each in several)
     return tuple(dict.fromkeys(map(page_address, texts)))
 
 
