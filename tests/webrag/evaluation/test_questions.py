@@ -58,7 +58,7 @@ def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
         ),
         pytest.param(
             '{"id": "a", "query": "x", "gold": ["words"]}',
-            "gold is 'words'; it must be an object",
+            "gold takes a list, whose entry 1 is 'words'; it must be an object",
             id="gold-of-texts",
         ),
         pytest.param(
@@ -124,7 +124,7 @@ def test_wordings_of_a_file_take_the_place_of_a_line_s_own(tmp_path: Path) -> No
         ("{", "wordings.jsonl line 1 is not JSON"),
         ('{"id": "a"}', "phrasings is missing"),
         ('{"id": "a", "phrasings": "y"}', "phrasings is 'y'; it must be a list"),
-        ('{"id": "a", "phrasings": [3]}', "phrasings is 3; it must be text"),
+        ('{"id": "a", "phrasings": [3]}', "phrasings .*entry 1 is 3; it must be text"),
         ('{"id": "z", "phrasings": ["y"]}', "has none for any of the questions"),
         ("", "has none for any of the questions"),
     ],

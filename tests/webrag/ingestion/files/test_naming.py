@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,13 @@ def test_existing_path_is_a_file_and_everything_else_a_url(
 def test_what_is_neither_path_nor_url_is_refused() -> None:
     with pytest.raises(InputError, match=r"There is no file or folder .* no URL"):
         named_address("no-such-file.md")
+
+
+@pytest.mark.parametrize("takes_names", [True, False])
+@pytest.mark.parametrize("given", [5, None, [5], [["a"]]])
+def test_what_is_neither_text_nor_path_is_refused(given: Any, takes_names: bool) -> None:
+    with pytest.raises(InputError, match="text"):
+        named_urls(given, takes_names=takes_names)
 
 
 async def test_folder_is_taken_apart_and_the_rest_kept(tmp_path: Path) -> None:
