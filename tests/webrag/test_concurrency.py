@@ -36,6 +36,7 @@ OWNERS = {
     "webrag/ingestion/browser.py": "the drawing, which ends what is under way",
     "webrag/ingestion/logins/window.py": "the sign-in, which ends the opening of its page",
     "webrag/ingestion/git.py": "the clone, which waits for the program",
+    "webrag/ingestion/firecrawl/client.py": "a gathering, ended by the last caller who leaves",
     "webrag/jobs/worker.py": "the worker, whose end waits for what it started",
     "webrag/mcp_server/authorization/gate.py": "the memories, whose close waits",
     "webrag/mcp_server/http_server.py": "the server, which ends when the task has",
@@ -50,7 +51,6 @@ OWNERS = {
 BORROWERS = {
     "webrag/app.py": "imports packages and loads a model",
     "node_parsers/llama_index/node_parser/webrag/parent_child.py": "not for WebRAG",
-    "postprocessors/llama_index/postprocessor/webrag/filters.py": "asks a store",
     "webrag/cli/demo_command.py": "waits for another demo's lock, in a process of its own",
     "webrag/corpus/maintenance/transfer.py": "writes and reads a file, batch by batch",
     "webrag/embedding/served.py": "closes connections",

@@ -498,13 +498,14 @@ class FirecrawlClient:
         await stock.aclose()
 
 
-@dataclass(eq=False)
 class _Gathering:
     """Pages to be scraped with one job, which begins when no further one is asked for."""
 
-    urls: dict[str, None]
     task: "asyncio.Task[dict[str, ScrapedPage | FetchError]]"
-    waiting: int = 0
+
+    def __init__(self) -> None:
+        self.urls: dict[str, None] = {}
+        self.waiting = 0
 
 
 class GatheredScrapes:
@@ -519,10 +520,10 @@ class GatheredScrapes:
 
         A job is cancelled when nobody waits for it any more.
         """
-        if fresh not in self._open:
-            urls: dict[str, None] = {}
-            self._open[fresh] = _Gathering(urls, asyncio.create_task(self._scraped(urls, fresh)))
-        gathering = self._open[fresh]
+        gathering = self._open.get(fresh)
+        if gathering is None:
+            gathering = self._open[fresh] = _Gathering()
+            gathering.task = asyncio.create_task(self._scraped(gathering, fresh))
         gathering.urls[url] = None
         gathering.waiting += 1
         try:
@@ -530,26 +531,30 @@ class GatheredScrapes:
         finally:
             gathering.waiting -= 1
             if not gathering.waiting:
+                self._close(gathering, fresh)
                 await ended([gathering.task])
         if isinstance(found, FetchError):
             raise found
         return found
 
-    async def _scraped(
-        self, urls: dict[str, None], fresh: bool
-    ) -> dict[str, ScrapedPage | FetchError]:
-        try:
-            known = 0
-            while len(urls) > known:
-                known = len(urls)
-                await asyncio.sleep(_GATHERED_S)
-        finally:
+    def _close(self, gathering: _Gathering, fresh: bool) -> None:
+        """Let nobody join any more; another may have begun since."""
+        if self._open.get(fresh) is gathering:
             del self._open[fresh]
+
+    async def _scraped(
+        self, gathering: _Gathering, fresh: bool
+    ) -> dict[str, ScrapedPage | FetchError]:
+        known = 0
+        while len(gathering.urls) > known:
+            known = len(gathering.urls)
+            await asyncio.sleep(_GATHERED_S)
+        self._close(gathering, fresh)
         if known == 1:
-            (url,) = urls
+            (url,) = gathering.urls
             return {url: await self._client.scrape(url, fresh=fresh)}
         try:
-            return await BatchRun(self._client, list(urls), fresh=fresh).run()
+            return await BatchRun(self._client, list(gathering.urls), fresh=fresh).run()
         except FetchError as error:  # which names one page and is about the job
             raise ProviderError(str(error), provider="Firecrawl") from error
 

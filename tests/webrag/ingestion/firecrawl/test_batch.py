@@ -191,3 +191,19 @@ async def test_batch_goes_on_for_those_who_still_wait(
 
     assert urls[1] in str(getattr(await staying, "text", ""))
     assert [job.cancelled for job in firecrawl.jobs.values()] == [False]
+
+
+async def test_page_asked_for_as_the_last_who_waited_leaves_is_scraped(
+    firecrawl: FakeFirecrawl, make_source: MakeSource
+) -> None:
+    source, urls = make_source(), many(firecrawl, 2)
+    with together():
+        leaving = asyncio.create_task(source.fetch(urls[0]))
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+        staying = asyncio.create_task(source.fetch(urls[1]))
+
+    page = await staying
+
+    assert urls[1] in str(getattr(page, "text", ""))
+    assert leaving.cancelled()
