@@ -3,11 +3,17 @@
 import re
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import translate
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 ANY_FOLDERS: Final = "**"
 _NAME_SIZE: Final = 8
+
+
+@lru_cache(maxsize=1_000)
+def _matcher(name: str) -> Callable[[str], object]:
+    # It tries each of a row of wildcards once, so that no name takes long.
+    return re.compile(translate(name)).match
 
 
 class PathGlob:
@@ -15,23 +21,31 @@ class PathGlob:
 
     `*` stands for any characters of one name, `?` for one, `[ab]` for one of those, and a whole
     `**` for any number of folders. How far a path matches is a set of places: so many names of the
-    glob can be used up by it. Its `size` tells what matching it may cost.
+    glob can be used up by it. Its `size` tells what matching it may cost. A `matcher` reads names
+    that are written in another way.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(
+        self, names: Iterable[str], matcher: Callable[[str], Callable[[str], object]] = _matcher
+    ) -> None:
         kept: list[str] = []
         for name in names:
             if name != ANY_FOLDERS or kept[-1:] != [ANY_FOLDERS]:  # a row of them is as good as one
                 kept.append(name)
-        self._fits = tuple(None if name == ANY_FOLDERS else _matcher(name) for name in kept)
+        self._names, self._matcher = kept, matcher
         self.size = sum(_NAME_SIZE + len(name) for name in kept)
         self.start = self._skipping({0})
+
+    @cached_property
+    def _fits(self) -> list[Callable[[str], object] | None]:
+        """Made when first needed: it takes a second for a name of 100 kB."""
+        return [None if name == ANY_FOLDERS else self._matcher(name) for name in self._names]
 
     def after(self, name: str, places: Iterable[int]) -> frozenset[int]:
         """The places that the next name of a path leads to."""
         reached = set()
         for place in places:
-            if place < len(self._fits):
+            if place < len(self._names):
                 fits = self._fits[place]
                 if fits is None:
                     reached.add(place)
@@ -41,7 +55,7 @@ class PathGlob:
 
     def ends_with(self, name: str, places: Collection[int]) -> bool:
         """Tell whether the next name of a path, if it is the last, fits the end of the glob."""
-        last = len(self._fits) - 1
+        last = len(self._names) - 1
         if last not in places:
             return False
         fits = self._fits[last]
@@ -52,15 +66,10 @@ class PathGlob:
         places = self.start
         for name in names:
             places = self.after(name, places)
-        return len(self._fits) in places
+        return len(self._names) in places
 
     def _skipping(self, places: set[int]) -> frozenset[int]:
         """The places, and those behind a `**` that stands for no folder."""
-        last = len(self._fits)
-        return frozenset(places | {at + 1 for at in places if at < last and not self._fits[at]})
-
-
-@lru_cache(maxsize=1_000)
-def _matcher(name: str) -> Callable[[str], object]:
-    # It tries each of a row of wildcards once, so that no name takes long.
-    return re.compile(translate(name)).match
+        names = self._names
+        behind = {at + 1 for at in places if at < len(names) and names[at] == ANY_FOLDERS}
+        return frozenset(places | behind)

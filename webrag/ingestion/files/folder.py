@@ -144,8 +144,9 @@ def _rules_of(
     lines: list[IgnoreLine] = []
     for line in ignore_lines(text[: text.rfind(b"\n") + 1] if len(text) > _IGNORE_BYTES else text):
         room -= line.glob.size
-        if room >= 0:
-            lines.append(line)
+        if room < 0:
+            break
+        lines.append(line)
     if room < 0 or len(text) > _IGNORE_BYTES:
         left_out["`.gitignore` not read to its end"] += 1
     return lines

@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from webrag.ingestion.globs import ANY_FOLDERS, PathGlob
@@ -11,12 +12,23 @@ from webrag.ingestion.globs import ANY_FOLDERS, PathGlob
 _CLASSES: Final = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
     "digit": "0-9",
+    "graph": "!-~",
     "lower": "a-z",
-    "space": " \t\r",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t\n\r",
     "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
 }
-_GIT_ONLY: Final = re.compile(r"\\(.)|\[\^|\[:(\w+):\]", re.DOTALL)
+_TOKEN: Final = re.compile(r"\\(?P<escaped>.)|(?P<stars>\*+)|(?P<plain>[^\\*?\[/]+)|.", re.DOTALL)
+_STAR: Final = "\n"  # which no line holds
+
+
+class _FitsNothing(Exception):
+    """A pattern that no name fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +53,25 @@ class IgnoreLine:
 
 def lines_below(lines: Iterable[IgnoreLine], folder: str) -> list[IgnoreLine]:
     """The lines that can still fit a name below a folder."""
+    folder = _as_bytes(folder)
     return [each for each in (line.below(folder) for line in lines) if each.places]
 
 
 def is_ignored(name: str, lines: Sequence[IgnoreLine], *, is_folder: bool) -> bool | None:
     """Tell by the last line that fits whether a name is ignored; None where no line fits."""
+    name = _as_bytes(name)
     fitting = (line for line in reversed(lines) if line.fits(name, is_folder=is_folder))
     return next((not line.is_negated for line in fitting), None)
 
 
+def _as_bytes(name: str) -> str:
+    """A name with a character for each of its bytes, which is what git compares."""
+    return name if name.isascii() else os.fsencode(name).decode("latin-1")
+
+
 def ignore_lines(text: bytes) -> Iterator[IgnoreLine]:
     """Read the lines of a `.gitignore`, as they are for the folder it lies in."""
-    for raw in os.fsdecode(text.removeprefix(b"\xef\xbb\xbf")).split("\n"):
+    for raw in text.removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n"):
         pattern = _without_end(raw.removesuffix("\r"))
         is_negated = pattern.startswith("!")
         pattern = pattern.removeprefix("!")
@@ -60,11 +79,11 @@ def ignore_lines(text: bytes) -> Iterator[IgnoreLine]:
         pattern = pattern.removesuffix("/")
         if not pattern or raw.startswith("#"):
             continue
-        names = [] if "/" in pattern else [ANY_FOLDERS]
-        names += map(_as_glob, pattern.removeprefix("/").split("/"))
-        if names[-1] == ANY_FOLDERS:
-            names.append("*")  # what lies in the folder, and not the folder
-        glob = PathGlob(names)
+        try:
+            names = _names(pattern.removeprefix("/"))
+        except _FitsNothing:
+            continue
+        glob = PathGlob(names if "/" in pattern else [ANY_FOLDERS, *names], _matcher)
         yield IgnoreLine(glob, is_negated, of_folders, glob.start)
 
 
@@ -75,15 +94,88 @@ def _without_end(line: str) -> str:
     return line[: len(bare) + 1] if backslashes % 2 else bare
 
 
-def _as_glob(name: str) -> str:
-    """A name as Python's globs write it: they know no backslash, `[^a]` or `[[:alpha:]]`."""
-    if len(name) > 1 and not name.strip("*"):
-        return ANY_FOLDERS
+def _names(pattern: str) -> list[str]:
+    """The names between the slashes as regular expressions, and ANY_FOLDERS for a whole `**`."""
+    names: list[str] = []
+    name: list[str] = []
+    for part in (*_tokens(pattern), ""):
+        if part not in ("/", r"\/", ""):
+            name.append(part)
+            continue
+        if name != ["**"]:
+            names.append(_expression(name))
+        elif part == "/":
+            names.append(ANY_FOLDERS)
+        else:  # with a backslash it stands for a folder or more, at the end for what lies in one
+            names += [ANY_FOLDERS, ".*"]
+        name = []
+    return names
 
-    def written(found: re.Match[str]) -> str:
-        if found[1]:
-            return f"[{found[1]}]" if found[1] in "*?[" else found[1]
-        return _CLASSES.get(found[2], found[0]) if found[2] else "[!"
 
-    head, end, tail = _GIT_ONLY.sub(written, name).rpartition("]")
-    return head + end + tail.replace("[", "[[]")  # Python looks for the end of each, in vain
+def _tokens(pattern: str) -> Iterator[str]:
+    """The slashes and stars of a pattern, and regular expressions of the rest; or _FitsNothing."""
+    at = 0
+    while found := _TOKEN.match(pattern, at):
+        at = found.end()
+        if found["plain"]:
+            yield re.escape(found["plain"])
+        elif found["stars"]:
+            yield found["stars"][:2]
+        elif found["escaped"]:
+            yield found[0] if found["escaped"] == "/" else re.escape(found["escaped"])
+        elif found[0] == "[":
+            source, at = _set(pattern, at)
+            yield source
+        elif found[0] == "\\":
+            raise _FitsNothing
+        else:
+            yield "." if found[0] == "?" else "/"
+
+
+def _set(pattern: str, at: int) -> tuple[str, int]:
+    """The regular expression of a set, whose bracket is open, and where the set ends."""
+    is_negated = pattern[at : at + 1] in ("!", "^")
+    at += is_negated
+    sources: list[str] = []
+    while not sources or pattern[at : at + 1] != "]":
+        end = pattern.find("]", at + 2) if pattern.startswith("[:", at) else -1
+        if end > at + 2 and pattern[end - 1] == ":":
+            source = _CLASSES.get(pattern[at + 2 : end - 1])
+            if source is None:
+                raise _FitsNothing
+            at = end + 1
+        else:
+            source, at = _member(pattern, at)
+        sources.append(source)
+    return f"[{'^' * is_negated}{''.join(sources)}]", at + 1
+
+
+def _member(pattern: str, at: int) -> tuple[str, int]:
+    """A character of a set, or a range of them, and where it ends."""
+    first, at = _character(pattern, at)
+    if pattern[at : at + 1] != "-" or pattern[at + 1 : at + 2] in ("", "]"):
+        return re.escape(first), at
+    last, at = _character(pattern, at + 1)
+    # Of a range without characters git takes the first.
+    return f"{re.escape(first)}-{re.escape(max(first, last))}", at
+
+
+def _character(pattern: str, at: int) -> tuple[str, int]:
+    at += pattern.startswith("\\", at)
+    if at >= len(pattern):
+        raise _FitsNothing
+    return pattern[at], at + 1
+
+
+def _expression(tokens: Iterable[str]) -> str:
+    """A regular expression that tries each star once, so that no name takes long."""
+    stars = ("*", "**")
+    first, *others = "".join(_STAR if each in stars else each for each in tokens).split(_STAR)
+    if not others:
+        return first
+    return first + "".join(f"(?>.*?{each})" for each in others[:-1]) + ".*" + others[-1]
+
+
+@lru_cache(maxsize=1_000)
+def _matcher(expression: str) -> Callable[[str], object]:
+    return re.compile(expression, re.DOTALL).fullmatch

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -7,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.growth import grows_as_its_input
-from webrag.ingestion import globs
+from webrag.ingestion.files import gitignore
 from webrag.ingestion.files.gitignore import ignore_lines, is_ignored, lines_below
 
+# Git takes the stars of `a**/b` for folders, and `ab` with it, against its own documentation.
+_STARS_OF_GIT = re.compile(r"[^*?\[\\]+\*{2,}")
 _NAME = st.one_of(
     st.lists(
         st.sampled_from(
@@ -23,6 +26,7 @@ _NAME = st.one_of(
                 "#",
                 "!",
                 "*",
+                "**",
                 "?",
                 "\\*",
                 "\\a",
@@ -37,13 +41,24 @@ _NAME = st.one_of(
                 "[]a]",
                 "[[:alpha:]]",
                 "[[:digit:]a]",
+                "[[:xdigit:]]",
+                "[![:punct:]]",
+                "[[:no:]]",
+                "[a\\]b]",
+                "[a\\-c]",
+                "[a-\\c-]",
+                "[a/b]",
+                "[",
+                "[[:",
+                "\\",
+                "\\/",
             )
         ),
         min_size=1,
         max_size=5,
     ).map("".join),
     st.sampled_from(["**", "***", "*"]),
-).filter(lambda name: "*" not in name.strip("*") or "**" not in name)
+).filter(lambda name: not _STARS_OF_GIT.fullmatch(name))
 _LINES = st.lists(
     st.tuples(
         st.sampled_from(["", "!", "/", "!/"]),
@@ -124,6 +139,38 @@ def test_a_line_that_fits_no_name_leaves_the_others() -> None:
     assert verdict(b"!\na[\n[[:no:]]\n\\\n/\n*.txt\n", "a.txt") is True
 
 
+@pytest.mark.parametrize(
+    ("line", "fitting", "other"),
+    [
+        ("[[:xdigit:]]", "F", "g"),
+        ("[[:punct:]]", "]", "a"),
+        ("[![:punct:]]", "a", "-"),
+        ("[[:no:]a]", None, "a"),
+        ("[[:no]", "n", "a"),
+        (r"[a\]b]", "]", "\\"),
+        (r"[a\-c]", "-", "b"),
+        ("[b-a]", "b", "a"),
+        ("[a/b]", "b", "x/b"),
+        (r"**\/b", "x/y/b", "b"),
+        (r"a\/b", "a/b", "x/a/b"),
+        ("a[", None, "a["),
+        ("a\\", None, "a"),
+        ("é", "é", "e"),
+        ("?", "e", "é"),
+        ("*.é", "x/é.é", "é"),
+    ],
+)
+def test_sets_and_backslashes_mean_what_they_mean_to_git(
+    repository: Path, line: str, fitting: str | None, other: str
+) -> None:
+    names = [name for name in (fitting, other) if name]
+
+    found = [verdict(line.encode(), name) for name in names]
+
+    assert found == [True, None][-len(names) :]
+    assert found == verdicts_of_git(repository, line.encode(), names)
+
+
 def test_a_name_that_is_no_text_is_matched() -> None:
     assert verdict(b"a?b", os.fsdecode(b"a\xffb")) is True
 
@@ -133,7 +180,7 @@ def test_a_name_that_is_no_text_is_matched() -> None:
 )
 def test_reading_and_matching_grow_as_the_lines_do(part: str) -> None:
     def work(size: int) -> None:
-        globs._matcher.cache_clear()
+        gitignore._matcher.cache_clear()
         verdict((part * size).encode() + b"b", "a" * 60)
 
     assert grows_as_its_input(work, int, 1_000)
