@@ -2,14 +2,12 @@ import asyncio
 import subprocess
 import sys
 import time
-from email.utils import formatdate
 from typing import Any
 
 import pytest
 from llama_index.postprocessor.webrag.service_calls import (
     RetryPolicy,
     client_options,
-    retry_after_s,
     session_proxies,
 )
 
@@ -126,29 +124,3 @@ def test_package_of_a_service_is_loaded_only_for_its_reranker(name: str, loaded:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == str(loaded)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("7", 7.0),
-        (" 1.5 ", 1.5),
-        ("", None),
-        (None, None),
-        ("soon", None),
-        ("²", None),
-        ("Mon, 01 Jan 99999999999999 00:00:00 GMT", None),
-    ],
-)
-def test_retry_after_is_read(value: str | None, seconds: float | None) -> None:
-    assert retry_after_s(value) == seconds
-
-
-def test_retry_after_may_be_a_date() -> None:
-    seconds = retry_after_s(formatdate(time.time() + 60, usegmt=True))
-
-    assert seconds == pytest.approx(60, abs=5)
-
-
-def test_date_that_has_passed_asks_for_no_wait() -> None:
-    assert retry_after_s(formatdate(0, usegmt=True)) == 0.0

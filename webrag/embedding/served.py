@@ -14,10 +14,10 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
     RetryPolicy,
     limited_client,
-    retry_after_s,
     size_failure,
 )
 from typing_extensions import override

@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 import httpx
+from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
     CircuitBreaker,
     RetryPolicy,
     limited_client,
-    retry_after_s,
     size_failure,
 )
 

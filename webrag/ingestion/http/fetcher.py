@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 import httpcore2
 import httpx2
 from ada_url import URL
+from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from protego import Protego
 
 from webrag.concurrency import in_background
@@ -443,9 +444,6 @@ class HttpFetcher:
             return await ask()
         if answer.status not in BUSY:
             return answer
-        # It brings an HTTP client along that few answers need.
-        from llama_index.postprocessor.webrag.service_calls import retry_after_s
-
         asked_s = retry_after_s(answer.headers.get("retry-after"))
         wait = _BUSY_WAIT_S if asked_s is None else asked_s
         await self._gate.hold(URL(url).host, wait)

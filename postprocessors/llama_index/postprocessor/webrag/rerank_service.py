@@ -17,12 +17,12 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import httpx
+from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
     CircuitBreaker,
     RetryPolicy,
     client_options,
     limited_client,
-    retry_after_s,
 )
 
 

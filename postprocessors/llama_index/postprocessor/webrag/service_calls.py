@@ -2,16 +2,13 @@
 
 import asyncio
 import contextvars
-import email.utils
 import random
-import re
 import threading
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
 import httpx
@@ -24,7 +21,6 @@ ENVIRONMENT: Final = "environment"
 # A proxy elsewhere cannot reach the servers of this machine.
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")
 MAX_ANSWER_BYTES: Final = 32_000_000
-_SECONDS: Final = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 _PIECE_BYTES: Final = 65_536
 
 
@@ -72,19 +68,6 @@ class RetryPolicy:
 
     def _tell(self, state: tenacity.RetryCallState) -> None:
         self.on_pause(_failure(state), state.upcoming_sleep)
-
-
-def retry_after_s(value: str | None) -> float | None:
-    """Seconds to wait, from either form of `Retry-After`; None where there is nothing readable."""
-    text = (value or "").strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    try:
-        when = email.utils.parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    moment = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 def client_options(proxy: str | None) -> dict[str, Any]:
