@@ -75,10 +75,10 @@ class PageAcquirer:
     """Gets pages into the corpus; concurrent calls for one URL share one request.
 
     What a page source notes meanwhile (`webrag.ingestion.fetch_context`) reaches each of these
-    callers in the end, the bytes it reads only the first. A stored page is asked for again once it
-    is `recrawl_after_s` old, with None never. `prepare` is called before a page is asked for that
-    is not stored, to make ready what will convert and cut it; `convert` does both in one go, else
-    `index` cuts.
+    callers in the end; the bytes it reads, and the requests that a service refuses as too many, are
+    told only to the first, at once. A stored page is asked for again once it is `recrawl_after_s`
+    old, with None never. `prepare` is called before a page is asked for that is not stored, to make
+    ready what will convert and cut it; `convert` does both in one go, else `index` cuts.
     """
 
     ingestion: "IngestionService"

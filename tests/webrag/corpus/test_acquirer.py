@@ -311,7 +311,7 @@ def say_everything() -> None:
 
 
 @pytest.mark.parametrize("succeeds", [True, False], ids=["obtained", "failed"])
-async def test_every_caller_of_a_shared_request_hears_notes_and_the_first_of_bytes(
+async def test_every_caller_of_a_shared_request_hears_notes_and_the_first_of_bytes_and_refusals(
     acquirer: PageAcquirer, site: Any, succeeds: bool
 ) -> None:
     site.says = say_everything
