@@ -64,11 +64,6 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
     return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
 
 
-def unpack_postings(packed: bytes) -> NDArray[Any]:
-    """Give the postings of one or more concatenated rows as a structured array of `POSTING`."""
-    return np.frombuffer(packed, POSTING)
-
-
 def _segments(term: str, packed: bytes) -> list[PostingRow]:
     """Cut the postings of a term on a page into rows, numbered from 0."""
     size = SEGMENT_POSTINGS * POSTING.itemsize

@@ -10,6 +10,7 @@ import pytest
 from llama_index.core.schema import TextNode
 from psycopg import sql
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.queries import stored_versions
@@ -18,7 +19,7 @@ from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import Edition
 from webrag.lexical.analysis import query_terms
 from webrag.lexical.bm25 import child_key, score_words
-from webrag.lexical.postings import unpack_postings, unpack_rows
+from webrag.lexical.postings import unpack_rows
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.postgres.database import Database, table
 from webrag.retrieval.chunk_search import totals_of

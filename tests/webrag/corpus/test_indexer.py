@@ -7,6 +7,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, sql
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema
@@ -14,7 +15,6 @@ from webrag.embedding.embedder import Embedder
 from webrag.embedding.served import ServedEmbedding
 from webrag.errors import ProviderError
 from webrag.ingestion.models import NormalizedDocument
-from webrag.lexical.postings import unpack_postings
 from webrag.postgres.database import Database, table
 
 MakeDocument = Callable[..., NormalizedDocument]

@@ -9,12 +9,12 @@ from llama_index.core.node_parser import HierarchicalNodeParser
 from llama_index.core.schema import Document, TextNode
 from llama_index.node_parser.webrag import ParentChildNodeParser
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.corpus.rows import build_page_rows, document_id_of, link_candidates
 from webrag.errors import StorageError
 from webrag.ingestion.addresses import content_hash
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import unpack_postings
 
 URL = "https://docs.test/guide"
 PARSER = ParentChildNodeParser(parent_tokens=60, child_tokens=25)

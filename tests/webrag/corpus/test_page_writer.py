@@ -3,11 +3,12 @@ from collections.abc import Callable
 
 from psycopg import sql
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.writer import copy_postings, lock_pages
 from webrag.ingestion.models import NormalizedDocument
-from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings, unpack_postings
+from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings
 from webrag.postgres.database import Connection, Database, Rows, table
 
 MakeDocument = Callable[..., NormalizedDocument]

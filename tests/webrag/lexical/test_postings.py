@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.lexical.postings import (
     POSTING,
     SEGMENT_POSTINGS,
     pack_postings,
-    unpack_postings,
 )
 
 CHUNKS = st.lists(

@@ -8,10 +8,10 @@ from llama_index.core.schema import Document, NodeRelationship, RelatedNodeInfo
 from llama_index.node_parser.webrag import ParentChildNodeParser
 from psycopg import AsyncConnection, AsyncCursor
 
+from tests.webrag.packed_postings import unpack_postings
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.ingestion.models import NormalizedDocument
-from webrag.lexical.postings import unpack_postings
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_rows import add_nodes, pages_of_nodes
 from webrag.postgres.database import Database
