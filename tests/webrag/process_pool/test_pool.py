@@ -147,8 +147,9 @@ async def test_process_that_waits_without_end_is_ended_by_the_clock(pool: Worker
 
 
 async def test_process_that_is_not_ready_in_time_is_ended_in_a_sentence(
-    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import time\ntime.sleep(60)")  # while it starts
     monkeypatch.setattr("webrag.process_pool.pool._START_TIMEOUT_S", 0.01)
     before = children()
 
