@@ -293,7 +293,9 @@ class CorpusVectorStore(PGVectorStore):
     async def async_add(self, /, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store nodes, all or none; one whose id is stored already is replaced.
 
-        Thousands at once, and more than there are, are loaded first and indexed afterwards.
+        Thousands at once, and more than there are, are loaded first and indexed afterwards. All
+        chunks of a document that is stored are analysed again, each in up to a millisecond: give
+        the nodes of a long one together, since one by one takes time that grows as their square.
 
         Nodes with children become parents and need no embedding. The pages they belong to are
         made from `source_url`, or the id of their document, when they are not stored.
