@@ -225,7 +225,7 @@ class _Sheets:
         return self._applied[name]
 
     def later_values(self, node: LexborNode) -> Iterator[dict[str, str]]:
-        """Give what rules say of an element in a state, or with a class that scripts may give it."""
+        """Give what rules say of an element in a state, or with a class scripts may give it."""
         for name in _names_of(node):
             for rule in self._later_by_last_name.get(name, ()):
                 yield {each: value for each, value, _ in _declarations(rule.block)}
