@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from operator import itemgetter
@@ -26,21 +27,21 @@ _MOST_COMBINATORS: Final = 4
 # Elements looked at for all rules of a page together: about a third of a second.
 _MOST_STEPS: Final = 5_000_000
 _ASIDE: Final = re.compile(
-    r"/\*.*?(?:\*/|\Z)|<!--|-->|(\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)|(url\()[^)\"']*+",
-    re.DOTALL,
+    r"(?s)/\*.*?(?:\*/|\Z)|<!--|-->|(\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)|(url\()[^)\"']*+"
 )
 # A block without others inside it; else the beginning or end of a block, or a statement.
-_PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)\}|([{};]|\Z))")
-# A comma between selectors, but not one of those that a function holds.
-_COMMA: Final = re.compile(r",(?![^()]{0,200}\))")
-_PASSED: Final = re.compile(r"\s*@(?:media|supports(?!\s+not\b)|container)\b", re.IGNORECASE)
-# Queries that do not hold on an ordinary screen 1,280 pixels wide.
-_ELSEWHERE: Final = re.compile(
-    r"(?<!not )\b(?:print|speech)\b|not (?:screen|all)\b|:\s{0,5}dark|reduced-\w{1,20}:\s{0,5}red"
-    r"|(?:max-[a-z-]{0,20}width\s{0,5}:|width\s{0,5}<=?)\s{0,5}"
-    r"(?:\d{1,3}|1[01]\d\d|12[0-7]\d)(?:\.\d{1,9})?px|max-width\s{0,5}:\s{0,5}\d{1,2}(?:\.\d{1,9})?r?em"
-    r"|min-[a-z-]{0,20}width\s{0,5}:\s{0,5}(?:1[3-9]|[2-9]\d)\d\dpx",
-    re.IGNORECASE,
+_PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)(?:\}|\Z)|([{};]|\Z))")
+# A comma between selectors, but not one of those that a function or an attribute holds.
+_COMMA: Final = re.compile(r",(?![^()]{0,200}+\))(?![^\[\]]{0,200}+\])")
+# Blocks whose rules count in a way that is not read, or not always.
+_UNREAD: Final = re.compile(r"\s*(?:[^@\s]|@(?:layer|scope|supports)\b)", re.IGNORECASE)
+# Parts of queries that plainly hold for a mouse and a light screen 1,280 pixels wide.
+_HOLDING: Final = re.compile(
+    r"(?:@media|@container)?(?:(?:only)?(?:screen|all)|not(?:print|speech)|prefers-(?:color-scheme:light|\S*no-pref\w*)"
+    r"|(?:min-(?:device-)?width:|width>=?)(?:0|(?:\d{1,3}|1[01]\d\d|12[0-7]\d)(?:\.\d{1,9})?px"
+    r"|1280px|[0-7]?\d(?:\.\d{1,9})?r?em|80r?em)|(?:any-)?(?:hover(?::hover)?|pointer(?::fine)?)"
+    r"|(?:max-(?:device-)?width:|width<=?)(?:(?:12[89]|1[3-9]\d|[2-9]\d\d)\d|\d{5})(?:\.\d{1,9})?px"
+    r"|color|orientation:landscape)?|@supports(?!not).*"
 )
 _SHEETS: Final = "style:is(:not([type]), [type=''], [type='text/css' i]):not(noscript *)"
 _SCRIPTS: Final = (
@@ -50,34 +51,37 @@ _OTHER_STYLES: Final = (
     "link[rel~=stylesheet], link[as=style], script[src], meta[name=color-scheme][content*=dark]"
 )
 _OTHER_COLORS: Final = re.compile(r"@import|color-scheme\s{0,5}:[^;}]{0,40}dark")
-# Boxes that are no elements, and states that pass: of a pointer, a key, a page that is loading.
-_FLEETING: Final = re.compile(
-    r"::|:(?:hover|active|focus|visited|before|after|first-l|-)|\([^()]*\("
-    r"|[.\[](?:no-?_?js|js-disabled|[a-z-]{0,9}cloak|async-hide|preload|unresolved)(?![\w-])"
+# Boxes that are no elements and states that pass; beside scripts also those of a loading page.
+_FLEETING: Final = re.compile(r"::|:(?:hover|active|focus|visited|before|after|first-l|-)")
+_LOADING: Final = re.compile(
+    r"[.\[](?:no-?_?js|js-disabled|[a-z-]{0,9}cloak|async-hide|preload|unresolved)(?![\w-])"
 )
+# What a selector may come to mean, or means in a way that is not read.
 _STATE: Final = re.compile(
-    r":(?:checked|target|popover-open|open)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
+    r":(?:checked|target|popover-open|open|lang|dir)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
 )
+_NESTED: Final = re.compile(r"\([^()]*+\(")
 _FUNCTION: Final = re.compile(r":[\w-]{1,40}+\([^()]*+\)|\[[^\[\]]*+\]")
 _NAME: Final = re.compile(r"[.#]-?[A-Za-z_][\w-]*")
 _TYPE: Final = re.compile(r"(?<![\w.#:\[=\"'-])[A-Za-z][\w-]*")
 _COMBINATOR: Final = re.compile(r"\s*[>+~]\s*|\s+")
 # By the number of values that a shorthand gives, the place of each side's value.
 _PLACES: Final = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 1)}
-_UNITS: Final = {"em": 16.0, "rem": 16.0, "pt": 1.33, "vw": 12.8, "vh": 8.0, "ch": 8.0}
+_UNITS: Final = {
+    **{"em": 16.0, "rem": 16.0, "ch": 8.0, "ex": 8.0, "vw": 12.8, "vh": 8.0, "vmin": 8.0},
+    **{"pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945},
+}
 _NUMBER: Final = r"(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})"
 _LENGTH: Final = re.compile(rf"([-+]?{_NUMBER}(?:e[-+]?\d{{1,3}})?)([a-z]{{0,5}}|%)")
 _FONT_SIZE: Final = re.compile(rf"(?:^|\s)({_NUMBER}(?:[a-z]{{1,5}}|%)|0)(?=[\s/]|$)")
 _ESCAPE: Final = re.compile(r"\\([\da-f]{1,6})\s?|\\", re.IGNORECASE)
 _BOX: Final = ("height", "max-height", "width", "max-width")
 _SIDES: Final = ("top", "right", "bottom", "left")
-# By property, the values that leave nothing of an element to be seen.
-_VALUES: Final = {
-    "display": re.compile("none"),
-    "content-visibility": re.compile("hidden"),
-    "visibility": re.compile("hidden|collapse"),
-    "clip": re.compile(r"rect\((?:[01](?:px)?[\s,]{0,9}){4}\)"),
-}
+# Properties with values that leave nothing of an element to be seen.
+_UNSEEN: Final = re.compile(
+    r"display:none|content-visibility:hidden|visibility:(?:hidden|collapse)"
+    r"|clip:rect\((?:[01](?:px)?[\s,]{0,9}){4}\)"
+)
 # By property, the length or number below which nothing is seen, and what one per cent counts.
 _LEAST: Final[Mapping[str, tuple[float, float]]] = {
     "opacity": (0.1, 0.01),
@@ -89,34 +93,18 @@ _LEAST: Final[Mapping[str, tuple[float, float]]] = {
 _LEAST_CONTRAST: Final = 0.06  # of one channel: white on almost white
 # These hide the element's own text; an element inside may be seen.
 _INHERITED: Final = frozenset({"visibility", "font-size", "text-indent", "color"})
+_HANDED_ON: Final = frozenset({"inherit", "unset", "100%", "1em"})
 _PAINT: Final = ("color", "background-color", "background-image")
 _WHITE: Final = (1.0, 1.0, 1.0, 1.0)
-# What gives a box room that has none by itself.
-_ROOMS: Final = {
-    "height": ("min-height", "padding-top", "padding-bottom"),
-    "width": ("min-width", "padding-left", "padding-right"),
-}
-# What a block holds that may hide something, so that most blocks need not be read.
-_SUSPECT: Final = re.compile(
-    r"(?<![-\w])(?:display\s{0,5}:\s{0,5}none|opacity\s{0,5}:\s{0,5}(?:[0.]|\d%)"
-    r"|color\s{0,5}:\s{0,5}(?:transparent|rgb|hsl|#[\da-f]{3,7}0\b)"
-    r"|(?:max-)?(?:height|width)\s{0,5}:\s{0,5}[0-4]?(?:\.\d{1,9})?(?:px|r?em|pt)?\s{0,5}(?:[;!]|$)"
-    r"|font(?:-size)?\s{0,5}:[^;]{0,80}?(?<![\d.])(?:[012](?:\.\d{1,9})?|\.\d{1,9})(?:px|pt|r?em|%|v|[\s/;!]|$))"
-    r"|visibility\s{0,5}:\s{0,5}[hc]|fill-color|\brect\(|-\s{0,5}(?:\d{3}|\d{2}r?em)|\\|/\*"
-    r"|:\s{0,5}(?:\d{4}|[2-9]\d\d(?:%|v|r?em))",
-    re.IGNORECASE,
-)
-# Selectors of one rule, and a site's pages, share their blocks.
-_is_suspect: Final = lru_cache(maxsize=20_000)(_SUSPECT.search)
-# What a control of the page may lift, and what a rule names that does.
+# Where padding gives a box room that has none by itself.
+_ROOMS: Final = {"height": ("top", "bottom"), "width": ("left", "right")}
+# What a control of the page may lift.
 _COLLAPSED: Final = frozenset({"display", "visibility", "opacity", *_BOX})
-_LIFTING: Final = re.compile(r"display|visibility|opacity|height|width")
 # What scripts animate elements by.
-_FADING: Final = frozenset({"transition", "will-change", "transform", "translate"})
+_FADING: Final = ("transition", "will-change", "transform", "translate")
 _FADING_MARK: Final = re.compile(
-    r"(?:^|[\s_-])(?:aos|wow|fade|reveal|appear|animate|scroll)"
-    r"|data-(?:aos|sal|sr|wow|scroll|anim|reveal|framer|w-id)",
-    re.IGNORECASE,
+    r"(?i)(?:^|[\s_-])(?:aos|wow|fade|reveal|appear|animate|scroll)"
+    r"|data-(?:aos|sal|sr|wow|scroll|anim|reveal|framer|w-id)"
 )
 _GUARDED_SHARE: Final = 0.5
 _KEPT: Final = frozenset({"html", "body", "head"})
@@ -126,10 +114,11 @@ _Hidden = list[tuple["_Rule | int", list[LexborNode]]]
 
 
 class _Rule(NamedTuple):
-    """A selector with the block of its declarations, and its place among all rules."""
+    """A selector with its block of declarations, and whether nothing else decides what it means."""
 
     selector: str
     block: str
+    is_read: bool
     order: int
 
 
@@ -145,8 +134,7 @@ class _Sheets:
     """The rules of a page's `<style>` elements that are for a screen, and what these mean.
 
     Attributes:
-        rules: Those of short sheets first.
-        standing: The rules of whose names none is yet to be set.
+        standing: The rules that are read, of whose names none is yet to be set.
         are_complete: Nothing else says which colours the page has.
         have_scripts: Scripts of the page may change what a rule means.
     """
@@ -156,53 +144,44 @@ class _Sheets:
         self._steps = 0
         self._meant: dict[int, dict[int, LexborNode]] = {}
         self._applied: dict[str, list[tuple[_Rule, dict[int, LexborNode]]]] = {}
-        sheets = (
-            node for node in tree.css(_SHEETS) if not _ELSEWHERE.search(attribute(node, "media"))
-        )
+        sheets = (node for node in tree.css(_SHEETS) if _is_for_screen(attribute(node, "media")))
         texts = sorted((_without_strings(node.text()) for node in sheets), key=len)
         sizes = accumulate(map(len, texts))
         read = [text for text, size in zip(texts, sizes, strict=True) if size <= _MOST_CHARS]
-        pairs = chain.from_iterable(map(_read, read))
-        self.rules = [_Rule(*pair, order) for order, pair in enumerate(pairs)]
-        self.standing = [rule for rule in self.rules if self._is_worn(rule)]
-        self._by_last_name = _indexed(self.standing)
-        self._count = len(tree.css("*")) if self.rules else 0
         self.have_scripts = tree.css_first(_SCRIPTS) is not None
+        parts = chain.from_iterable(map(_read, read))
+        rules = [_Rule(*each, order) for order, each in enumerate(parts)]
+        passing = [_FLEETING, _LOADING] if self.have_scripts else [_FLEETING]
+        self._rules = [each for each in rules if not any(p.search(each.selector) for p in passing)]
+        self.standing = [rule for rule in self._rules if rule.is_read and self._is_worn(rule)]
+        self._by_last_name: defaultdict[str, list[_Rule]] = defaultdict(list)
+        for rule in self.standing:
+            self._by_last_name[_last_names(rule.selector)[0]].append(rule)
+        self._count = len(tree.css("*")) if self._rules else 0
         is_styled_elsewhere = tree.css_first(_OTHER_STYLES) or any(map(_OTHER_COLORS.search, texts))
         self.are_complete = not is_styled_elsewhere and len(read) == len(texts)
 
     def meant_by(self, rule: _Rule) -> dict[int, LexborNode]:
         """The elements a rule means as the page stands, as far as a bounded effort allows."""
         if rule.order not in self._meant:
-            self._meant[rule.order] = {node.mem_id: node for node in self._match(rule)}
+            # Counting siblings, and looking below each element, takes quadratic time.
+            is_slow = any(sign in rule.selector for sign in ("~", ":nth", ":has"))
+            self._steps += self._count * (self._count // 4 + 1 if is_slow else 1) + 500
+            found: list[LexborNode] = []
+            with suppress(SelectolaxError):  # a browser leaves out a rule that it cannot read
+                found = self._tree.css(rule.selector) if self._steps <= _MOST_STEPS else []
+            self._steps += 20 * len(found)
+            self._meant[rule.order] = {node.mem_id: node for node in found}
         return self._meant[rule.order]
-
-    def _match(self, rule: _Rule) -> list[LexborNode]:
-        selector = rule.selector
-        if (
-            _FLEETING.search(selector)
-            or len(_COMBINATOR.findall(_plain(selector))) > _MOST_COMBINATORS
-        ):
-            return []
-        # Counting siblings, and looking below each element, takes quadratic time.
-        is_slow = "~" in selector or ":nth" in selector or ":has" in selector
-        self._steps += self._count * (self._count // 4 + 1 if is_slow else 1) + 500
-        try:
-            found = self._tree.css(selector) if self._steps <= _MOST_STEPS else []
-        except SelectolaxError:
-            return []  # a browser leaves out a rule that it cannot read
-        self._steps += 20 * len(found)
-        return found
 
     def _is_worn(self, rule: _Rule) -> bool:
         return self._worn.issuperset(_NAME.findall(_plain(rule.selector)))
 
     @cached_property
     def _worn(self) -> set[str]:
-        """The classes (".name") and identifiers ("#name") of all elements."""
-        classes = " ".join(attribute(node, "class") for node in self._tree.css("[class]"))
-        names = {"." + name for name in set(classes.split())}
-        return names | {"#" + attribute(node, "id") for node in self._tree.css("[id]")}
+        """The names of all elements that have a class (".name") or an identifier ("#name")."""
+        nodes = self._tree.css("[class], [id]")
+        return {name for node in nodes for name in _names_of(node)}
 
     def style(self, node: LexborNode) -> _Style:
         """The values that count for an element, of those that it declares or rules give it."""
@@ -215,6 +194,7 @@ class _Sheets:
         said = node.attributes
         hints = f"background-color:{said.get('bgcolor') or ''};color:{said.get('color') or ''}"
         hints += ";background-image:url" * bool(said.get("background"))
+        hints += ";display:table-cell" * (node.tag in ("td", "th"))
         return _cascade(meant, hints, said.get("style") or "")
 
     def _ending_in(self, name: str) -> list[tuple[_Rule, dict[int, LexborNode]]]:
@@ -224,36 +204,37 @@ class _Sheets:
             self._applied[name] = [(rule, nodes) for rule, nodes in pairs if nodes]
         return self._applied[name]
 
-    def later_values(self, node: LexborNode) -> Iterator[dict[str, str]]:
-        """Give what rules say of an element in a state, or with a class scripts may give it."""
-        for name in _names_of(node):
-            for rule in self._later_by_last_name.get(name, ()):
-                yield {each: value for each, value, _ in _declarations(rule.block)}
+    def lifted(self, node: LexborNode) -> set[str]:
+        """The properties that a state, a script or a rule not read may give other values."""
+        return set().union(*(self._lifted[name] for name in _names_of(node)))
 
     @cached_property
-    def _later_by_last_name(self) -> Mapping[str, list[_Rule]]:
-        return _indexed(
-            rule
-            for rule in self.rules
-            if _LIFTING.search(rule.block) and not _FLEETING.search(rule.selector)
-            if _STATE.search(rule.selector) or (self.have_scripts and not self._is_worn(rule))
-        )
+    def _lifted(self) -> Mapping[str, set[str]]:
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for rule in self._rules:
+            is_to_come = self.have_scripts and not self._is_worn(rule)
+            if is_to_come or not rule.is_read or _STATE.search(rule.selector):
+                for name in _last_names(rule.selector):
+                    found[name] |= _effects(rule.block)[1]
+        return found
 
 
-def _indexed(rules: Iterable[_Rule]) -> Mapping[str, list[_Rule]]:
-    """Rules by the first name in the last part of their selectors."""
-    found: defaultdict[str, list[_Rule]] = defaultdict(list)
-    for rule in rules:
-        found[_last_name(rule.selector)].append(rule)
-    return found
+@lru_cache(maxsize=20_000)  # selectors of one rule, and a site's pages, share their blocks
+def _effects(block: str) -> tuple[set[str], set[str]]:
+    """The properties that a block gives values that may hide an element, and that show it."""
+    said = {name: value for name, value, _ in _declarations(block)}
+    others = {"overflow": "hidden", "position": "absolute"}
+    hiding = {name for name in said if _hiding({**others, name: said[name]})}
+    ink = _color_of(said.get("color", "")) or _WHITE
+    hiding.update(["color"] * (ink[3] < _LEAST["opacity"][0]))
+    return hiding, {*said, *(_BOX if said.get("overflow") == "visible" else ())} - hiding
 
 
 @lru_cache(maxsize=10_000)
-def _last_name(selector: str) -> str:
-    """A class, an identifier, a type or `*`."""
+def _last_names(selector: str) -> list[str]:
+    """The classes and identifiers in the last part of a selector, else its type, else `*`."""
     last = _COMBINATOR.split(_plain(selector))[-1]
-    found = _NAME.findall(last) or _TYPE.findall(last.partition(":")[0].lower())
-    return found[0] if found else "*"
+    return _NAME.findall(last) or _TYPE.findall(last.partition(":")[0].lower()) or ["*"]
 
 
 @lru_cache(maxsize=10_000)
@@ -274,22 +255,33 @@ def _without_strings(styles: str) -> str:
     return _ASIDE.sub(lambda found: found[2] or re.sub(r"[{};]", " ", found[1] or ""), styles)
 
 
+def _is_for_screen(queries: str) -> bool:
+    """Tell whether one of some media queries, or what begins a block, plainly holds."""
+    return any(
+        all(_HOLDING.fullmatch(re.sub(r"[\s()]", "", part)) for part in re.split(r"\band\b", query))
+        for query in queries.lower().split(",")
+    )
+
+
 @lru_cache(maxsize=8)  # a site's pages share their sheets
-def _read(sheet: str) -> tuple[tuple[str, str], ...]:
-    """Each selector of a sheet with its block, without what is not for this screen."""
-    found: list[tuple[str, str]] = []
-    around: list[bool] = []
+def _read(sheet: str) -> list[tuple[str, str, bool]]:
+    """Each selector of a sheet with its block, and whether nothing else decides what it means."""
+    found: list[tuple[str, str, bool]] = []
+    around: list[bool | None] = [True]  # None for rules that are not read, False for those left out
     for piece in _PIECE.finditer(sheet):
         prelude, block, sign = piece.groups()
         if sign == "{":
-            around.append(bool(_PASSED.match(prelude)) and not _ELSEWHERE.search(prelude))
-        elif sign == "}" and around:
+            inner = _is_for_screen(prelude) or (None if _UNREAD.match(prelude) else False)
+            around.append(inner is not False and around[-1] and inner)
+        elif sign == "}" and len(around) > 1:
             around.pop()
-        elif block and ":" in block and "@" not in prelude and all(around):
-            parts = _COMMA.split(prelude) if "(" in prelude else prelude.split(",")
-            whole = (each.strip() for each in parts if each.count("(") == each.count(")"))
-            found += [(each, block) for each in whole if len(each) <= _MOST_SELECTOR_CHARS]
-    return tuple(found)
+        elif block and ":" in block and "@" not in prelude and around[-1] is not False:
+            for each in map(str.strip, _COMMA.split(prelude)):
+                if len(each) <= _MOST_SELECTOR_CHARS and each.count("(") == each.count(")"):
+                    is_short = len(_COMBINATOR.findall(_plain(each))) <= _MOST_COMBINATORS
+                    is_read = bool(around[-1] and is_short and not _NESTED.search(each))
+                    found.append((each, block, is_read))
+    return found
 
 
 @lru_cache(maxsize=4_096)  # most elements share their rules with others
@@ -335,6 +327,8 @@ def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
     if name in ("inset", "margin", "padding") and words:
         for side, place in zip(_SIDES, _PLACES.get(len(words), range(4)), strict=True):
             yield f"{name}-{side}".removeprefix("inset-"), words[place]
+    elif name == "flex" and words:
+        yield "flex-grow", words[0]
     elif name == "font":
         yield from (("font-size", size) for size in _FONT_SIZE.findall(value)[:1])
     elif name == "background":
@@ -388,6 +382,7 @@ class _Page:
 
     def __init__(self, body: LexborNode, sheets: _Sheets) -> None:
         self._body, self._sheets = body, sheets
+        self._grounds: dict[int, list[_Color | None]] = {}
 
     def hidden(self) -> _Hidden:
         """Elements and texts that are unseen and do not come in, with what hides them."""
@@ -406,11 +401,11 @@ class _Page:
         paints = ("color", "background") if self._sheets.are_complete else ()
         found: dict[int, LexborNode] = {}
         for rule in self._sheets.standing:
-            if _is_suspect(rule.block) or any(paint in rule.block for paint in paints):
+            if _effects(rule.block)[0] or any(paint in rule.block for paint in paints):
                 found |= self._sheets.meant_by(rule)
         for node in self._body.css("[style], font[color]"):
             style = attribute(node, "style")
-            if not style or _SUSPECT.search(style) or "color" in style:
+            if not style or "color" in style or _effects(style)[0]:
                 found[node.mem_id] = node
         return found.values()
 
@@ -426,7 +421,8 @@ class _Page:
                 if child.is_text_node:
                     yield child
                 elif child.is_element_node and (is_known or ink[3] < _LEAST["opacity"][0]):
-                    is_ended = not self._sheets.style(child).values.keys().isdisjoint(ends)
+                    values = self._sheets.style(child).values
+                    is_ended = not _HANDED_ON.issuperset(values.get(e, "inherit") for e in ends)
                     waiting += [] if is_ended else [child]
 
     def _comes(self, node: LexborNode, style: _Style, form: str) -> bool:
@@ -435,14 +431,16 @@ class _Page:
             return False
         if form == "opacity":
             marks = f"{attribute(node, 'class')} {' '.join(node.attributes)}"
-            is_fading = _FADING_MARK.search(marks) or not _FADING.isdisjoint(style.values)
-            if "animation" in style.values or (self._sheets.have_scripts and is_fading):
+            moved = {style.values.get(each, "none") for each in _FADING}
+            is_fading = _FADING_MARK.search(marks) or moved != {"none"}
+            is_animated = style.values.get("animation", "none") != "none"
+            if is_animated or (self._sheets.have_scripts and is_fading):
                 return True
         is_named = attribute(node, "role") == "tabpanel" or attribute(node, "id") in self._opened
         if style.rules[form] is None:
             return self._sheets.have_scripts and is_named
-        later = (not _hiding({**style.values, **said}) for said in self._sheets.later_values(node))
-        return is_named or follows_control(node) or any(later)
+        is_lifted = self._sheets.lifted(node).issuperset(style.hiding)
+        return is_named or is_lifted or follows_control(node)
 
     @cached_property
     def _opened(self) -> set[str]:
@@ -462,23 +460,32 @@ class _Page:
 
     def _ground(self, node: LexborNode) -> _Color | None:
         """The colour behind an element; None when it is a picture, or not known."""
-        for each in (node, *ancestors(node)):
-            values = self._sheets.style(each).values
-            if values.get("background-image", "none") != "none":
-                return None
-            value = values.get("background-color", "transparent")
-            if value != "transparent":
-                color = _color_of(value)
-                return color if color and color[3] >= 1 else None
-            # Over a picture or another box, or painted by a sheet from elsewhere.
-            if values.get("position", "static") != "static" or not self._sheets.are_complete:
-                return None
-        return _WHITE
+        passed: list[int] = []
+        found: list[_Color | None] = []
+        for each in chain((node,), ancestors(node)):
+            passed.append(each.mem_id)
+            found = self._grounds.get(each.mem_id) or self._painted(each)
+            if found:
+                break
+        self._grounds |= dict.fromkeys(passed, found or [_WHITE])
+        return self._grounds[node.mem_id][0]
+
+    def _painted(self, node: LexborNode) -> list[_Color | None]:
+        """The colour that an element puts behind its text, if any; None for one not known."""
+        values = self._sheets.style(node).values
+        image = values.get("background-image", "none")
+        value = values.get("background-color", "transparent")
+        is_static = values.get("position", "static") == "static"
+        if image == "none" and value == "transparent" and is_static and self._sheets.are_complete:
+            return []
+        # Pictures, what stands over one or another box, and what a sheet from elsewhere paints.
+        color = _color_of(value) if image == "none" else None
+        return [color if color and color[3] >= 1 else None]
 
 
 def _hiding(values: Mapping[str, str]) -> list[str]:
     """Name the properties that hide an element, those first that hide it with all it holds."""
-    forms = [form for form, pattern in _VALUES.items() if pattern.fullmatch(values.get(form, ""))]
+    forms = [form for form in values if _UNSEEN.fullmatch(f"{form}:{values[form]}")]
     forms += [form for form in _LEAST if form in values and _is_too_little(form, values)]
     return sorted(forms, key=_INHERITED.__contains__)
 
@@ -488,12 +495,17 @@ def _is_too_little(form: str, values: Mapping[str, str]) -> bool:
     least, percent = _LEAST[form]
     size = _pixels(values[form], percent)
     if form in _SIDES:
-        is_beside = form in ("left", "right") and size > -2 * least
-        return (size < least or is_beside) and values.get("position") != "static"
+        is_before = form != "bottom" and size < least
+        is_beyond = form != "top" and size > -2 * least
+        return (is_before or is_beyond) and values.get("position", "static") != "static"
     if form in _BOX:
+        # Cells, and what grows in a row, are as large as what they hold.
+        is_grown = values.get("display") == "table-cell" or _pixels(values.get("flex-grow", "")) > 0
         cuts = " ".join(values.get(each, "") for each in ("overflow", "overflow-x", "overflow-y"))
-        rooms = (_pixels(values.get(each, "")) for each in _ROOMS[form.removeprefix("max-")])
-        is_open = {"hidden", "clip", "scroll", "auto"}.isdisjoint(cuts.split())
+        axis = form.removeprefix("max-")
+        giving = (f"min-{axis}", *(f"padding-{side}" for side in _ROOMS[axis]))
+        rooms = (_pixels(values.get(each, "")) for each in giving)
+        is_open = is_grown or {"hidden", "clip", "scroll", "auto"}.isdisjoint(cuts.split())
         return size < least and not is_open and not any(room >= least for room in rooms)
     # A strip as wide as the window has as much padding.
     padding = _pixels(values.get(form.replace("margin", "padding"), ""))
