@@ -4,14 +4,12 @@ What they leave open counts as shown, and so do text one click away and text tha
 back only until its scripts have run: losing what a page says is worse than keeping what it hides.
 """
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
@@ -23,11 +21,11 @@ from webrag.ingestion.html.tree import ancestors, attribute, drop, text_length
 # Of all sheets of a page; the longest beyond are left aside, so that they hide no short one.
 _MOST_CHARS: Final = 1_000_000
 _MOST_SELECTOR_CHARS: Final = 200
-_MOST_COMBINATORS: Final = 4
 # Elements looked at for all rules of a page together: about a third of a second.
 _MOST_STEPS: Final = 5_000_000
 _ASIDE: Final = re.compile(
-    r"(?s)/\*.*?(?:\*/|\Z)|<!--|-->|(\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)|(url\()[^)\"']*+"
+    r"(?s)/\*.*?(?:\*/|\Z)|<!--|-->"
+    r"|(\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)|(url\()[^)\"']*+"
 )
 # A block without others inside it; else the beginning or end of a block, or a statement.
 _PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)(?:\}|\Z)|([{};]|\Z))")
@@ -37,11 +35,11 @@ _COMMA: Final = re.compile(r",(?![^()]{0,200}+\))(?![^\[\]]{0,200}+\])")
 _UNREAD: Final = re.compile(r"\s*(?:[^@\s]|@(?:layer|scope|supports)\b)", re.IGNORECASE)
 # Parts of queries that plainly hold for a mouse and a light screen 1,280 pixels wide.
 _HOLDING: Final = re.compile(
-    r"(?:@media|@container)?(?:(?:only)?(?:screen|all)|not(?:print|speech)|prefers-(?:color-scheme:light|\S*no-pref\w*)"
+    r"(?:@media|@container)?(?:(?:only)?(?:screen|all)|not(?:print|speech)"
     r"|(?:min-(?:device-)?width:|width>=?)(?:0|(?:\d{1,3}|1[01]\d\d|12[0-7]\d)(?:\.\d{1,9})?px"
     r"|1280px|[0-7]?\d(?:\.\d{1,9})?r?em|80r?em)|(?:any-)?(?:hover(?::hover)?|pointer(?::fine)?)"
     r"|(?:max-(?:device-)?width:|width<=?)(?:(?:12[89]|1[3-9]\d|[2-9]\d\d)\d|\d{5})(?:\.\d{1,9})?px"
-    r"|color|orientation:landscape)?|@supports(?!not).*"
+    r"|prefers-(?:color-scheme:light|\S*no-preference)|orientation:landscape)?|@supports(?!not).*"
 )
 _SHEETS: Final = "style:is(:not([type]), [type=''], [type='text/css' i]):not(noscript *)"
 _SCRIPTS: Final = (
@@ -58,9 +56,10 @@ _LOADING: Final = re.compile(
 )
 # What a selector may come to mean, or means in a way that is not read.
 _STATE: Final = re.compile(
-    r":(?:checked|target|popover-open|open|lang|dir)(?![\w-])|\[(?:open|aria-|hidden|data-state)"
+    r":(?:checked|target|(?:popover-)?open|lang|dir|defined)\b|\[(?:open|aria-|hidden|data-state)"
 )
-_NESTED: Final = re.compile(r"\([^()]*+\(")
+# Functions in functions, and more than four combinators.
+_LONG: Final = re.compile(r"\([^()]*+\(|(?<![\s>+~])(?:[\s>+~]++[^\s>+~]++){5}")
 _FUNCTION: Final = re.compile(r":[\w-]{1,40}+\([^()]*+\)|\[[^\[\]]*+\]")
 _NAME: Final = re.compile(r"[.#]-?[A-Za-z_][\w-]*")
 _TYPE: Final = re.compile(r"(?<![\w.#:\[=\"'-])[A-Za-z][\w-]*")
@@ -94,7 +93,6 @@ _LEAST_CONTRAST: Final = 0.06  # of one channel: white on almost white
 # These hide the element's own text; an element inside may be seen.
 _INHERITED: Final = frozenset({"visibility", "font-size", "text-indent", "color"})
 _HANDED_ON: Final = frozenset({"inherit", "unset", "100%", "1em"})
-_PAINT: Final = ("color", "background-color", "background-image")
 _WHITE: Final = (1.0, 1.0, 1.0, 1.0)
 # Where padding gives a box room that has none by itself.
 _ROOMS: Final = {"height": ("top", "bottom"), "width": ("left", "right")}
@@ -147,10 +145,9 @@ class _Sheets:
         sheets = (node for node in tree.css(_SHEETS) if _is_for_screen(attribute(node, "media")))
         texts = sorted((_without_strings(node.text()) for node in sheets), key=len)
         sizes = accumulate(map(len, texts))
-        read = [text for text, size in zip(texts, sizes, strict=True) if size <= _MOST_CHARS]
+        read = (_read(text) for text, size in zip(texts, sizes, strict=True) if size <= _MOST_CHARS)
+        rules = [_Rule(*each, order) for order, each in enumerate(chain.from_iterable(read))]
         self.have_scripts = tree.css_first(_SCRIPTS) is not None
-        parts = chain.from_iterable(map(_read, read))
-        rules = [_Rule(*each, order) for order, each in enumerate(parts)]
         passing = [_FLEETING, _LOADING] if self.have_scripts else [_FLEETING]
         self._rules = [each for each in rules if not any(p.search(each.selector) for p in passing)]
         self.standing = [rule for rule in self._rules if rule.is_read and self._is_worn(rule)]
@@ -159,7 +156,7 @@ class _Sheets:
             self._by_last_name[_last_names(rule.selector)[0]].append(rule)
         self._count = len(tree.css("*")) if self._rules else 0
         is_styled_elsewhere = tree.css_first(_OTHER_STYLES) or any(map(_OTHER_COLORS.search, texts))
-        self.are_complete = not is_styled_elsewhere and len(read) == len(texts)
+        self.are_complete = not is_styled_elsewhere and sum(map(len, texts)) <= _MOST_CHARS
 
     def meant_by(self, rule: _Rule) -> dict[int, LexborNode]:
         """The elements a rule means as the page stands, as far as a bounded effort allows."""
@@ -180,17 +177,12 @@ class _Sheets:
     @cached_property
     def _worn(self) -> set[str]:
         """The names of all elements that have a class (".name") or an identifier ("#name")."""
-        nodes = self._tree.css("[class], [id]")
-        return {name for node in nodes for name in _names_of(node)}
+        return {name for node in self._tree.css("[class], [id]") for name in _names_of(node)}
 
     def style(self, node: LexborNode) -> _Style:
         """The values that count for an element, of those that it declares or rules give it."""
-        meant = tuple(
-            rule
-            for name in _names_of(node)
-            for rule, nodes in self._ending_in(name)
-            if node.mem_id in nodes
-        )
+        applied = chain.from_iterable(map(self._ending_in, _names_of(node)))
+        meant = tuple(rule for rule, nodes in applied if node.mem_id in nodes)
         said = node.attributes
         hints = f"background-color:{said.get('bgcolor') or ''};color:{said.get('color') or ''}"
         hints += ";background-image:url" * bool(said.get("background"))
@@ -276,11 +268,10 @@ def _read(sheet: str) -> list[tuple[str, str, bool]]:
         elif sign == "}" and len(around) > 1:
             around.pop()
         elif block and ":" in block and "@" not in prelude and around[-1] is not False:
-            for each in map(str.strip, _COMMA.split(prelude)):
-                if len(each) <= _MOST_SELECTOR_CHARS and each.count("(") == each.count(")"):
-                    is_short = len(_COMBINATOR.findall(_plain(each))) <= _MOST_COMBINATORS
-                    is_read = bool(around[-1] and is_short and not _NESTED.search(each))
-                    found.append((each, block, is_read))
+            parts = [each.strip() for each in _COMMA.split(prelude)]
+            whole = [each for each in parts if each.count("(") == each.count(")")]
+            short = [each for each in whole if len(each) <= _MOST_SELECTOR_CHARS]
+            found += [(each, block, bool(around[-1]) and not _LONG.search(each)) for each in short]
     return found
 
 
@@ -295,7 +286,7 @@ def _cascade(rules: tuple[_Rule, ...], hints: str, style: str) -> _Style:
     for text, rank in ((hints, -1), (style, 1)):
         said = _declarations(text)
         weighed += [((important, rank), name, value, None) for name, value, important in said]
-    weighed.sort(key=itemgetter(0))  # of equals the last counts
+    weighed.sort(key=lambda each: each[0])  # of equals the last counts
     values = {name: value for _, name, value, _ in weighed}
     return _Style(values, {name: rule for _, name, _, rule in weighed}, _hiding(values))
 
@@ -355,7 +346,7 @@ def _pixels(value: str, percent: float = 10.0) -> float:
     """A length in pixels, or a number; not a number for others. One per cent counts as given."""
     match = _LENGTH.fullmatch(value)
     if match is None:
-        return math.nan
+        return float("nan")
     return float(match[1]) * (percent if match[2] == "%" else _UNITS.get(match[2], 1.0))
 
 
@@ -411,7 +402,7 @@ class _Page:
 
     def _texts(self, node: LexborNode, form: str) -> Iterator[LexborNode]:
         """The texts that a value of an inherited property reaches."""
-        ends = _PAINT if form == "color" else (form,)
+        ends = ("color", "background-color", "background-image") if form == "color" else (form,)
         ink = _color_of(self._sheets.style(node).values.get("color", "")) or _WHITE
         # Sheets from elsewhere may give elements inside a size or colour.
         is_known = self._sheets.are_complete or form in ("visibility", "text-indent")
@@ -454,14 +445,11 @@ class _Page:
             return False
         ground = ink if ink[3] < _LEAST["opacity"][0] else self._ground(node)
         pairs = zip(ink[:3], ground or (), strict=False)
-        return ground is not None and all(
-            ink[3] * abs(mine - theirs) <= _LEAST_CONTRAST for mine, theirs in pairs
-        )
+        return ground is not None and max(ink[3] * abs(a - b) for a, b in pairs) <= _LEAST_CONTRAST
 
     def _ground(self, node: LexborNode) -> _Color | None:
         """The colour behind an element; None when it is a picture, or not known."""
         passed: list[int] = []
-        found: list[_Color | None] = []
         for each in chain((node,), ancestors(node)):
             passed.append(each.mem_id)
             found = self._grounds.get(each.mem_id) or self._painted(each)
