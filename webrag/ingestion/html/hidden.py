@@ -207,7 +207,7 @@ class _Sheets:
             is_to_come = self.have_scripts and not self._is_worn(rule)
             if is_to_come or not rule.is_read or _STATE.search(rule.selector):
                 for name in _last_names(rule.selector):
-                    found[name] |= _effects(rule.block)[1]
+                    found[name] |= _effects(rule.block)[1] & {*_COLLAPSED, *_LEAST}
         return found
 
 

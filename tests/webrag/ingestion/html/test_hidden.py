@@ -547,6 +547,11 @@ SLOW = {
         "".join(f".x.z{n}{{display:none;top:{n}px}}" for n in range(9_000)),
         "".join(f"<p class=x style='margin:{n}px'>Text.</p>" for n in range(3_000)),
     ),
+    "long blocks to come": (
+        ",".join(f".n{n}.z" for n in range(99))
+        + f"{{{';'.join(f'--{n}:1' for n in range(3_000))}}}",
+        f"<p class='x {' '.join(f'n{n}' for n in range(99))}'>Text.</p>" * 900,
+    ),
     "grounds": ("", DEEP + "<p style=color:#fff>Text.</p>" * 20_000),
     "inherited": ("", "<div style=color:#fff>" * 400 + "<p style=color:inherit>Text.</p>" * 9_000),
     "media": ("@media all{" * 40_000 + ".a{color:red}" * 30_000, MANY_HIDDEN),
