@@ -9,7 +9,7 @@ therefore be computed exactly from what is stored.
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
