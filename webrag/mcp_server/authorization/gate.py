@@ -405,10 +405,12 @@ def _static_tokens(settings: Settings) -> StaticTokens:
 
 def _oauth(settings: Settings, issuer: str, resource: str) -> TokenCheck:
     # Imported here: only servers with an authorization server need cryptography and a client.
-    from webrag.mcp_server.authorization.oauth import ClaimReader, KeySet, SignedTokens
+    from webrag.mcp_server.authorization.oauth import KeySet, SignedTokens
 
-    audiences = settings.mcp_oauth_audience or (resource,)
-    reader = ClaimReader(
-        issuer, audiences, base=settings.collection, claim=settings.collection_claim
+    return SignedTokens(
+        issuer,
+        KeySet(issuer, settings.mcp_oauth_jwks_url),
+        settings.mcp_oauth_audience or (resource,),
+        base=settings.collection,
+        claim=settings.collection_claim,
     )
-    return SignedTokens(reader, KeySet(issuer, settings.mcp_oauth_jwks_url))

@@ -84,28 +84,11 @@ def metadata_urls(issuer: str) -> list[str]:
 
 
 class KeySet:
-    """The public keys of one issuer, asked for again after `fresh_s` and dropped after `usable_s`.
+    """The public keys of one issuer, whose metadata names their place where no `url` does."""
 
-    Between two requests for unknown key ids lie `between_s`, after one that failed
-    `after_failure_s`. Without a `url` the issuer's metadata names it.
-    """
-
-    def __init__(
-        self,
-        issuer: str,
-        url: str | None = None,
-        *,
-        fresh_s: float = _FRESH_S,
-        usable_s: float = _USABLE_S,
-        between_s: float = _BETWEEN_ASKING_S,
-        after_failure_s: float = _AFTER_FAILURE_S,
-    ) -> None:
+    def __init__(self, issuer: str, url: str | None) -> None:
         self._issuer = issuer
         self._url = url
-        self._fresh_s = fresh_s
-        self._usable_s = usable_s
-        self._between_s = between_s
-        self._after_failure_s = after_failure_s
         self._keys: list[Mapping[str, Any]] = []
         self._asked_at = self._failed_at = self._searched_at = -1e9
         self._asking = asyncio.Lock()
@@ -113,9 +96,9 @@ class KeySet:
     async def candidates(self, kid: str | None) -> list[Mapping[str, Any]]:
         """The keys a token may have been signed with: those of that id, without one all."""
         started = time.monotonic()
-        await self._refresh(max_age_s=self._fresh_s)
+        await self._refresh(max_age_s=_FRESH_S)
         found = self._named(kid)
-        may_search = started - self._searched_at >= self._between_s
+        may_search = started - self._searched_at >= _BETWEEN_ASKING_S
         if not found and may_search and self._asked_at < started:
             await self._refresh(max_age_s=0.0, since=started)
             self._searched_at = started
@@ -135,12 +118,12 @@ class KeySet:
             if age_s < max_age_s or (since is not None and self._asked_at >= since):
                 return
             # With keys at hand nobody has to wait for a server that does not answer.
-            pause_s = self._between_s if age_s < self._usable_s else self._after_failure_s
+            pause_s = _BETWEEN_ASKING_S if age_s < _USABLE_S else _AFTER_FAILURE_S
             if time.monotonic() - self._failed_at < pause_s:
                 failure: UncheckedTokenError | None = UncheckedTokenError("it failed just now")
             else:
                 failure = await self._fetch()
-            if failure is not None and (since is not None or age_s >= self._usable_s):
+            if failure is not None and (since is not None or age_s >= _USABLE_S):
                 raise failure
 
     async def _fetch(self) -> UncheckedTokenError | None:
@@ -194,42 +177,6 @@ _LONGEST_TOKEN = 16_384
 _MOST_KEYS_TRIED = 4
 
 
-class ClaimReader:
-    """Reads a caller out of claims that were found to be true, meant for one of the audiences.
-
-    Collections are named after `claim`; without it all share `base`.
-    """
-
-    def __init__(
-        self, issuer: str, audiences: Sequence[str], *, base: str, claim: str | None
-    ) -> None:
-        self.issuer = issuer
-        self.audiences = tuple(audiences)
-        self._base = base
-        self._claim = claim
-
-    def caller(self, claims: Mapping[str, Any]) -> Caller:
-        """The caller, unless the token is bound to a key or says nothing of who holds it."""
-        if "cnf" in claims:
-            # Taking it without that key would let a thief use it.
-            raise InvalidTokenError("The token is bound to a key and cannot be used as a bearer.")
-        subject = _text(claims, "sub")
-        client = _text(claims, "client_id") or _text(claims, "azp")
-        if subject is None and client is None:
-            raise InvalidTokenError("The token names neither a subject nor a client.")
-        scopes = _scopes(claims)
-        access = AccessToken(
-            token="",
-            client_id=client or "",
-            scopes=sorted(scopes),
-            subject=subject,
-            claims={"iss": self.issuer},
-        )
-        name = f"subject {subject}" if subject is not None else f"client {client}"
-        collection = collection_of_claims(self._base, self._claim, claims)
-        return Caller(name, scopes, collection, access)
-
-
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
     value = claims.get(name)
     return value if isinstance(value, str) and value else None
@@ -246,11 +193,19 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
 
 
 class SignedTokens(TokenCheck):
-    """JSON Web Tokens, checked with the issuer's keys."""
+    """JSON Web Tokens for one of the audiences, checked with the issuer's keys.
 
-    def __init__(self, claims: ClaimReader, keys: KeySet) -> None:
-        self._claims = claims
+    Collections are named after `claim`; without it all share `base`.
+    """
+
+    def __init__(
+        self, issuer: str, keys: KeySet, audiences: Sequence[str], *, base: str, claim: str | None
+    ) -> None:
+        self._issuer = issuer
         self._keys = keys
+        self._audiences = tuple(audiences)
+        self._base = base
+        self._claim = claim
 
     @override
     async def caller(self, token: str) -> Caller | None:
@@ -268,9 +223,30 @@ class SignedTokens(TokenCheck):
             except jwt.PyJWTError as error:
                 raise InvalidTokenError(_reason(error)) from error
             else:
-                return self._claims.caller(claims)
+                return self._told(claims)
         assert failure is not None
         raise InvalidTokenError(_reason(failure)) from failure
+
+    def _told(self, claims: Mapping[str, Any]) -> Caller:
+        """The caller, unless the token is bound to a key or says nothing of who holds it."""
+        if "cnf" in claims:
+            # Taking it without that key would let a thief use it.
+            raise InvalidTokenError("The token is bound to a key and cannot be used as a bearer.")
+        subject = _text(claims, "sub")
+        client = _text(claims, "client_id") or _text(claims, "azp")
+        if subject is None and client is None:
+            raise InvalidTokenError("The token names neither a subject nor a client.")
+        scopes = _scopes(claims)
+        access = AccessToken(
+            token="",
+            client_id=client or "",
+            scopes=sorted(scopes),
+            subject=subject,
+            claims={"iss": self._issuer},
+        )
+        name = f"subject {subject}" if subject is not None else f"client {client}"
+        collection = collection_of_claims(self._base, self._claim, claims)
+        return Caller(name, scopes, collection, access)
 
     def _decoded(self, token: str, key: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
         try:
@@ -279,8 +255,8 @@ class SignedTokens(TokenCheck):
                 # The algorithm of a key without one is guessed from its kind: RS256 for PS256.
                 jwt.PyJWK(dict(key), algorithm),
                 algorithms=[algorithm],
-                audience=self._claims.audiences,
-                issuer=self._claims.issuer,
+                audience=self._audiences,
+                issuer=self._issuer,
                 leeway=_LEEWAY_S,
                 options={
                     "require": ["exp", "iss", "aud"],
