@@ -146,8 +146,7 @@ def unpack_rows(rows: Sequence[tuple[str, bytes, bytes]]) -> Postings:
     page_terms[places] = headers["terms"]
     counts = headers["bytes"].astype(np.int64) // POSTING.itemsize
     slots = entries["ordinal"].astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    last = np.maximum.reduceat(slots, starts) if len(starts) else starts
+    last = slots[np.cumsum(counts) - 1]  # chunks ascend within a row
     sizes = np.zeros(len(pages), np.int64)
     np.maximum.at(sizes, places, last + 1)
     slots += np.repeat((np.cumsum(sizes) - sizes)[places], counts)
