@@ -282,8 +282,8 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     for page, nodes in placed:
         if page.url in stored:
             await _write_markdown(connection, ids[page.url], nodes)
-    await _delete_empty(connection, taken)
-    for page_id in sorted(taken | {page_id for page_id, _ in stored.values()}):
+    left = await _without_empty(connection, taken)
+    for page_id in sorted(left | {page_id for page_id, _ in stored.values()}):
         await _reindex(connection, page_id)
 
 
@@ -291,8 +291,7 @@ async def delete_children(connection: Connection, node_ids: Sequence[str]) -> No
     """Delete searched nodes, and parents and pages that are left without any."""
     await _lock_holding(connection, node_ids)
     taken = await _remove(connection, node_ids)
-    await _delete_empty(connection, taken)
-    for page_id in sorted(taken):
+    for page_id in sorted(await _without_empty(connection, taken)):
         await _reindex(connection, page_id)
 
 
@@ -326,15 +325,19 @@ async def _remove(connection: Connection, node_ids: Sequence[str]) -> set[int]:
     return {page_id for (page_id,) in deleted}
 
 
-async def _delete_empty(connection: Connection, page_ids: Iterable[int]) -> None:
-    """Delete the parents, and the pages, that are left without searched nodes."""
-    for statement in (
+async def _without_empty(connection: Connection, page_ids: set[int]) -> set[int]:
+    """Delete parents and pages that are left without searched nodes; give the pages that stay."""
+    await connection.change(
         "delete from {parents} p where p.document = any(%s)"
         " and not exists (select from {data_children} c where c.parent_id = p.id)",
+        (list(page_ids),),
+    )
+    gone = await connection.fetch(
         "delete from {documents} d where d.id = any(%s)"
-        " and not exists (select from {data_children} c where c.document = d.id)",
-    ):
-        await connection.change(statement, (list(page_ids),))
+        " and not exists (select from {data_children} c where c.document = d.id) returning d.id",
+        (list(page_ids),),
+    )
+    return page_ids - {page_id for (page_id,) in gone}
 
 
 async def _known_parents(connection: Connection, pages: Iterable[AddedPage]) -> set[UUID]:
