@@ -1,7 +1,7 @@
 """Models of what callers give: a value that is refused is named, with what is allowed."""
 
 from operator import index
-from typing import Annotated, Any, Final, Self, SupportsIndex, get_args
+from typing import Any, Final, Self, SupportsIndex, get_args
 
 from pydantic import (
     BaseModel,
@@ -64,7 +64,7 @@ _NOUNS: Final = {
 def allowed_text(info: FieldInfo) -> str:
     """Say what a value must be, as it reads after "must be"; for a list, each entry of it."""
     extra = info.json_schema_extra
-    kind: Any = Annotated[(info.annotation, *info.metadata, "")]
+    kind: Any = info.rebuild_annotation()
     if given := (isinstance(extra, dict) and extra.get("allowed")) or _said(kind):
         return str(given)
     schema = TypeAdapter(kind).json_schema()
@@ -90,8 +90,7 @@ def _said(kind: Any) -> str | None:
     """The text of the `Allowed` within a type."""
     if isinstance(kind, Allowed):
         return kind.text
-    inside = [*get_args(kind), *getattr(kind, "__metadata__", ())]
-    return next(filter(None, map(_said, inside)), None)
+    return next(filter(None, map(_said, get_args(kind))), None)
 
 
 def whole_number(value: Any) -> Any:
