@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
@@ -87,8 +87,7 @@ def _last_part(value: Any) -> Any:
 
 def _moment(value: Any) -> datetime:
     # Pydantic would take a year for seconds since 1970.
-    moment = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
 
 
 _LIST = BeforeValidator(_as_list)
