@@ -15,6 +15,7 @@ from uuid import UUID
 
 from webrag.argument_checks import (
     LEAST_MAX_TOKENS,
+    USUAL_READ_TOKENS,
     check_choice,
     check_text,
     checked_count,
@@ -708,7 +709,7 @@ class WebRAG:
         heading: str | None = None,
         quote: str | None = None,
         passage_id: UUID | str | None = None,
-        max_tokens: int = 4_000,
+        max_tokens: int = USUAL_READ_TOKENS,
     ) -> "PageExcerpt":
         """Read a stored page, from the beginning or from a place; nothing is fetched.
 

@@ -17,6 +17,9 @@ FORGOTTEN_UNASKED = 20
 LEAST_READ_TOKENS = 200
 """Fewer tokens of a page are not worth a call."""
 
+USUAL_READ_TOKENS = 4_000
+"""Of a page, where a caller names no length."""
+
 MAX_WORDINGS = 5
 """Other wordings of a question that count; each costs a search and a ranking."""
 

@@ -9,6 +9,7 @@ from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from pydantic import Field
 from typing_extensions import override
 
+from webrag.argument_checks import USUAL_READ_TOKENS
 from webrag.concurrency import in_background
 from webrag.crawling.report import USUAL_PAGES
 from webrag.errors import InputError
@@ -48,7 +49,6 @@ class _SearchAlone(SearchInput):
     )
 
 
-_READ_TOKENS: Final = 4_000
 _INPUTS: Final[dict[str, type[ToolInput]]] = {
     kind.where: kind
     for kind in (AnswerInput, _SearchAlone, IngestInput, StatusInput, ReadInput, VerifyInput)
@@ -159,7 +159,7 @@ class WebRAGToolSpec(BaseToolSpec):
     async def read(self, url: str | None = None, **options: Any) -> str:
         """Read a stored page, from the beginning or from a place; fetches nothing."""
         given = ReadInput.model_validate(_named(options, url=url))
-        budget = given.max_tokens or _READ_TOKENS
+        budget = given.max_tokens or USUAL_READ_TOKENS
         place = given.model_dump(exclude={"url", "max_tokens"})
         excerpt = await self._rag.read(given.url, **place, max_tokens=budget)
         text, _ = await in_background(

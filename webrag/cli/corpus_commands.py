@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.argument_checks import LEAST_MAX_TOKENS
+from webrag.argument_checks import LEAST_MAX_TOKENS, USUAL_READ_TOKENS
 from webrag.cli.options import (
     command,
     json_option,
@@ -313,7 +313,7 @@ for _command in corpus_command.commands.values():
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=LEAST_MAX_TOKENS),
-    default=4_000,
+    default=USUAL_READ_TOKENS,
     show_default=True,
     metavar="N",
     help="Tokens printed at most.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS
+from webrag.argument_checks import FORGOTTEN_UNASKED, LEAST_READ_TOKENS, USUAL_READ_TOKENS
 from webrag.concurrency import in_background, within
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import CrawlOptions, CrawlProgress, SiteReport
@@ -70,7 +70,6 @@ AskUser = Callable[[str], Awaitable[bool | None]]
 # Searches keep the processor busy, so more at once only wait for the 10 database connections, and
 # fail after 10 s: with 64 clients on a busy machine 4 of 93 did.
 SEARCHES_AT_ONCE = 5
-_READ_TOKENS = 4_000
 # Passages are not longer; whoever names a place seldom wants the rest of the page.
 _READ_AT_PLACE_TOKENS = 1_000
 
@@ -123,7 +122,7 @@ class Handlers:
         memory = await self._memory(progress)
         place = given.model_dump(exclude={"url", "max_tokens"})
         is_place = given.heading or given.quote or given.passage_id
-        usual = _READ_AT_PLACE_TOKENS if is_place else _READ_TOKENS
+        usual = _READ_AT_PLACE_TOKENS if is_place else USUAL_READ_TOKENS
         budget = min(given.max_tokens or usual, self.token_budget)
         excerpt = await memory.read(given.url, **place, max_tokens=max(budget, LEAST_READ_TOKENS))
         return await in_background(_page_reply, memory, excerpt, budget)
