@@ -115,4 +115,4 @@ def together() -> AbstractContextManager[None]:
 
 
 is_together = _TOGETHER.get
-"""Whether the caller asks for several pages and waits for all of them."""
+"""True where the caller asks for several pages and waits for all of them."""

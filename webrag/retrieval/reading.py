@@ -35,7 +35,7 @@ _SHARE_BEFORE_QUOTE: Final = 1 / 3
 _MOST_CHARS_PER_TOKEN: Final = 12
 # An excerpt ends where a paragraph does, when that costs no more than this share of it.
 _GIVEN_UP_SHARE: Final = 0.3
-_GIVEN_UP_FOR_SENTENCE: Final = 0.5
+_GIVEN_UP_FOR_SENTENCE: Final = 0.5  # chosen, not measured, as is the one above
 # Characters behind a full stop that tell whether it ends a sentence.
 _SHOWS_SENTENCE_END: Final = 5
 
