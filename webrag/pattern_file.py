@@ -33,6 +33,6 @@ class PatternFile:
         """Each entry of a section in one piece, in order."""
         return ["".join(lines) for lines in self.lines(section)]
 
-    def pattern(self, name: str) -> re.Pattern[str]:
+    def pattern(self, name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
         """An entry of the section [patterns]."""
-        return re.compile(self._read["patterns"][name].replace("\n", ""), re.IGNORECASE)
+        return re.compile(self._read["patterns"][name].replace("\n", ""), flags)
