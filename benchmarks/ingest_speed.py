@@ -82,7 +82,8 @@ class Clock:
         """Of this process, those it has started, and Postgres, which is nobody's child."""
         found = {each for each in psutil.process_iter() if self._is_server(each)}
         for own in (psutil.Process(), *found):
-            found |= {own, *own.children(recursive=True)}
+            with suppress(psutil.Error):  # one of Postgres may have ended since
+                found |= {own, *own.children(recursive=True)}
         times: list[float] = []
         for each in found:
             with suppress(psutil.Error):
