@@ -60,3 +60,11 @@ def test_any_text_is_read(question: str, text: str) -> None:
 
     assert asked is not None
     assert asked.is_stated(text) in (True, False)
+
+
+def test_the_number_of_an_item_of_a_list_counts_nothing() -> None:
+    asked = quantity_asked("What is the maximum number of kettles on a shelf?")
+    assert asked is not None
+
+    assert not asked.is_stated("1. Fill the kettles.\n2. Put the kettles on the shelf.")
+    assert asked.is_stated("1. Put 12 kettles on the shelf.")

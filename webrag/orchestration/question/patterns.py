@@ -47,6 +47,7 @@ _ASKS_PRICE: Final = _FILE.pattern("asks_price")
 _ASKS_NUMBER: Final = _FILE.pattern("asks_number")
 _PRICE: Final = _FILE.pattern("price")
 _NUMBER: Final = _FILE.pattern("number")
+_ITEM_NUMBER: Final = _FILE.pattern("item_number")
 _COUNTED: Final = _FILE.pattern("counted")
 _BINOMIALS: Final = tuple(re.split(", ?", "".join(_FILE.texts("words"))))
 
@@ -332,6 +333,7 @@ class Quantity(NamedTuple):
         """Tell whether a text has such a figure."""
         if self.is_price:
             return _PRICE.search(text) is not None
+        text = _ITEM_NUMBER.sub("\n", text)
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
         if not found or not self.counted:
             return bool(found)
