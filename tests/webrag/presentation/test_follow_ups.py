@@ -98,7 +98,10 @@ LINK = NextLink(
 @pytest.mark.parametrize(
     ("links", "call"),
     [
-        ((LINK,), "`answer` url=https://docs.example.org/kilns reads"),
+        (
+            (LINK,),
+            "`answer` url=https://docs.example.org/kilns reads the likeliest page that is not stored (chance 0.40)",
+        ),
         ((), "`answer` with the URL of a likely page"),
         (
             (replace(LINK, score=0.01),),
@@ -112,6 +115,18 @@ def test_one_call_that_would_settle_it_is_named_where_little_was_found(
     result = make_result(install_chunk, seed_urls=(), confidence_band="none", next_links=links)
 
     assert f"ADD A SOURCE: {call}" in follow_ups(result, BriefConfig())
+
+
+def test_a_reader_may_stop_where_every_link_was_followed(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    result = make_result(
+        install_chunk, rounds_allowed=3, total_iterations=2, confidence_band="none", next_links=()
+    )
+
+    assert "ADD A SOURCE: No link is left to follow: stop here, or" in follow_ups(
+        result, BriefConfig()
+    )
 
 
 def test_exhausted_expansion_can_be_continued_with_a_larger_budget(

@@ -307,7 +307,7 @@ _MCP = {
     "more": "`answer` with expansion_budget={rounds}",
     "full": "`read` takes a page's url",
     "read": "`read` takes a passage's id",
-    "link": "`answer` url={url} reads the likeliest page that is not stored",
+    "link": "`answer` url={url} reads the likeliest page that is not stored (chance {chance:.2f})",
     "site": "`ingest` url={url} max_pages=200 stores more of its site; then ask again",
     "grow": "`answer` with the URL of a likely page",
     "refine": "Give `wordings`: a sentence and terms the page may have",
@@ -320,7 +320,8 @@ _CLI = {
     "more": "`webrag answer URL QUESTION --budget {rounds}`",
     "full": "`webrag answer URL QUESTION --mode full_context`",
     "read": "`webrag read --passage ID` goes on",
-    "link": "`webrag answer {url} QUESTION` reads the likeliest page that is not stored",
+    "link": "`webrag answer {url} QUESTION` reads the likeliest page that is not stored"
+    " (chance {chance:.2f})",
     "site": "`webrag ingest {url} --max-pages 200` stores more of its site; then ask again",
     "grow": "`webrag answer URL QUESTION` with a likely page",
     "refine": "Add `--wording` with a sentence or terms that the page itself may have",
@@ -384,10 +385,12 @@ def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> st
     """The one call that most likely finds what the stored pages lack."""
     links = [link for link in _named_links(result) if link.score >= _LEAST_LINK_SCORE]
     if links:
-        return words["link"].format(url=links[0].url)
+        return words["link"].format(url=links[0].url, chance=links[0].score)
     pages = [item.chunk.source_url for item in result.chunks]
     if pages and result.next_links:
         return words["site"].format(url=pages[0])
+    if result.total_iterations:
+        return f"No link is left to follow: stop here, or {words['grow']}"
     return words["grow"]
 
 
