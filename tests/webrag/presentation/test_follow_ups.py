@@ -100,7 +100,8 @@ LINK = NextLink(
     [
         (
             (LINK,),
-            "`answer` url=https://docs.example.org/kilns reads the likeliest page that is not stored (chance 0.40)",
+            "`answer` url=https://docs.example.org/kilns reads the likeliest page that is not "
+            "stored (chance 0.40)",
         ),
         ((), "`answer` with the URL of a likely page"),
         (
@@ -115,6 +116,19 @@ def test_one_call_that_would_settle_it_is_named_where_little_was_found(
     result = make_result(install_chunk, seed_urls=(), confidence_band="none", next_links=links)
 
     assert f"ADD A SOURCE: {call}" in follow_ups(result, BriefConfig())
+
+
+@pytest.mark.parametrize(("score", "other"), [(0.9, "/kilns reads the likeliest"), (0.1, "/guide")])
+def test_a_fast_answer_names_the_link_that_likely_helps(
+    make_result: MakeResult, install_chunk: RankedChunk, score: float, other: str
+) -> None:
+    links = (replace(LINK, score=score),)
+    result = make_result(install_chunk, rounds_allowed=0, confidence_band="none", next_links=links)
+
+    line = follow_ups(result, BriefConfig()).splitlines()[0]
+
+    assert line.startswith("- DEEP SEARCH: No link was followed;")
+    assert f"docs.example.org{other}" in line
 
 
 def test_a_reader_may_stop_where_every_link_was_followed(

@@ -29,6 +29,9 @@ _LEAST_REST: Final = 200
 _MOST_ABSENT: Final = 5
 _LEAST_LINK_SCORE: Final = 0.05
 
+# From here on about half of the links lead to evidence (docs/experiments.md, "Link signals").
+_LIKELY_LINK_SCORE: Final = 0.3
+
 QUOTED: Final = ("\u27ea", "\u27eb")
 """What stands around a quotation in its passage; letters and digits would be taken for the text."""
 
@@ -366,8 +369,9 @@ def _options(
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
     elif is_answer and band != "high" and _may_go_deep(result):
         followed = "Only the best links were" if result.total_iterations else "No link was"
-        site = words["site"].format(url=result.seed_urls[0])
-        yield f"DEEP SEARCH: {followed} followed; {words['deep']} goes on. Or {site}."
+        other = _likely_link(result, words, _LIKELY_LINK_SCORE)
+        other = other or words["site"].format(url=result.seed_urls[0])
+        yield f"DEEP SEARCH: {followed} followed; {words['deep']} goes on. Or {other}."
     elif is_answer and band != "high" and (rounds := _more_rounds(result)):
         more = words["more"].format(rounds=rounds)
         yield f"CONTINUE EXPANSION: Link following ended at its limit; go further: {more}."
@@ -383,15 +387,22 @@ def _options(
 
 def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> str:
     """The one call that most likely finds what the stored pages lack."""
-    links = [link for link in _named_links(result) if link.score >= _LEAST_LINK_SCORE]
-    if links:
-        return words["link"].format(url=links[0].url, chance=links[0].score)
+    if link := _likely_link(result, words, _LEAST_LINK_SCORE):
+        return link
     pages = [item.chunk.source_url for item in result.chunks]
     if pages and result.next_links:
         return words["site"].format(url=pages[0])
     if result.total_iterations:
         return f"No link is left to follow: stop here, or {words['grow']}"
     return words["grow"]
+
+
+def _likely_link(result: OrchestrationResult, words: dict[str, str], least: float) -> str:
+    """The call that reads the best link not followed; empty where it promises less than that."""
+    best = max(_named_links(result), key=lambda link: link.score, default=None)
+    if best is None or best.score < least:
+        return ""
+    return words["link"].format(url=best.url, chance=best.score)
 
 
 def _may_go_deep(result: OrchestrationResult) -> bool:
