@@ -128,6 +128,11 @@ _NOT_NESTING = """a|area|base|basefont|bgsound|body|br|col|colgroup|dd|dt|embed|
 _NESTING_TAG = re.compile(
     rf"<(/?)(?!(?:{_NOT_NESTING})(?![a-z0-9-]))[a-z][a-z0-9-]*+[^<>]*+(?<!/)>"
 )
+# A tag as the standard has it. Its values may hold what looks like tags, as in Sphinx's index.
+_WHOLE_TAG = re.compile(
+    r"<([a-z][a-z0-9-]*+)"
+    r"(?:\s++[^\s<>\"'/=]++(?:=(?:\"[^\"]*+\"|'[^']*+'|[^\s<>\"'=`]++))?)++\s*+(/?)>"
+)
 
 
 class MarkupBomb(ValueError):
@@ -144,11 +149,17 @@ def check_markup(html: str) -> None:
     for match in _LONG_TAG.finditer(markup):
         if match.group().count("=") > MAX_ATTRIBUTES or len(match.group().split()) > 20_000:
             raise MarkupBomb(f"one of its elements has more than {MAX_ATTRIBUTES:,} attributes")
-    depth = 0
+    if _depth(markup) > MAX_DEPTH and _depth(_WHOLE_TAG.sub(r"<\1\2>", markup)) > MAX_DEPTH:
+        raise MarkupBomb(f"its elements are nested more than {MAX_DEPTH} levels deep")
+
+
+def _depth(markup: str) -> int:
+    """How deep elements are nested at most, unless their end tags may be left out."""
+    depth = most = 0
     for closing in _NESTING_TAG.findall(markup):
         depth = max(0, depth - 1) if closing else depth + 1
-        if depth > MAX_DEPTH:
-            raise MarkupBomb(f"its elements are nested more than {MAX_DEPTH} levels deep")
+        most = max(most, depth)
+    return most
 
 
 # Stands for a backslash of the page while the converter's own escapes are told from it.

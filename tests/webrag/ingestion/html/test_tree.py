@@ -42,3 +42,13 @@ def test_scan_takes_linear_time(piece: str) -> None:
         check_markup(piece * 200_000)
 
     assert time.perf_counter() - started < 5
+
+
+def test_what_looks_like_a_tag_in_an_attribute_nests_nothing() -> None:
+    check_markup("""<a href="#prop:<config>_postfix" class='x'>target <b>property</b></a>""" * 600)
+
+
+@pytest.mark.parametrize("tag", ["<div '>", '<div x="a">', '<div x="<b>"><i>', '<div a=b/c="d>'])
+def test_attributes_hide_no_depth(tag: str) -> None:
+    with pytest.raises(MarkupBomb, match="512 levels"):
+        check_markup(tag * 600)
