@@ -45,6 +45,8 @@ def test_metadata_counts_before_the_text() -> None:
         ("<p>Copyright 2019 The Authors</p>", (None, None)),
         ("<p>No date.</p>", (None, None)),
         ("<p>posted 01.03.2024 by us</p>", (MARCH, None)),
+        ("<p>Posted on 1. 3. 2024.</p>", (MARCH, None)),
+        ("<p>Posted with 1.3.2024.1</p>", (None, None)),
         ("<p>Version 3.3.10 of 2019 is out.</p>", (None, None)),
         ("<h1>Kiln</h1><p>Version 22.04.10</p>", (None, None)),
         ("<h1>Kiln</h1><h2>20.10.24</h2><p>2024-03-01</p>", (MARCH, None)),
