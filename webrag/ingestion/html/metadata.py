@@ -91,6 +91,8 @@ _DAY = re.compile(
     r"|(?P<d5>\d\d?)(?:\.|st|nd|rd|th)?\s?(?:de |of )?(?P<m5>[^\W\d_]{3,12})[.,]?"
     r"\s(?:de )?(?P<y5>(?:19|20)\d\d)(?!\d))"
 )
+# What parts the day at the beginning of a paragraph from its text.
+_DATELINE_END = re.compile(r"[).:|]|,? [-–—|]")  # noqa: RUF001
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MOST_YEARS = 500
 _MOST_MARKS, _MOST_SAMPLES = 10, 20
@@ -181,7 +183,7 @@ def _labelled_days(text: str) -> tuple[list[datetime], datetime | None]:
 
 
 def _days(text: str) -> Iterator[tuple[datetime, str]]:
-    """The days that a text names outside of sentences, each with the words before it."""
+    """The days that a text names before or outside of sentences, each with the words before it."""
     for found in _DAY.finditer(text):
         said = {name[0]: part for name, part in found.groupdict().items() if part}
         year, month, day = (said[unit] for unit in "ymd")
@@ -194,7 +196,8 @@ def _days(text: str) -> Iterator[tuple[datetime, str]]:
         moment = parse_date(f"{year if len(year) > 2 else f'20{year}'}-{month}-{day}")
         before, after = text[: found.start()], text[found.end() :]
         line = len(before) - before.rfind("\n") + f"{after}\n".find("\n")
-        if moment is not None and line < _LINE_CHARS:
+        is_first = before[before.rfind("\n") + 1 :] in ("", "(") and _DATELINE_END.match(after)
+        if moment is not None and (line < _LINE_CHARS or is_first):
             yield moment, before[-_LABEL_CHARS:]
 
 

@@ -76,6 +76,8 @@ def test_change_before_publication_is_dropped() -> None:
         "<p>1 mars 2024</p>",
         "<p>1 марта 2024</p>",
         "<p>2024/03/01</p>",
+        f"<p>(1 March 2024) Mills {'that grind ' * 8}.</p>",
+        f"<p>1.3.2024 - Mills {'that grind ' * 8}.</p>",
     ],
 )
 def test_the_day_beside_the_heading_is_that_of_the_page(body: str) -> None:
@@ -90,10 +92,11 @@ def test_the_day_beside_the_heading_is_that_of_the_page(body: str) -> None:
     [
         "<p>Those who had bought paper on 1 March 2024 could return it, as the mill said to all who"
         " had asked for it in the days before.</p>",
+        f"<p>1 March 2024 was the day on which mills {'that grind ' * 8}.</p>",
         "<pre>created = 2024-03-01</pre>",
         "<p>Updated 1 March 2024</p>",
     ],
-    ids=["sentence", "code", "change"],
+    ids=["sentence", "beginning of a sentence", "code", "change"],
 )
 def test_other_days_beside_the_heading_are_not(body: str) -> None:
     assert dates(f"<h1>On paper</h1>{body}")[0] is None
