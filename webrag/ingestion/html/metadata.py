@@ -74,6 +74,7 @@ _PUBLISHED_MARKS = (
     "[itemprop=datePublished], time[pubdate], article header time, time.entry-date,"
     " .published, .dt-published"
 )
+_DATED_MARKS = "time, :is([class*=date i], [class*=datum]):not([class*=update i], [class*=modif])"
 _OFFSET = re.compile(r"(?<=\d)\s?[+-]\d\d:?\d\d\Z")
 _AFTER_HEADING, _BEFORE_HEADING = 600, 200  # characters
 _MOST_HEADS, _MOST_PLACES = 120, 2
@@ -86,7 +87,7 @@ _MONTHS = [
 _DAY = re.compile(
     r"(?<!\w)(?<!\d[./-])(?:(?P<y>(?:19|20)\d\d)(?P<s>[-/.])(?P<m>\d\d?)(?P=s)(?P<d>\d\d?)(?!\d)"
     r"|(?P<d2>\d\d?)(?P<s2>[./-])\s?(?P<m2>\d\d?)(?P=s2)\s?(?P<y2>(?:19|20)\d\d)(?!\.?\d)"
-    r"|(?P<d3>\d\d)\.(?P<m3>\d\d)\.(?P<y3>\d\d)(?=\W{1,3}\d\d[:.]\d\d(?!\d))"
+    r"|(?P<d3>\d\d?)(?P<s3>[./])(?P<m3>\d\d?)(?P=s3)(?P<y3>\d\d)(?=\W{1,3}\d\d[:.]\d\d(?!\d))"
     r"|(?P<m4>[^\W\d_]{3,12})\.?\s(?P<d4>\d\d?)(?:st|nd|rd|th)?,?\s(?P<y4>(?:19|20)\d\d)(?!\d)"
     r"|(?P<d5>\d\d?)(?:\.|st|nd|rd|th)?\s?(?:de |of )?(?P<m5>[^\W\d_]{3,12})[.,]?"
     r"\s(?:de )?(?P<y5>(?:19|20)\d\d)(?!\d))"
@@ -127,7 +128,7 @@ def _dates(page: _Page) -> tuple[datetime | None, datetime | None]:
     if published is None:
         said, changed = _labelled_days(page.text)
         modified = modified or changed
-        others = () if modified else _marked_days(page, "time")
+        others = () if modified else _marked_days(page, _DATED_MARKS)
         named = _stated([page.metas.get("date")])
         published = next(itertools.chain(named, said, others), None)
     # Metadata may count the hours of another place than readers do.
@@ -148,7 +149,8 @@ def _marked_days(page: _Page, selector: str) -> Iterator[datetime]:
     for mark in page.tree.css(selector)[:_MOST_MARKS]:
         if not _is_by_others(mark, page.outer):
             yield from _stated(attribute(mark, name) for name in ("datetime", "content", "title"))
-            yield from (day for day, _ in _days(inline_text(mark)[:_LINE_CHARS]))
+            # Before a time a short year is one, which elsewhere may be a part of a version.
+            yield from (day for day, _ in _days(f"{inline_text(mark)[:_LINE_CHARS]} 00:00"))
 
 
 def _beside(page: _Page) -> Iterator[datetime]:

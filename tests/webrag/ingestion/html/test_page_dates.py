@@ -72,6 +72,7 @@ def test_change_before_publication_is_dropped() -> None:
         "<p>Mar. 1, 2024, 10:15</p>",
         "<p>Freitag, <span>1. März 2024</span></p>",
         "<div>01.03.24, 10:15 Uhr</div>",
+        "<div>01/03/24, 10:15</div>",
         "<p>1 de marzo de 2024</p>",
         "<p>1 mars 2024</p>",
         "<p>1 марта 2024</p>",
@@ -139,6 +140,21 @@ def test_marks_of_comments_and_of_other_pages_do_not_date_a_page() -> None:
 )
 def test_meta_tags_name_the_day_of_publication_in_many_ways(name: str) -> None:
     assert dates("", meta(name, "2024-03-01")) == (MARCH, None)
+
+
+@pytest.mark.parametrize(
+    ("mark", "day"),
+    [
+        ("<div class=uploaded-date>01.03.24</div>", MARCH),
+        ("<p class=datum>1. März 2024</p>", MARCH),
+        ("<p class=news-Date>1.3.24</p>", MARCH),
+        ("<p class=update>1.3.24</p>", None),
+        ("<p class=version>1.3.24</p>", None),
+        ("<aside><p class=date>1.3.24</p></aside>", None),
+    ],
+)
+def test_an_element_that_is_called_a_date_is_one(mark: str, day: datetime | None) -> None:
+    assert dates(f"<h1>On paper</h1>{'<p>It burns.</p>' * 100}{mark}")[0] == day
 
 
 def test_linked_data_with_line_breaks_in_its_texts_is_read() -> None:
