@@ -105,7 +105,8 @@ _SAID_PUBLISHED = re.compile(
 )
 _SAID_CHANGED = re.compile(
     r"\b(?:updated?|modified|changed|revised|edited|built|aktualisiert|geändert|änderung"
-    r"|stand\b|mise? à jour|modifié|actualizado|aggiornato|bijgewerkt|atualizado)[\w\s:,.]{0,20}\Z",
+    r"|stand\b|zuletzt|mise? à jour|modifié|modification|actualizado|aggiornato|bijgewerkt"
+    r"|atualizado)[\w\s:,.]{0,20}\Z",
     re.IGNORECASE,
 )
 
@@ -156,6 +157,8 @@ def _marked_days(page: _Page, selector: str) -> Iterator[datetime]:
 def _beside(page: _Page) -> Iterator[datetime]:
     """The days beside the places of a page that say its heading, else those at its top."""
     text, head = page.text, page.head
+    if page.metas.get("generator", "").startswith("MediaWiki"):
+        return  # the days of a wiki's text are of what it tells
     if head is None:
         top = _days(_lines(text[:_MAX_CHARS]))
         yield from (day for day, label in top if not _SAID_CHANGED.search(label))

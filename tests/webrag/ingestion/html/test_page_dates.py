@@ -42,6 +42,8 @@ def test_metadata_counts_before_the_text() -> None:
         ('<time datetime="2024-03-01">1 March</time>', (MARCH, None)),
         ("<p>Last updated 2024-05-02</p>", (None, MAY)),
         ("<p>Updated <b>2020-01-01</b></p><footer>Last edited: May 2, 2024</footer>", (None, MAY)),
+        ("<footer>Zuletzt am 2. Mai 2024 um 13:22 Uhr geändert.</footer>", (None, MAY)),
+        ("<footer>Dernière modification le 2 mai 2024</footer>", (None, MAY)),
         ("<p>Copyright 2019 The Authors</p>", (None, None)),
         ("<p>No date.</p>", (None, None)),
         ("<p>posted 01.03.2024 by us</p>", (MARCH, None)),
@@ -125,6 +127,14 @@ def test_a_page_is_of_the_day_that_readers_see_where_metadata_counts_other_hours
 
     assert dates("<h1>On paper</h1><p>1 March 2024</p>", head)[0] == MARCH
     assert dates("", head, "https://site.test/2024/03/01/paper")[0] == MARCH
+
+
+def test_a_wiki_is_of_the_day_of_its_last_change_and_not_of_days_that_it_tells_of() -> None:
+    body = "<h1>Kiln</h1><p>Built 1 March 1994</p><p>First fire: 5 May 1994</p>"
+    wiki = '<meta name="generator" content="MediaWiki 1.35.0">'
+
+    assert dates(body)[0] == datetime(1994, 5, 5, tzinfo=UTC)
+    assert dates(f"{body}<p>This page was last edited on 2 May 2024.</p>", wiki) == (None, MAY)
 
 
 def test_marks_of_comments_and_of_other_pages_do_not_date_a_page() -> None:
