@@ -575,14 +575,14 @@ def _marked(page: _Page, selector: str) -> list[str]:
 
 
 def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
-    """Tell an element in comments, a form or a box of other pages."""
+    """Tell an element in comments, a form, a masthead or a box of other pages."""
     around = [mark, *ancestors(mark)]
     is_in_article = any(above.tag == "article" for above in around)
     # Boxes around headings do not tell: layouts call that around page and sidebar by both.
     boxes = itertools.takewhile(lambda above: above.mem_id not in outer, around)
     return any(
         above.tag in ("form", "aside")
-        or (above.tag == "footer" and not is_in_article)
+        or (above.tag in ("footer", "header", "nav") and not is_in_article)
         or _BY_OTHERS.search(f"{attribute(above, 'class')} {attribute(above, 'id')}")
         for above in boxes
         if above.tag not in ("html", "body")

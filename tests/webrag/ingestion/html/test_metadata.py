@@ -269,6 +269,18 @@ AUTHORS = {
     "address": ('<meta name="author" content="https://a.test/ada">', "", None),
     "account of the machine": ('<meta name="author" content="admin">', "", None),
     "author of a comment": ("", "<div class=comment><p class=author>Ada Wick</p></div>", None),
+    "menu of columns": ("", "<nav><p class=author>Ada Wick</p></nav>", None),
+    "masthead": ("", "<header><p class=author>Ada Wick</p></header>", None),
+    "head of an article": (
+        "",
+        "<article><header><p class=author>Ada Wick</p></header></article>",
+        "Ada Wick",
+    ),
+    "head with the heading": (
+        "",
+        "<header><h1>Bread</h1><p class=author>Ada Wick</p></header>",
+        "Ada Wick",
+    ),
     "field of a form": ("", "<p class=comment-form-author>Name *</p>", None),
     "no author": ("", "<p>The author is dead, says Ada Wick.</p>", None),
 }

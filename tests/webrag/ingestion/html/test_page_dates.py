@@ -141,8 +141,8 @@ def test_marks_of_comments_and_of_other_pages_do_not_date_a_page() -> None:
     mark = "<time itemprop=datePublished datetime=2024-05-02>now</time>"
 
     assert dates(mark)[0] == MAY
-    for box in ("comment", "related-posts"):
-        assert dates(f"<div class={box}>{mark}</div>")[0] is None
+    for box in ("div class=comment", "div class=related-posts", "header", "nav"):
+        assert dates(f"<{box}>{mark}</{box.split()[0]}>")[0] is None
 
 
 @pytest.mark.parametrize(
