@@ -280,6 +280,8 @@ _GENERIC_TITLE = re.compile(
     r"|default|welcome|react app|vite app)\W*\Z",
     re.IGNORECASE,
 )
+# "1. Introduction", "Chapter 6. Introduction", "A.2 Keys".
+_NUMBERED = re.compile(r"(?:[^\W\d_]{4,12} )?(?:\d{1,3}|[A-Z])(?:[.:]|(?:\.\d{1,3}){1,5}[.:]?)\s")
 _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
 
 
@@ -315,7 +317,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     return PageMetadata(
         base_url=base,
         url=_canonical(tree, page_url, base),
-        title=title,
+        title=_in_document(tree, title or "") or None,
         author=_author(page, names),
         site_name=_clean(names.named, MAX_NAME_CHARS),
         description=_clean(described, MAX_DESCRIPTION_CHARS),
@@ -411,6 +413,14 @@ def _title(tree: LexborHTMLParser, metas: Mapping[str, str], names: _Names) -> s
     alike = [text for text in own if _is_like(text, f"{whole} {named}")]
     seen = (text for text in alike if len(alike) == 1)
     return next(itertools.chain(agreed, seen), tagged)
+
+
+def _in_document(tree: LexborHTMLParser, title: str) -> str:
+    """A title with the name of the document it is a numbered part of, where a page tells it."""
+    home = tree.css_first("link[rel~=home][title]")
+    name = (home is not None and _clean(attribute(home, "title"), MAX_TITLE_CHARS)) or ""
+    is_told = not name or name in title or _GENERIC_TITLE.match(name)
+    return title if is_told or not _NUMBERED.match(title) else f"{title} \u2013 {name}"
 
 
 def _without_site(text: str | None, names: _Names) -> str | None:

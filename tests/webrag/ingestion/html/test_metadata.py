@@ -323,6 +323,31 @@ def test_site_is_named_as_it_names_itself(head: str, name: str | None) -> None:
     assert read(head).site_name == name
 
 
+HOME = '<link rel="{}" title="{}" href="index.html"><title>{}</title>'
+
+
+@pytest.mark.parametrize("title", ["1. Introduction", "Chapter 6. Sources", "A.2 Keys"])
+def test_a_numbered_title_tells_of_which_document_it_is_a_part(title: str) -> None:
+    for rel in ("home", "HOME"):
+        head = HOME.format(rel, "Kiln User Manual", title)
+        assert read(head, f"<h2>{title}</h2>").title == f"{title} \u2013 Kiln User Manual"
+
+
+@pytest.mark.parametrize(
+    ("title", "document"),
+    [
+        ("Introduction", "Kiln User Manual"),
+        ("10 ways to bake", "Kiln User Manual"),
+        ("A kiln", "Kiln User Manual"),
+        ("1. Kiln User Manual", "Kiln User Manual"),
+        ("1. Introduction", "Home"),
+        ("1. Introduction", ""),
+    ],
+)
+def test_other_titles_stay_as_they_are(title: str, document: str) -> None:
+    assert read(HOME.format("home", document, title)).title == title
+
+
 def test_heading_that_readers_see_is_the_title_where_the_title_tag_is_for_search_engines() -> None:
     head = "<title>Ovens 2024: bake bread | Mill</title>"
     assert read(head, "<h1>How we bake better bread at home</h1>").title == (
