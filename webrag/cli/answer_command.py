@@ -53,15 +53,13 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     webrag answer URL "How is a task cancelled?" --wording "Task.cancel() CancelledError"
     """  # noqa: D301  click takes the backspace for "do not rewrap"
     from webrag.ingestion.files.folder import check_named, named_address
-    from webrag.presentation.results import narrowed
 
     reading = Reading.taken_from(given)
     check = check_named if given["as_of"] is None else named_address
     named, question = split_named(words)
     urls = tuple(map(check, (*named, *given.pop("urls"))))
-    asked = asked_question(question, given, urls=urls)
-    only = partial(narrowed, filters=asked.filters, top_k=reading.top_k)
-    run(_print_evidence(ctx, asked, reading, only))
+    asked = asked_question(question, given, urls=urls, top_k=reading.top_k)
+    run(_print_evidence(ctx, asked, reading))
 
 
 @question_command(
@@ -89,10 +87,7 @@ def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
 
 
 async def _print_evidence(
-    ctx: click.Context,
-    question: "Question",
-    reading: Reading,
-    narrow: "Callable[[OrchestrationResult], OrchestrationResult]" = lambda result: result,
+    ctx: click.Context, question: "Question", reading: Reading
 ) -> "OrchestrationResult":
     from webrag.app import WebRAG
 
@@ -100,7 +95,7 @@ async def _print_evidence(
     with run_progress(quiet=options.quiet, verbose=bool(options.verbose)) as progress:
         await progress("start", "Opening what is stored")
         async with WebRAG(ctx.obj) as rag:
-            result = narrow(await rag.evidence_for(question, on_progress=progress))
+            result = await rag.evidence_for(question, on_progress=progress)
             text, document = await in_background(
                 _presented, rag, result, question, reading, command_line(ctx)
             )

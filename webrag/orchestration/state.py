@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webrag.ingestion.addresses import site_of
@@ -314,17 +314,22 @@ class RunState:
         return is_fast and question.as_of is None and not (self.budget.is_spent or self.blocked)
 
     @property
+    def sites_in_scope(self) -> tuple[str, ...] | None:
+        """The sites whose stored pages a widened search may read; None for every site."""
+        if self.scope.stored_sites is None:
+            return None
+        # Links may have led to subdomains of an allowed host.
+        return tuple(dict.fromkeys((*self.scope.stored_sites, *map(site_of, self.pages))))
+
+    @property
     def filters(self) -> SearchFilters:
         """The limits of the search as it is now."""
+        asked = self.question.filters
         if self.question.is_search:
-            return self.question.filters
+            return asked
         if not self.is_widened or self.question.as_of is not None:
-            return SearchFilters(source_urls=tuple(self.pages), as_of=self.question.as_of)
-        if self.scope.stored_sites is None:
-            return SearchFilters(near=self.question.urls)
-        # Links may have led to subdomains of an allowed host.
-        sites = (*self.scope.stored_sites, *map(site_of, self.pages))
-        return SearchFilters(sites=tuple(dict.fromkeys(sites)), near=self.question.urls)
+            return replace(asked, source_urls=tuple(self.pages))
+        return replace(asked, sites=asked.sites or self.sites_in_scope, near=self.question.urls)
 
     def weigh(self, chance: float, followed: Iterable[NextLink]) -> None:
         """Remember how likely everything is answered, and which pages made that no likelier."""

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from webrag.argument_checks import shown_moment
-from webrag.errors import InputError
 from webrag.frozen import FrozenModel, shared_fields
-from webrag.ingestion.versions import is_version, version_order
 from webrag.orchestration.models import ConfidenceBand, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import by_rank, cited, further_blocks, quoted_blocks, worthy
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
 from webrag.presentation.brief.sections import also_searched, as_of_note, section_name
 from webrag.presentation.untrusted import clean_block, defuse, one_line
-from webrag.retrieval.filters import SearchFilters
-from webrag.retrieval.models import RetrievedChunk
 
 if TYPE_CHECKING:
     from webrag.answering.models import ManagerResult
@@ -142,54 +138,6 @@ class ResultDocument(FrozenModel):
                 break
             kept += 1
         return self.model_copy(update={"passages": self.passages[:kept]})
-
-
-def narrowed(
-    result: OrchestrationResult, filters: SearchFilters, top_k: int | None
-) -> OrchestrationResult:
-    """Keep passages that sites, versions and years let through, the best `top_k` of them."""
-    if filters.sites is None and filters.years is None and top_k is None:
-        return result
-    chunks = [
-        item
-        for item in result.chunks
-        if (filters.sites is None or _is_of(item.chunk, filters.sites))
-        and (
-            filters.years is None or ((at := item.chunk.published_at) and at.year in filters.years)
-        )
-    ]
-    _refuse_missing_versions([item.chunk for item in result.chunks], filters.sites or ())
-    kept = {item.chunk.chunk_id for item in by_rank(chunks)[:top_k]}
-    return result.model_copy(
-        update={
-            "chunks": tuple(item for item in chunks if item.chunk.chunk_id in kept),
-            "units": tuple(each for each in result.units if each.chunk_id in kept),
-            "citations": tuple(each for each in result.citations if each.chunk_id in kept),
-        }
-    )
-
-
-def _refuse_missing_versions(chunks: Sequence[RetrievedChunk], sites: Sequence[str]) -> None:
-    for site in sites:
-        name, _, version = site.rpartition("@")
-        of_library = [each for each in chunks if name in (each.site, each.library)]
-        there = {each.version for each in of_library if each.version is not None}
-        if there and not any(_is_of(each, [site]) for each in chunks):
-            known = ", ".join(sorted(there, key=version_order, reverse=True))
-            raise InputError(
-                f"The pages are not of version {version} of {name}; there are passages of {known}."
-            )
-
-
-def _is_of(chunk: RetrievedChunk, sites: Sequence[str]) -> bool:
-    for site in sites:
-        name, _, version = site.rpartition("@")
-        is_version_of = name in ("", chunk.site, chunk.library)
-        if site == chunk.site or (
-            is_version_of and chunk.version is not None and is_version(chunk.version, version)
-        ):
-            return True
-    return False
 
 
 def best_passages(

@@ -80,7 +80,7 @@ def test_named_page_of_another_version_is_refused(
     own = corpus_command(site, "answer", url, QUESTION, "--site", host, "--version", "1.9")
 
     assert (other.exit_code, own.exit_code) == (2, 0)
-    assert f"not of version 2 of {host}; there are passages of 1.9." in other.stderr
+    assert f"Version 2 of {host} is not stored; there are 1.10, 1.9." in other.stderr
 
 
 @pytest.mark.parametrize("command", ["search", "ask"])

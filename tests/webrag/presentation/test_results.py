@@ -1,7 +1,6 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,10 +21,8 @@ from webrag.presentation.results import (
     ResultQuotation,
     best_passages,
     format_result,
-    narrowed,
     result_document,
 )
-from webrag.retrieval.filters import SearchFilters
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeChunk = Callable[..., RankedChunk]
@@ -185,46 +182,6 @@ def test_document_within_a_budget_keeps_the_best_passages(
 
     assert document.within(1, len).passages == document.passages[:1]
     assert document.within(10**6, len).passages == document.passages
-
-
-def test_result_can_be_narrowed_to_a_host_and_to_the_best(
-    make_result: MakeResult, chunks: Sequence[RankedChunk]
-) -> None:
-    result = make_result(*chunks)
-    site = chunks[0].chunk.site
-
-    assert narrowed(result, SearchFilters(sites=("other.test",)), None).chunks == ()
-    assert narrowed(result, SearchFilters(sites=(site,)), None).chunks == result.chunks
-    best = narrowed(result, SearchFilters(), 1).chunks
-    assert [item.reranked_score for item in best] == [max(c.reranked_score for c in chunks)]
-
-
-def test_result_can_be_narrowed_to_years(
-    make_result: MakeResult, install_chunk: RankedChunk
-) -> None:
-    dated = install_chunk.chunk.model_copy(
-        update={"published_at": datetime(2024, 5, 1, tzinfo=UTC)}
-    )
-    result = make_result(install_chunk.model_copy(update={"chunk": dated}))
-
-    assert len(narrowed(result, SearchFilters(years=(2024,)), None).chunks) == 1
-    assert narrowed(result, SearchFilters(years=(2023,)), None).chunks == ()
-
-
-def test_narrowed_result_quotes_the_passages_that_it_keeps(
-    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit
-) -> None:
-    best, other = (
-        make_chunk(text, text, url=f"https://{site}/", site=site)
-        for text, site in (("Kilns fire at noon.", "a.test"), ("Kilns cool by dusk.", "b.test"))
-    )
-    units = (make_unit(best, "Kilns fire at noon.", 9.0), make_unit(other, "Kilns cool by dusk."))
-    result = make_result(best, other, units=units, confidence=0.9, confidence_band="high")
-
-    kept = narrowed(result, SearchFilters(sites=("b.test",)), None)
-
-    (block,) = best_passages(kept, BriefConfig())
-    assert [quote.citation.verbatim_text for quote in block.quotes] == ["Kilns cool by dusk."]
 
 
 @pytest.mark.parametrize(

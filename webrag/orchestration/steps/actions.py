@@ -147,7 +147,7 @@ async def widen(run: ResearchRun) -> int:
     state, known_before = run.state, run.state.joined_count
     state.is_widened = True
     nearest, count = await run.components.corpus.urls_in_scope(
-        state.filters.sites, limit=MAX_LINK_SOURCES
+        state.sites_in_scope, limit=MAX_LINK_SOURCES
     )
     state.joined = tuple(url for url in nearest if url not in state.pages)
     state.joined_count = max(count - len(state.pages), 0)
