@@ -589,7 +589,7 @@ def access_of(settings: Settings) -> Any:
         raise AssertionError("nothing is opened")
 
     access = authorize(settings, Runtime(load), lambda _: load)
-    return inside((access.admission, access.entry))
+    return inside(access)
 
 
 def keeps_sessions(settings: Settings) -> bool:

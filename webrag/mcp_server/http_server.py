@@ -69,10 +69,8 @@ def add_page(
     Whoever opens the page of a server that `is_local` may delete pages, open other collections and
     change settings, as the commands do.
     """
-    access = assembled.access
-    assert access is not None, "the server was assembled for stdio"
-    entry = access.entry
-
+    entry = assembled.access
+    assert entry is not None, "the server was assembled for stdio"
     templates = Templates(collection=settings.collection)
     may_switch = is_local and assembled.admission is None
     # A proxy on this machine may bring others here.

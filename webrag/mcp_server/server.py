@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import anyio
 
     from webrag.app import WebRAG
-    from webrag.mcp_server.authorization.gate import Access, Admission
+    from webrag.mcp_server.authorization.gate import Admission, CallerEntry
 
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class AssembledServer:
     runtime: Runtime
     calls: RunningCalls
     settings: Settings
-    access: "Access | None" = None
+    access: "CallerEntry | None" = None
 
     @property
     def admission(self) -> "Admission | None":
@@ -84,7 +84,7 @@ class AssembledServer:
 
     async def _reopen(self) -> None:
         if self.access is not None:
-            await self.access.close()
+            await self.access.memories.close()
         await self.runtime.renew()
 
 
@@ -100,7 +100,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
 
     runtime = Runtime(load_memory)
     access = _access(settings, runtime, lambda name: partial(load_memory, name))
-    entry = shared_entry(runtime) if access is None else access.entry
+    entry = access or shared_entry(runtime)
     tools = ResearchTools(entry, settings)
 
     @asynccontextmanager
@@ -110,7 +110,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
             yield runtime
         finally:
             if access is not None:
-                await access.close()
+                await access.memories.close()
             await runtime.close()
             logger.info("WebRAG MCP server stopped")
 
@@ -131,7 +131,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
 
 def _access(
     settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]
-) -> "Access | None":
+) -> "CallerEntry | None":
     if settings.mcp_transport == "stdio":
         return None
     # Imported here: over stdio there is one caller, who may do everything.

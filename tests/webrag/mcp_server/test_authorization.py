@@ -20,10 +20,9 @@ from webrag.mcp_server.authorization.callers import (
     CALLER,
     CallLimits,
     StaticTokens,
-    UsageLedger,
     parse_tokens,
 )
-from webrag.mcp_server.authorization.gate import CallerEntry, Memories
+from webrag.mcp_server.authorization.gate import Admission, CallerEntry, Memories
 from webrag.mcp_server.runtime import Runtime
 from webrag.mcp_server.server import assemble_server
 from webrag.postgres.config import DatabaseConfig
@@ -332,7 +331,7 @@ def context_of(scope: dict[str, Any]) -> Any:
 
 def entry_for(load: Any) -> CallerEntry:
     memories = Memories(lambda _name: load, most_open=1)
-    return CallerEntry(Runtime(load), memories, UsageLedger(CallLimits()), needs_caller=True)
+    return CallerEntry(Runtime(load), memories, CallLimits(), Admission((), "", None, ()))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ from typing import Any
 import pytest
 
 from webrag.errors import AccessDeniedError
-from webrag.mcp_server.authorization.callers import CallLimits, UsageLedger
+from webrag.mcp_server.authorization.callers import (
+    CallerUsage,
+    CallLimits,
+    StaticTokens,
+    parse_tokens,
+)
+from webrag.mcp_server.authorization.gate import CallerEntry, Memories
+from webrag.mcp_server.runtime import Runtime
 
 
 class Clock:
@@ -24,72 +31,77 @@ def clock() -> Clock:
 
 
 def test_without_limits_nothing_is_refused(clock: Clock) -> None:
-    ledger = UsageLedger(CallLimits(), now=clock)
+    usage = CallerUsage(CallLimits(), now=clock)
 
     for _ in range(1000):
-        ledger.count_call("alice")
-        assert ledger.meter("alice").refusal() is None
+        usage.count_call()
+        assert usage.refusal() is None
 
 
 def test_calls_of_a_minute_are_limited_and_said_to_be_free_when_the_oldest_is_a_minute_old(
     clock: Clock,
 ) -> None:
-    ledger = UsageLedger(CallLimits(calls_per_minute=2), now=clock)
-    ledger.count_call("alice")
+    usage = CallerUsage(CallLimits(calls_per_minute=2), now=clock)
+    usage.count_call()
     clock.pass_by(20)
-    ledger.count_call("alice")
+    usage.count_call()
     clock.pass_by(10)
 
     with pytest.raises(AccessDeniedError, match=r"limit of 2 calls a minute .* again in 30 s\."):
-        ledger.count_call("alice")
+        usage.count_call()
     clock.pass_by(30)
-    ledger.count_call("alice")
+    usage.count_call()
 
 
 def test_refused_calls_do_not_prolong_the_wait(clock: Clock) -> None:
-    ledger = UsageLedger(CallLimits(calls_per_minute=1), now=clock)
-    ledger.count_call("alice")
+    usage = CallerUsage(CallLimits(calls_per_minute=1), now=clock)
+    usage.count_call()
     for _ in range(5):
         clock.pass_by(11)
         with pytest.raises(AccessDeniedError):
-            ledger.count_call("alice")
+            usage.count_call()
     clock.pass_by(5)
 
-    ledger.count_call("alice")
+    usage.count_call()
 
 
 def test_calls_of_a_day_are_free_again_at_midnight(clock: Clock) -> None:
-    ledger = UsageLedger(CallLimits(calls_per_day=1), now=clock)
-    ledger.count_call("alice")
+    usage = CallerUsage(CallLimits(calls_per_day=1), now=clock)
+    usage.count_call()
 
     with pytest.raises(AccessDeniedError, match=r"1 calls a day .* after 00:00 UTC, in 2 h 30 min"):
-        ledger.count_call("alice")
+        usage.count_call()
     clock.pass_by(3 * 3600)
-    ledger.count_call("alice")
+    usage.count_call()
 
 
 def test_a_minute_goes_on_over_midnight(clock: Clock) -> None:
     clock.time = datetime(2026, 11, 22, 23, 59, 50, tzinfo=UTC)
-    ledger = UsageLedger(CallLimits(calls_per_minute=1), now=clock)
-    ledger.count_call("alice")
+    usage = CallerUsage(CallLimits(calls_per_minute=1), now=clock)
+    usage.count_call()
     clock.pass_by(20)
 
     with pytest.raises(AccessDeniedError, match="again in 40 s"):
-        ledger.count_call("alice")
+        usage.count_call()
 
 
-def test_callers_are_counted_apart(clock: Clock) -> None:
-    limits = CallLimits(calls_per_minute=1, calls_per_day=1, pages_per_day=1, bytes_per_day=1)
-    ledger = UsageLedger(limits, now=clock)
+async def test_callers_are_counted_apart(load: Any) -> None:
+    memories = Memories(lambda _name: load, most_open=1)
+    entry = CallerEntry(Runtime(load), memories, CallLimits(calls_per_minute=1), None)
+    lines = [f"{name} read {name * 16}" for name in ("alice", "bob")]
+    tokens = StaticTokens(parse_tokens("\n".join(lines)))
+    callers = [await tokens.caller(name * 16) for name in ("alice", "bob")]
 
-    for caller in ("alice", "bob"):
-        ledger.count_call(caller)
-        assert ledger.meter(caller).refusal() is None
-        ledger.meter(caller).received(10)
+    for caller in callers:
+        async with entry.admitted(caller, None):
+            pass
+    with pytest.raises(AccessDeniedError, match="limit of 1 calls a minute"):
+        async with entry.admitted(callers[0], None):
+            pass
 
 
 def test_pages_of_a_day_are_limited(clock: Clock) -> None:
-    meter = UsageLedger(CallLimits(pages_per_day=2), now=clock).meter("alice")
+    meter = CallerUsage(CallLimits(pages_per_day=2), now=clock)
 
     answers = [meter.refusal() for _ in range(3)]
 
@@ -98,7 +110,7 @@ def test_pages_of_a_day_are_limited(clock: Clock) -> None:
 
 
 def test_bytes_of_a_day_are_limited_from_the_page_on_that_passes_the_limit(clock: Clock) -> None:
-    meter = UsageLedger(CallLimits(bytes_per_day=1000), now=clock).meter("alice")
+    meter = CallerUsage(CallLimits(bytes_per_day=1000), now=clock)
 
     answers = []
     for _ in range(3):

@@ -7,7 +7,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ from mcp.server.auth.provider import AccessToken
 from typing_extensions import override
 
 from webrag.errors import AccessDeniedError, ConfigurationError
-from webrag.ingestion.fetch_context import PageMeter
 
 CALLER = "webrag.caller"
 """Where the ASGI scope of a request that was let in has its caller."""
@@ -116,16 +115,8 @@ class CallLimits:
     bytes_per_day: int | None = None
 
 
-@dataclass
-class _Usage:
-    calls: int = 0
-    pages: int = 0
-    size: int = 0
-    recent: deque[datetime] = field(default_factory=deque)
-
-
-class UsageLedger:
-    """Counts of the current day by caller."""
+class CallerUsage:
+    """What one caller has used of their limits, and the counter of the pages they ask for."""
 
     def __init__(
         self, limits: CallLimits, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -133,72 +124,54 @@ class UsageLedger:
         self._limits = limits
         self._now = now
         self._day: date | None = None
-        self._usages: dict[str, _Usage] = {}
-        self._meters: dict[str, _Meter] = {}
+        self._calls = self._pages = self._bytes = 0
+        self._recent: deque[datetime] = deque()  # goes on over midnight
 
-    def count_call(self, caller: str) -> None:
+    def count_call(self) -> None:
         """Count one call, unless the caller may make no more for now."""
-        limits, usage, now = self._limits, self._usage(caller), self._now()
-        if limits.calls_per_day is not None and usage.calls >= limits.calls_per_day:
-            raise AccessDeniedError(self._until_tomorrow(f"{limits.calls_per_day:,} calls"))
+        limits, now = self._limits, self._today()
+        if limits.calls_per_day is not None and self._calls >= limits.calls_per_day:
+            raise AccessDeniedError(_until_tomorrow(f"{limits.calls_per_day:,} calls", now))
         if limits.calls_per_minute is not None:
-            while usage.recent and now - usage.recent[0] >= _MINUTE:
-                usage.recent.popleft()
-            if len(usage.recent) >= limits.calls_per_minute:
-                wait = math.ceil((usage.recent[0] + _MINUTE - now).total_seconds())
+            while self._recent and now - self._recent[0] >= _MINUTE:
+                self._recent.popleft()
+            if len(self._recent) >= limits.calls_per_minute:
+                wait = math.ceil((self._recent[0] + _MINUTE - now).total_seconds())
                 raise AccessDeniedError(
                     f"The limit of {limits.calls_per_minute:,} calls a minute is reached; try "
                     f"again in {wait} s."
                 )
-            usage.recent.append(now)
-        usage.calls += 1
-
-    def meter(self, caller: str) -> PageMeter:
-        """The counter of a caller's pages; always the same one, so that calls can share work."""
-        return self._meters.setdefault(caller, _Meter(self, caller))
-
-    def page_refusal(self, caller: str) -> str | None:
-        """Say why no further page may be requested; None counts one."""
-        limits, usage = self._limits, self._usage(caller)
-        if limits.pages_per_day is not None and usage.pages >= limits.pages_per_day:
-            return self._until_tomorrow(f"{limits.pages_per_day:,} pages")
-        if limits.bytes_per_day is not None and usage.size >= limits.bytes_per_day:
-            return self._until_tomorrow(f"{limits.bytes_per_day:,} bytes of pages")
-        usage.pages += 1
-        return None
-
-    def count_bytes(self, caller: str, size: int) -> None:
-        """Count what was received; the page that passes the limit is still used."""
-        self._usage(caller).size += size
-
-    def _usage(self, caller: str) -> _Usage:
-        today = self._now().date()
-        if today != self._day:
-            # A minute that spans midnight goes on.
-            recent = {name: usage.recent for name, usage in self._usages.items() if usage.recent}
-            self._day = today
-            self._usages = {name: _Usage(recent=times) for name, times in recent.items()}
-            self._meters.clear()
-        return self._usages.setdefault(caller, _Usage())
-
-    def _until_tomorrow(self, what: str) -> str:
-        now = self._now()
-        midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-        minutes = math.ceil((midnight - now).total_seconds() / 60)
-        wait = f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
-        return f"The limit of {what} a day is reached; try again after 00:00 UTC, in {wait}."
-
-
-class _Meter:
-    def __init__(self, ledger: UsageLedger, caller: str) -> None:
-        self._ledger = ledger
-        self._caller = caller
+            self._recent.append(now)
+        self._calls += 1
 
     def refusal(self) -> str | None:
-        return self._ledger.page_refusal(self._caller)
+        """Say why no further page may be requested; None counts one."""
+        limits, now = self._limits, self._today()
+        if limits.pages_per_day is not None and self._pages >= limits.pages_per_day:
+            return _until_tomorrow(f"{limits.pages_per_day:,} pages", now)
+        if limits.bytes_per_day is not None and self._bytes >= limits.bytes_per_day:
+            return _until_tomorrow(f"{limits.bytes_per_day:,} bytes of pages", now)
+        self._pages += 1
+        return None
 
     def received(self, size: int) -> None:
-        self._ledger.count_bytes(self._caller, size)
+        """Count the bytes of a page; the one that passes the limit is still used."""
+        self._today()
+        self._bytes += size
+
+    def _today(self) -> datetime:
+        now = self._now()
+        if now.date() != self._day:
+            self._day = now.date()
+            self._calls = self._pages = self._bytes = 0
+        return now
+
+
+def _until_tomorrow(what: str, now: datetime) -> str:
+    midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
+    minutes = math.ceil((midnight - now).total_seconds() / 60)
+    wait = f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+    return f"The limit of {what} a day is reached; try again after 00:00 UTC, in {wait}."
 
 
 _SHORTEST = 16

@@ -4,9 +4,9 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
@@ -30,12 +30,12 @@ from webrag.mcp_server.authorization.callers import (
     READ,
     SCOPES,
     Caller,
+    CallerUsage,
     CallLimits,
     InvalidTokenError,
     StaticTokens,
     TokenCheck,
     UncheckedTokenError,
-    UsageLedger,
     missing_scopes,
     needed_scopes,
     read_tokens,
@@ -287,15 +287,6 @@ _EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True)
-class Access:
-    """The server's dealings with its callers over HTTP."""
-
-    admission: Admission | None
-    entry: "CallerEntry"
-    close: Callable[[], Awaitable[None]]
-
-
-@dataclass(frozen=True)
 class CallerEntry:
     """Lets calls in by their caller's scopes and limits, each to its caller's collection.
 
@@ -305,8 +296,9 @@ class CallerEntry:
 
     runtime: Runtime
     memories: Memories
-    ledger: UsageLedger
-    needs_caller: bool
+    limits: CallLimits
+    admission: Admission | None
+    usages: dict[str, CallerUsage] = field(default_factory=dict)
 
     def __call__(
         self, context: Context[Any, Any], tool: str | None
@@ -325,7 +317,8 @@ class CallerEntry:
         """
         self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
-        self.ledger.count_call(name)
+        usage = self.usages.setdefault(name, CallerUsage(self.limits))
+        usage.count_call()
         logger.info("%r calls %s", name, tool or "a resource")
         async with AsyncExitStack() as stack:
             runtime = self.runtime
@@ -334,13 +327,13 @@ class CallerEntry:
             if collection is not None:
                 own = self.memories.using(collection)
                 runtime = await stack.enter_async_context(own)
-            stack.enter_context(metered(self.ledger.meter(name)))
+            stack.enter_context(metered(usage))
             yield runtime
 
     def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
         """Refuse what is not among what a caller may do; nothing is counted."""
         if caller is None:
-            if self.needs_caller:
+            if self.admission is not None:
                 raise AccessDeniedError("The call carries no token.")
             return
         if missing := missing_scopes(caller, tool):
@@ -353,20 +346,19 @@ def caller_of(request: object) -> Caller | None:
     return found if isinstance(found, Caller) else None
 
 
-def authorize(settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]) -> Access:
+def authorize(
+    settings: Settings, runtime: Runtime, load: Callable[[str], LoadMemory]
+) -> CallerEntry:
     """Read what settings say about callers, refused where they contradict each other."""
     _check_combinations(settings)
-    memories = Memories(load, most_open=settings.mcp_max_open_collections)
     limits = CallLimits(
         calls_per_minute=settings.mcp_calls_per_minute,
         calls_per_day=settings.mcp_calls_per_day,
         pages_per_day=settings.mcp_pages_per_day,
         bytes_per_day=settings.mcp_bytes_per_day,
     )
-    entry = CallerEntry(
-        runtime, memories, UsageLedger(limits), needs_caller=settings.mcp_needs_token
-    )
-    return Access(_admission(settings), entry, memories.close)
+    memories = Memories(load, most_open=settings.mcp_max_open_collections)
+    return CallerEntry(runtime, memories, limits, _admission(settings))
 
 
 def _check_combinations(settings: Settings) -> None:
