@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -154,9 +154,6 @@ def _load_webrag(settings: Settings) -> "AbstractAsyncContextManager[WebRAG]":
     )
 
 
-_READ_BYTES = 65_536
-
-
 async def serve_stdio(server: MCPServer[Any]) -> None:
     """Serve until standard input ends."""
     # The SDK's own way to run it takes no streams.
@@ -194,28 +191,10 @@ class _MessageLines:
     def _read(self) -> None:
         # A loop that was closed takes nothing more, and nobody waits for it.
         with suppress(RuntimeError, asyncio.CancelledError):
-            for line in _lines(self._descriptor):
-                asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+            with suppress(OSError), os.fdopen(self._descriptor, "rb") as file:
+                for line in file:
+                    asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
             asyncio.run_coroutine_threadsafe(self._queue.put(None), self._loop).result()
-
-
-def _lines(descriptor: int) -> Iterator[bytes]:
-    # Not through a buffered reader: its lock, held by a waiting daemon, breaks the exit.
-    rest = bytearray()
-    while True:
-        try:
-            data = os.read(descriptor, _READ_BYTES)
-        except OSError:
-            data = b""
-        if not data:
-            break
-        *whole, last = data.split(b"\n")
-        for part in whole:
-            yield bytes(rest + part)
-            rest.clear()
-        rest += last
-    if rest:
-        yield bytes(rest)
 
 
 def _divert_input() -> int:
