@@ -286,7 +286,10 @@ class Components:
     @part
     def jobs(self) -> "JobQueue":
         """The job queue, where the extra it needs is installed."""
-        return open_queue(self.database)
+        require_workers()
+        from webrag.jobs.queue import JobQueue
+
+        return JobQueue(self.database)
 
     # Questions.
 
@@ -463,14 +466,6 @@ def require_workers() -> None:
         )
 
 
-def open_queue(database: Database) -> "JobQueue":
-    """The jobs of the database's collection."""
-    require_workers()
-    from webrag.jobs.queue import JobQueue
-
-    return JobQueue(database)
-
-
 def make_worker(
     queue: "JobQueue",
     current_parts: "Callable[[], Awaitable[Components]]",
@@ -478,7 +473,6 @@ def make_worker(
     on_turn: "Callable[[Turn, TurnEnd], None] | None",
 ) -> "JobWorker":
     """A worker for the collection, which takes the parts that fit it at each turn."""
-    require_workers()
     from webrag.jobs.models import WorkerOptions
     from webrag.jobs.worker import JobWorker, Tools
 
