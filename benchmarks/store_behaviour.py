@@ -401,7 +401,7 @@ async def main() -> int:
         async with database.connection() as connection:
             info = connection.info
             place = f"{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
-        ours = CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+        ours = CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
         stock = PGVectorStore(
             connection_string=f"postgresql+psycopg2://{place}",
             async_connection_string=f"postgresql+psycopg://{place}",

@@ -284,7 +284,7 @@ async def run(pages: list[Page], data_dir: Path) -> None:
     bare.drop_index()
     stock = stock_store(url, "late", indexed=False, dimensions=dimensions)
     stock_live = stock_store(url, "live", indexed=True, dimensions=dimensions)
-    corpus, store = Corpus(bulk), CorpusVectorStore.from_database(added, embed_dim=dimensions)
+    corpus, store = Corpus(bulk), CorpusVectorStore(database=added, embed_dim=dimensions)
 
     async def load_bulk(part: Sequence[Page]) -> None:
         for start in range(0, len(part), BATCH):
@@ -322,7 +322,7 @@ async def run(pages: list[Page], data_dir: Path) -> None:
     await built.time("stock async_add, index later", stock._create_hnsw_index)
     report_load(loaded, built.seconds, chunks)
     report_disk(bare.connection, chunks)
-    await report_queries(pages, CorpusVectorStore.from_database(bulk, embed_dim=dimensions), stock,
+    await report_queries(pages, CorpusVectorStore(database=bulk, embed_dim=dimensions), stock,
                          bare)  # fmt: skip
     await stock.close()
     await stock_live.close()

@@ -1023,8 +1023,8 @@ class WebRAG:
         from webrag.llamaindex.store import CorpusVectorStore
 
         parts = self._open_parts
-        return CorpusVectorStore.from_database(
-            parts.database,
+        return CorpusVectorStore(
+            database=parts.database,
             embed_dim=parts.embedding.dimensions,
             embedding_model=parts.embedding.name,
         )

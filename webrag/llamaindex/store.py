@@ -241,13 +241,6 @@ class CorpusVectorStore(PGVectorStore):
         )
 
     @classmethod
-    def from_database(
-        cls, database: Database, *, embed_dim: int = 256, embedding_model: str = "unnamed"
-    ) -> Self:
-        """Give the store of an open database's collection."""
-        return cls(database=database, embed_dim=embed_dim, embedding_model=embedding_model)
-
-    @classmethod
     @override
     def class_name(cls) -> str:
         return "CorpusVectorStore"

@@ -79,7 +79,7 @@ async def test_small_load_leaves_the_index_alone(empty: Database) -> None:
 
 
 async def test_many_nodes_are_stored_and_found_by_the_index(empty: Database) -> None:
-    store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
+    store = CorpusVectorStore(database=empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, LEAST_ROWS))
     query = VectorStoreQuery(query_embedding=VECTORS[567].tolist(), similarity_top_k=1)
 
@@ -89,14 +89,14 @@ async def test_many_nodes_are_stored_and_found_by_the_index(empty: Database) -> 
 
 
 def test_synchronous_add_of_many_nodes_ends_with_the_index(database: Database) -> None:
-    store = CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    store = CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
     store.add(nodes(0, LEAST_ROWS))
 
     assert asyncio.run(has_index(Database(database.config)))
 
 
 async def test_load_into_a_larger_table_goes_through_the_index(empty: Database) -> None:
-    store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
+    store = CorpusVectorStore(database=empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, LEAST_ROWS + 1))
 
     async with index_deferred(empty, LEAST_ROWS) as is_deferred:
@@ -106,7 +106,7 @@ async def test_load_into_a_larger_table_goes_through_the_index(empty: Database) 
 
 
 async def test_searches_are_exact_while_the_index_is_deferred(empty: Database) -> None:
-    store = CorpusVectorStore.from_database(empty, embed_dim=DIMENSIONS)
+    store = CorpusVectorStore(database=empty, embed_dim=DIMENSIONS)
     await store.async_add(nodes(0, 500))
     wanted = VECTORS[33] / np.linalg.norm(VECTORS[33])
     cosines = (VECTORS[:500] / np.linalg.norm(VECTORS[:500], axis=1, keepdims=True)) @ wanted

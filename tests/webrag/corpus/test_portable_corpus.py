@@ -286,7 +286,7 @@ async def test_documents_without_an_address_are_counted_as_left_out(
     filled: Corpus, database: Database, tmp_path: Path
 ) -> None:
     node = TextNode(text="No address.", embedding=[0.1] * 16)
-    await CorpusVectorStore.from_database(database, embed_dim=16).async_add([node])
+    await CorpusVectorStore(database=database, embed_dim=16).async_add([node])
 
     report = await export_corpus(database, tmp_path / "c")
 

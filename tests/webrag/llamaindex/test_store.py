@@ -38,7 +38,7 @@ def nearest(text: str, top_k: Any = 3, **kwargs: Any) -> Any:
 
 @pytest.fixture
 def store(database: Database) -> Any:
-    return CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    return CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ async def test_collection_of_another_size_is_refused(
     store: CorpusVectorStore, database: Database
 ) -> None:
     await store.async_add([node("a")])
-    other = CorpusVectorStore.from_database(database, embed_dim=8)
+    other = CorpusVectorStore(database=database, embed_dim=8)
 
     with pytest.raises(ConfigurationError, match="vectors of 16 dimensions"):
         await other.aget_nodes()

@@ -44,7 +44,7 @@ def hostile(postgres_dir: Path) -> Iterator[CorpusVectorStore]:
     """Nodes whose keys and values are the payloads, and one without."""
     name = f"test_{uuid4().hex[:16]}"
     made = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
-    store = CorpusVectorStore.from_database(made, embed_dim=2)
+    store = CorpusVectorStore(database=made, embed_dim=2)
     kept = [{"value": each, each: "here"} for each in STORABLE]
     store.add(
         [
@@ -66,7 +66,7 @@ async def drop(database: Database) -> None:
 async def test_store_behaves_as_llama_index_expects(
     database: Database, sentence: str, is_async: bool
 ) -> None:
-    store = CorpusVectorStore.from_database(database, embed_dim=LIST["DIMENSIONS"])
+    store = CorpusVectorStore(database=database, embed_dim=LIST["DIMENSIONS"])
 
     reason = await LIST["attempt"](
         LIST["BEHAVIOURS"][sentence], LIST["Subject"](store, is_async=is_async)

@@ -70,7 +70,7 @@ NODES: dict[str, Callable[[str], BaseNode]] = {
 
 @pytest.fixture
 def store(database: Database) -> Any:
-    return CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    return CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=list(BAD))

@@ -50,7 +50,7 @@ def store(postgres_dir: Path) -> Iterator[Any]:
     """Filters only read, so all tests share one collection."""
     config = DatabaseConfig(data_dir=postgres_dir, collection=f"test_{uuid4().hex[:16]}")
     database = Database(config)
-    made = CorpusVectorStore.from_database(database, embed_dim=4)
+    made = CorpusVectorStore(database=database, embed_dim=4)
     nodes = [TextNode(id_=name, text=name, metadata=data) for name, data in NODES.items()]
     for number, node in enumerate(nodes):
         node.embedding = [1.0, float(number), 0.0, 0.0]

@@ -43,7 +43,7 @@ class Indexed(NamedTuple):
 
 @pytest.fixture
 def store(database: Database) -> CorpusVectorStore:
-    return CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    return CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
 
 
 def one(node_id: str, words: list[str], url: str = URL) -> TextNode:

@@ -24,7 +24,7 @@ MakeDocument = Callable[..., NormalizedDocument]
 
 @pytest.fixture
 def store(database: Database) -> Any:
-    return CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    return CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
 
 
 async def test_adding_a_node_again_replaces_it(

@@ -43,7 +43,7 @@ def only(**wanted: Any) -> MetadataFilters:
 
 @pytest.fixture
 async def store(database: Database) -> CorpusVectorStore:
-    made = CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    made = CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
     await made.async_add(
         [
             node(
@@ -110,7 +110,7 @@ async def test_hybrid_top_k_bounds_the_fused_result(store: CorpusVectorStore) ->
 
 
 async def test_mmr_leaves_repetitions_out(database: Database) -> None:
-    store = CorpusVectorStore.from_database(database, embed_dim=DIMENSIONS)
+    store = CorpusVectorStore(database=database, embed_dim=DIMENSIONS)
     near = np.array(vector("question"))
     others = np.array(vector("another"))
     nodes = [node("copy1", "One."), node("copy2", "Two."), node("different", "Three.")]
