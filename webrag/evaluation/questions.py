@@ -1,6 +1,5 @@
 """Questions to judge WebRAG with and what a run recorded of them, as JSON Lines files."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TextIO, TypeVar
@@ -61,10 +60,9 @@ class Question(LenientModel):
 def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
     """Read questions in file order, the first so many; a repeated id is refused."""
     questions: dict[str, Question] = {}
-    for number, line in json_lines(path, "questions"):
-        question = _parse(Question, line, f"{path.name} line {number}", _HINT)
+    for where, question in _records(Question, path, "questions", _HINT):
         if question.id in questions:
-            raise InputError(f"{path.name} line {number}: the id {question.id!r} occurs twice.")
+            raise InputError(f"{where}: the id {question.id!r} occurs twice.")
         questions[question.id] = question
     if not questions:
         raise InputError(f"The questions file {path} holds no question.")
@@ -73,12 +71,9 @@ def load_questions(path: Path, *, limit: int | None = None) -> list[Question]:
 
 def with_wordings(questions: Sequence[Question], path: Path) -> list[Question]:
     """Give questions the wordings of a file that knows one at least, in place of their own."""
-    known = {question.id for question in questions}
-    found: dict[str, tuple[str, ...]] = {}
-    for number, line in json_lines(path, "wordings"):
-        each = _parse(_Phrasings, line, f"{path.name} line {number}", _WORDINGS_HINT)
-        found[each.id] = each.phrasings
-    if not known & set(found):
+    lines = _records(_Phrasings, path, "wordings", _WORDINGS_HINT)
+    found = {each.id: each.phrasings for _, each in lines}
+    if not found.keys() & {question.id for question in questions}:
         raise InputError(f"The wordings file {path} has none for any of the questions.")
     return [
         question.model_copy(update={"wordings": found.get(question.id, question.wordings)})
@@ -91,27 +86,22 @@ class _Phrasings(LenientModel):
     phrasings: tuple[str, ...]
 
 
-def json_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
-    """Give the lines of a file that are not empty, with their numbers from 1."""
+def _records(
+    kind: type[_Model], path: Path, name: str, hint: str | None = None
+) -> Iterator[tuple[str, _Model]]:
+    """Give what each line of a file that is not empty holds, and where it stands."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The {name} file {path} cannot be read: {error}.") from error
-    yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-
-
-def _parse(kind: type[_Model], line: str, where: str, hint: str) -> _Model:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(f"{where} is not JSON: {reason}.", hint=hint) from error
-    if not isinstance(value, dict):
-        raise InputError(f"{where} is not a JSON object.", hint=hint)
-    try:
-        return kind.model_validate(value)
-    except ValidationError as error:
-        raise InputError(f"{where}: {refusal(error, kind)}", hint=hint) from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            where = f"{path.name} line {number}"
+            try:
+                record = kind.model_validate_json(line)
+            except ValidationError as error:
+                raise InputError(f"{where}: {refusal(error, kind)}", hint=hint) from error
+            yield where, record
 
 
 class ResultRecord(LenientModel):
@@ -164,13 +154,4 @@ def write_record(file: TextIO, record: RunRecord) -> None:
 
 def read_run(path: Path) -> dict[str, RunRecord]:
     """Read a run file by question id; a later line for an id replaces an earlier one."""
-    records = {}
-    for number, line in json_lines(path, "run"):
-        try:
-            record = RunRecord.model_validate_json(line)
-        except ValidationError as error:
-            raise InputError(
-                f"{path.name} line {number} is not a record of a run: {error.errors()[0]['msg']}."
-            ) from error
-        records[record.id] = record
-    return records
+    return {record.id: record for _, record in _records(RunRecord, path, "run")}
