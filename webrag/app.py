@@ -1141,7 +1141,6 @@ class WebRAG:
         budget = min(wanted, config.token_budget)
         return config.model_copy(
             update={
-                "include_guide": include_guide,
                 "detail": detail,
                 "seen": tuple(seen),
                 "token_budget": budget,

@@ -142,7 +142,7 @@ def _text(text: str) -> str:
 
 
 # A person reads on in a passage; a brief for a model leaves most of it out.
-_CONFIG = BriefConfig(include_guide=False, caller="cli", detail="full")
+_CONFIG = BriefConfig(caller="cli", detail="full")
 
 
 def register_displays() -> bool:

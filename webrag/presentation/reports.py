@@ -115,8 +115,7 @@ def _ingest_line(page: AcquiredPage) -> str:
 
 def format_forget(report: "ForgetReport") -> str:
     """Name what was deleted, and the URLs that are not stored."""
-    count = len(report.removed)
-    lines = ["[FORGET REPORT]", "1 page deleted." if count == 1 else f"{count:,} pages deleted."]
+    lines = ["[FORGET REPORT]", f"{counted(len(report.removed), 'page')} deleted."]
     lines += [f"- {url}" for url in report.removed]
     if report.unknown:
         lines += ["", "Not stored:", *(f"- {url}" for url in report.unknown)]

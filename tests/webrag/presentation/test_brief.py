@@ -137,7 +137,7 @@ def test_brief_of_a_partial_and_degraded_run_names_both(
         degraded=("The reranker of example.com did not answer; retrieval scores were used.",),
         warnings=("full_context_threshold was lowered to the context budget.",),
     )
-    config = BriefConfig(include_guide=False, caller="cli")
+    config = BriefConfig(caller="cli")
 
     golden("partial_degraded", format_brief(result, config, count_tokens=count_tokens))
 

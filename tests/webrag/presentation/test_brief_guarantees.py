@@ -327,7 +327,7 @@ def test_brief_of_300_tokens_or_more_begins_with_the_best_quotation(
     ]
     terms = {"timeout": 3.0, "second": 1.0}
     result = make_result(*chunks, confidence_band=band, term_idf=terms)
-    config = BriefConfig(token_budget=token_budget, include_guide=is_guided)
+    config = BriefConfig(token_budget=token_budget, caller="mcp" if is_guided else "cli")
 
     text = format_brief(result, config, count_tokens=cl100k, nonce="5f3a9c01")
 

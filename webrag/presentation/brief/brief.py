@@ -113,7 +113,7 @@ class _Draft:
         """The whole brief."""
         result, config = self.result, self.config
         said = answer_line(result)
-        if config.include_guide and not self.is_terse:
+        if config.caller == "mcp" and not self.is_terse:
             said = f"[PRESENTATION GUIDE]\n{said} {guide(result)}"
         sections = [
             ("SOURCES", sources(result, self.shown)),
@@ -226,7 +226,7 @@ def _shortened(draft: _Draft, *, is_quoted: bool) -> _Draft:
 
 
 def _chars_for_model(draft: _Draft) -> int:
-    of_model = draft.config.model_copy(update={"include_guide": True, "caller": "mcp"})
+    of_model = draft.config.model_copy(update={"caller": "mcp"})
     return len(replace(draft, nonce=_ANY_NONCE, config=of_model).text)
 
 

@@ -18,15 +18,15 @@ Seen = tuple[UUID, int, int]
 class BriefConfig(FrozenModel):
     """Layout of a brief, whose text never exceeds `token_budget` tokens.
 
-    A caller may ask for as many as `ceiling`. Every passage means all in the order of relevance,
-    the first two with their parents; `full` adds what the loop decided on; what was `seen` is named
-    only; pages of up to `full_context_threshold` tokens are offered to be read whole.
+    A caller may ask for as many as `ceiling`; a model, which calls over MCP, is told how to answer.
+    Every passage means all in the order of relevance, the first two with their parents; `full` adds
+    what the loop decided on; what was `seen` is named only; pages of up to `full_context_threshold`
+    tokens are offered to be read whole.
     """
 
     token_budget: int = Field(default=20_000, ge=0)
     ceiling: int | None = None
     every_passage: bool = False
-    include_guide: bool = True
     full_context_threshold: int = Field(default=RetrievalConfig().full_context_threshold, ge=0)
     detail: Literal["brief", "full"] = "brief"
     caller: Literal["mcp", "cli"] = "mcp"
