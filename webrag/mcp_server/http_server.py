@@ -156,7 +156,6 @@ def listen(host: str, port: int) -> list[socket.socket]:
     """Bind a socket, which the caller closes, for each address of a name; port 0 is a free one."""
     with ExitStack() as unfinished:
         bound: list[socket.socket] = []
-        absent: OSError | None = None
         for family, address in _addresses(host, port):
             try:
                 server = socket.create_server(address, family=family, backlog=2048)
@@ -164,10 +163,9 @@ def listen(host: str, port: int) -> list[socket.socket]:
             except OSError as error:
                 # A name may have an address of a family that is switched off.
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                    raise _refusal(host, port, error) from None
-                absent = error
-        if not bound and absent is not None:
-            raise _refusal(host, port, absent)
+                    raise _refusal(host, port, error.errno) from None
+        if not bound:
+            raise _refusal(host, port)
         unfinished.pop_all()
     return bound
 
@@ -185,13 +183,13 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
 
 
-def _refusal(host: str, port: int, error: OSError) -> ConfigurationError:
-    if error.errno == errno.EADDRINUSE:
+def _refusal(host: str, port: int, code: int | None = None) -> ConfigurationError:
+    if code == errno.EADDRINUSE:
         return ConfigurationError(
             f"Port {port} of {host} is in use by another program.",
             hint="Choose another with --port or MCP_PORT, or stop that program.",
         )
-    if error.errno == errno.EACCES:
+    if code == errno.EACCES:
         return ConfigurationError(
             f"Port {port} may not be used without special rights.",
             hint="Choose one from 1024 up with --port or MCP_PORT.",
