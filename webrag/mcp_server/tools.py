@@ -92,10 +92,6 @@ class _Declared(NamedTuple):
     title: str
     description: str
 
-    @property
-    def name(self) -> str:
-        return self.takes.where
-
 
 _FORGET = _Declared(
     ForgetInput,
@@ -200,10 +196,10 @@ class ResearchTools:
                     reply = Reply("The server was stopped before this call ended.", is_error=True)
             return reply.result(structured=self._settings.mcp_structured_output)
 
-        output = output_schema(tool.name) if self._settings.mcp_structured_output else None
+        output = output_schema(tool.takes.where) if self._settings.mcp_structured_output else None
         return _PlainTool(
             fn=call,
-            name=tool.name,
+            name=tool.takes.where,
             title=tool.title,
             description=tool.description,
             parameters=tool.takes.model_json_schema(),
@@ -217,7 +213,7 @@ class ResearchTools:
     async def _call(
         self, tool: _Declared, arguments: dict[str, Any], context: Context[Any, Any]
     ) -> Reply:
-        name = tool.name
+        name = tool.takes.where
         logger.info("Tool %s called: %s", name, described(arguments, tool.takes.model_fields))
         logger.debug("Tool %s parameters: %r", name, arguments)
         started = time.monotonic()
@@ -250,7 +246,7 @@ class ResearchTools:
     ) -> Reply:
         limit = asyncio.timeout(self._settings.mcp_tool_timeout)
         try:
-            async with limit, self._entry(context, tool.name) as runtime:
+            async with limit, self._entry(context, tool.takes.where) as runtime:
                 handlers = Handlers(
                     runtime,
                     self._searches,
