@@ -110,126 +110,117 @@ async def search(
     Similarities are cosines (`default`), BM25 (`sparse`, `text_search`), the fused score within
     0 and 1 (`hybrid`), or what the chunk adds (`mmr`).
     """
-    queries = Queries(connection.collection, query_scope(query))
+    asked = _Search(connection, Queries(connection.collection, query_scope(query)), query, options)
     await refuse_unknown_keys(connection, query.filters)
     if query.mode == VectorStoreQueryMode.MMR:
-        return await _varied(connection, queries, query, options)
+        return await asked.varied()
     if query.mode == VectorStoreQueryMode.HYBRID:
-        return await _hybrid(connection, queries, query, options)
-    if query.mode in LEXICAL_MODES:
-        return await _sparse(connection, queries, query)
-    return await _default(connection, queries, query, options)
+        return await asked.hybrid()
+    return await (asked.sparse() if query.mode in LEXICAL_MODES else asked.default())
 
 
-async def _default(
-    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> VectorStoreQueryResult:
-    limit = query.similarity_top_k
-    # The graph gives rows in nearly the right order.
-    rows = await _nearest(connection, queries, query, options, limit)
-    return await _by_meaning(connection, queries, query, rows, list(map(_row_similarity, rows)))
+@dataclass(frozen=True, slots=True)
+class _Search:
+    connection: Connection
+    queries: Queries
+    query: VectorStoreQuery
+    options: SearchOptions
 
+    async def default(self) -> VectorStoreQueryResult:
+        # The graph gives rows in nearly the right order.
+        rows = await self._nearest(self.query.similarity_top_k)
+        return await self._by_meaning(rows, list(map(_row_similarity, rows)))
 
-async def _varied(
-    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> VectorStoreQueryResult:
-    limit = query.similarity_top_k
-    columns = f"{_COLUMNS}, c.embedding::halfvec"
-    most = max(options.prefetch, limit)
-    rows = await _nearest(connection, queries, query, options, most, columns)
-    if not rows:
-        return _result([], [])
-    vectors = np.array([row[-2].to_numpy() for row in rows], dtype=np.float64)
-    chosen = select_varied(
-        np.asarray(query.query_embedding, float), vectors, limit, threshold=options.variety
-    )
-    chosen_rows = [rows[place] for place, _ in chosen]
-    scores = [score for _, score in chosen]
-    return await _by_meaning(connection, queries, query, chosen_rows, scores)
+    async def varied(self) -> VectorStoreQueryResult:
+        limit = self.query.similarity_top_k
+        columns = f"{_COLUMNS}, c.embedding::halfvec"
+        rows = await self._nearest(max(self.options.prefetch, limit), columns)
+        if not rows:
+            return _result([], [])
+        vectors = np.array([row[-2].to_numpy() for row in rows], dtype=np.float64)
+        asked = np.asarray(self.query.query_embedding, float)
+        chosen = select_varied(asked, vectors, limit, threshold=self.options.variety)
+        scores = [score for _, score in chosen]
+        return await self._by_meaning([rows[place] for place, _ in chosen], scores)
 
+    async def sparse(self) -> VectorStoreQueryResult:
+        await self.connection.begin_snapshot()
+        words, keys = await self._lexical(self.query.sparse_top_k or self.query.similarity_top_k)
+        if not keys:
+            return _result([], [])
+        chunks = self.queries.chunks([split_key(key) for key in keys], STORED_NODE)
+        rows = await chunks.fetch(self.connection)
+        return _result(rows, words.children.at(np.array(keys, np.int64)).tolist())
 
-async def _nearest(
-    connection: Connection,
-    queries: Queries,
-    query: VectorStoreQuery,
-    options: SearchOptions,
-    limit: int,
-    columns: str = _COLUMNS,
-) -> Rows:
-    """Nearest chunks, best first."""
-    await connection.begin_snapshot(_graph_settings(options, limit))
-    vector = query.query_embedding or []
-    rows = await find_nearest(connection, queries, vector, limit, most=_EXACT_ROWS, columns=columns)
-    return sorted(rows, key=_row_similarity, reverse=True)
+    async def hybrid(self) -> VectorStoreQueryResult:
+        """Every candidate of either leg is scored by both, so that the legs need not agree."""
+        query, limit = self.query, self.query.similarity_top_k
+        await self.connection.begin_snapshot(self._graph_settings(limit))
+        words, found = await self._lexical(query.sparse_top_k or limit)
+        nearest = await self._found_near(limit, CHUNK_KEY)
+        keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
+        if not keys:
+            return _result([], [])
+        places = [split_key(key) for key in keys]
+        distances = self.queries.distances(places, query.query_embedding or [], STORED_NODE)
+        rows = await distances.fetch(self.connection)
+        similarities = list(map(_row_similarity, rows))
+        fused = _fused(query, words.children.at(np.array(keys, np.int64)), similarities)
+        # Without a bound of its own the result is what either leg found, as with PGVectorStore.
+        best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k].tolist()
+        result = _result([rows[place] for place in best], fused[best].tolist())
+        pages = [places[place][0] for place in best]
+        self._tell_matches(result, words, [similarities[place] for place in best], pages)
+        return result
 
+    async def _nearest(self, limit: int, columns: str = _COLUMNS) -> Rows:
+        """Nearest chunks, best first."""
+        await self.connection.begin_snapshot(self._graph_settings(limit))
+        rows = await self._found_near(limit, columns)
+        return sorted(rows, key=_row_similarity, reverse=True)
 
-async def _by_meaning(
-    connection: Connection,
-    queries: Queries,
-    query: VectorStoreQuery,
-    rows: Rows,
-    scores: Sequence[float],
-) -> VectorStoreQueryResult:
-    result = _result(rows, scores)
-    if query.query_str and rows:
-        words = await _words(connection, queries, query)
-        pages = [row[STORED_NODE_WIDTH] for row in rows]
-        _tell_matches(result, query, words, list(map(_row_similarity, rows)), pages)
-    return result
+    async def _found_near(self, limit: int, columns: str) -> Rows:
+        vector = self.query.query_embedding or []
+        return await find_nearest(
+            self.connection, self.queries, vector, limit, most=_EXACT_ROWS, columns=columns
+        )
 
+    def _graph_settings(self, limit: int) -> dict[str, str | int]:
+        candidates = min(max(self.options.ef_search, limit), _MAX_EF_SEARCH)
+        return {"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"}
 
-async def _sparse(
-    connection: Connection, queries: Queries, query: VectorStoreQuery
-) -> VectorStoreQueryResult:
-    await connection.begin_snapshot()
-    limit = query.sparse_top_k or query.similarity_top_k
-    words, keys = await _lexical(connection, queries, query, limit)
-    if not keys:
-        return _result([], [])
-    chunks = queries.chunks([split_key(key) for key in keys], STORED_NODE)
-    rows = await chunks.fetch(connection)
-    return _result(rows, words.children.at(np.array(keys, np.int64)).tolist())
+    async def _by_meaning(self, rows: Rows, scores: Sequence[float]) -> VectorStoreQueryResult:
+        result = _result(rows, scores)
+        if self.query.query_str and rows:
+            words = await self._words()
+            pages = [row[STORED_NODE_WIDTH] for row in rows]
+            self._tell_matches(result, words, list(map(_row_similarity, rows)), pages)
+        return result
 
+    async def _lexical(self, limit: int) -> tuple[WordScores, list[int]]:
+        """BM25 of all chunks that hold a word of the question, and the best of those in scope."""
+        words = await self._words()
+        return words, await best_by_words(self.connection, self.queries, words.children, limit)
 
-async def _hybrid(
-    connection: Connection, queries: Queries, query: VectorStoreQuery, options: SearchOptions
-) -> VectorStoreQueryResult:
-    """Every candidate of either leg is scored by both, so that the legs need not agree."""
-    limit = query.similarity_top_k
-    vector = query.query_embedding or []
-    await connection.begin_snapshot(_graph_settings(options, limit))
-    words, found = await _lexical(connection, queries, query, query.sparse_top_k or limit)
-    nearest = await find_nearest(
-        connection, queries, vector, limit, most=_EXACT_ROWS, columns=CHUNK_KEY
-    )
-    keys = list(dict.fromkeys([*found, *(child_key(*row[:2]) for row in nearest)]))
-    if not keys:
-        return _result([], [])
-    distances = queries.distances([split_key(key) for key in keys], vector, STORED_NODE)
-    rows = await distances.fetch(connection)
-    similarities = list(map(_row_similarity, rows))
-    fused = _fused(query, words.children.at(np.array(keys, np.int64)), similarities)
-    # Without a bound of its own the result is what either leg found, as with PGVectorStore.
-    best = np.argsort(-fused, kind="stable")[: query.hybrid_top_k].tolist()
-    result = _result([rows[place] for place in best], fused[best].tolist())
-    pages = [split_key(keys[place])[0] for place in best]
-    _tell_matches(result, query, words, [similarities[place] for place in best], pages)
-    return result
+    async def _words(self) -> WordScores:
+        # Metadata are of chunks: how rare a word is, is counted over the whole collection.
+        terms = query_terms(storable(self.query.query_str or ""))
+        return await score_collection(self.connection, self.queries, terms)
 
-
-def _tell_matches(
-    result: VectorStoreQueryResult,
-    query: VectorStoreQuery,
-    words: WordScores,
-    similarities: Sequence[float],
-    pages: Sequence[int],
-) -> None:
-    """Tell nodes what `LocalRerank` needs to score them as `WebRAG.search` does."""
-    asked, of_pages = query.query_str or "", words.pages.at(np.array(pages, np.int64)).tolist()
-    for node, *told in zip(result.nodes or (), similarities, of_pages, strict=True):
-        whole = (0, len(node.get_content(MetadataMode.NONE)))
-        part = matched_part(whole, {asked: (told[0], told[1])})
-        tell(node, {"webrag_retrieved": {"term_idf": {asked: words.idf}, "matches": [part]}})
+    def _tell_matches(
+        self,
+        result: VectorStoreQueryResult,
+        words: WordScores,
+        similarities: Sequence[float],
+        pages: Sequence[int],
+    ) -> None:
+        """Tell nodes what `LocalRerank` needs to score them as `WebRAG.search` does."""
+        asked = self.query.query_str or ""
+        of_pages = words.pages.at(np.array(pages, np.int64)).tolist()
+        for node, *told in zip(result.nodes or (), similarities, of_pages, strict=True):
+            whole = (0, len(node.get_content(MetadataMode.NONE)))
+            part = matched_part(whole, {asked: (told[0], told[1])})
+            tell(node, {"webrag_retrieved": {"term_idf": {asked: words.idf}, "matches": [part]}})
 
 
 def _fused(
@@ -243,25 +234,6 @@ def _fused(
         lexical_weight=1.0 - dense_share,
         page_weight=0.0,
     )
-
-
-def _graph_settings(options: SearchOptions, limit: int) -> dict[str, str | int]:
-    candidates = min(max(options.ef_search, limit), _MAX_EF_SEARCH)
-    return {"hnsw.ef_search": candidates, "hnsw.iterative_scan": "relaxed_order"}
-
-
-async def _lexical(
-    connection: Connection, queries: Queries, query: VectorStoreQuery, limit: int
-) -> tuple[WordScores, list[int]]:
-    """BM25 of all chunks that hold a word of the question, and the best that pass the filters."""
-    words = await _words(connection, queries, query)
-    return words, await best_by_words(connection, queries, words.children, limit)
-
-
-async def _words(connection: Connection, queries: Queries, query: VectorStoreQuery) -> WordScores:
-    # Metadata are of chunks: how rare a word is, is counted over the whole collection.
-    terms = query_terms(storable(query.query_str or ""))
-    return await score_collection(connection, queries, terms)
 
 
 def _row_similarity(row: tuple[Any, ...]) -> float:
