@@ -3,7 +3,7 @@
 import inspect
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import (
@@ -11,7 +11,6 @@ from typing import (
     Any,
     Final,
     Literal,
-    NamedTuple,
     Self,
     TypeVar,
     Unpack,
@@ -32,7 +31,12 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
-from webrag.settings.values import PARTS, Values
+from webrag.settings.values import (
+    LOCAL_EMBEDDING_MODEL,
+    LOCAL_RERANKER_MODEL,
+    PARTS,
+    Values,
+)
 from webrag.settings.variables import (
     HOSTS_TEXT,
     MASK,
@@ -94,42 +98,33 @@ def _wrong(field: str, info: FieldInfo, value: Any, found: Found | None) -> str:
     return f"{name}{where} is {shown} but must be {allowed}"
 
 
-class Combination(NamedTuple):
-    """Names of an embedding, None for the bundled one, and a reranker, None for the local one.
-
-    docs/guide/providers.md lists their size, licence and quality.
-    """
-
-    embedding: str | None
-    reranker: str | None
-
-
-COMBINATIONS: Final[dict[str, Combination]] = {
-    "bundled": Combination(None, None),
-    "small": Combination("sentence-transformers/all-MiniLM-L6-v2", None),
-    "medium": Combination("BAAI/bge-small-en-v1.5", "Xenova/ms-marco-MiniLM-L-6-v2"),
+# docs/guide/providers.md lists their size, licence and quality.
+COMBINATIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "bundled": {"embedding_provider": "bundled", "reranker_provider": "local"},
+    "small": {
+        "embedding_provider": "fastembed",
+        "embedding_model": "sentence-transformers/all-MiniLM-L6-v2",
+        "reranker_provider": "local",
+    },
+    "medium": {
+        "embedding_provider": "fastembed",
+        "embedding_model": LOCAL_EMBEDDING_MODEL,
+        "reranker_provider": "cross_encoder",
+        "reranker_model": LOCAL_RERANKER_MODEL,
+    },
 }
+"""Settings of an embedding and a reranker by the name that `WEBRAG_MODELS` has for them."""
 
 
-def settings_of(name: str, given: frozenset[str]) -> dict[str, Any]:
+def settings_of(name: str, given: Collection[str]) -> dict[str, str]:
     """The settings that a combination stands for, without those that were given.
 
     A provider that was given replaces its whole part of the combination; a model alone is looked
     for at the combination's provider.
     """
-    chosen = COMBINATIONS[name]
-    parts = (
-        ("embedding", chosen.embedding, "fastembed", "bundled"),
-        ("reranker", chosen.reranker, "cross_encoder", "local"),
-    )
-    found: dict[str, Any] = {}
-    for part, model, provider, without in parts:
-        if f"{part}_provider" in given:
-            continue
-        found[f"{part}_provider"] = without if model is None else provider
-        if model is not None and f"{part}_model" not in given:
-            found[f"{part}_model"] = model
-    return found
+    meant = COMBINATIONS[name].items()
+    providers = {field: f"{field.partition('_')[0]}_provider" for field, _ in meant}
+    return {field: value for field, value in meant if not {field, providers[field]} & set(given)}
 
 
 # Shown with what is secret in them masked.
@@ -162,7 +157,7 @@ class Settings(Values):
         origins |= dict.fromkeys(values, "argument")
         chosen = str(given.get("models"))
         if chosen in COMBINATIONS:
-            meant = settings_of(chosen, frozenset(given))
+            meant = settings_of(chosen, given)
             given |= meant
             origins |= dict.fromkeys(meant, f"WEBRAG_MODELS={chosen}")
         try:

@@ -24,13 +24,13 @@ def test_models_of_combinations_are_among_those_that_fastembed_runs(name: str) -
 
     embeddings = {each["model"] for each in TextEmbedding.list_supported_models()}
     rerankers = {each["model"] for each in TextCrossEncoder.list_supported_models()}
-    assert chosen.embedding in {None, *embeddings}
-    assert chosen.reranker in {None, *rerankers}
+    assert chosen.get("embedding_model") in {None, *embeddings}
+    assert chosen.get("reranker_model") in {None, *rerankers}
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_corpus_is_created_without_a_download_to_learn_the_vectors_size(name: str) -> None:
-    embedding = COMBINATIONS[name].embedding
+    embedding = COMBINATIONS[name].get("embedding_model")
 
     assert embedding is None or known_dimensions(embedding) == 384
 
