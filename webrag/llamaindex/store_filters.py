@@ -176,7 +176,7 @@ def _single(given: MetadataFilter) -> Condition:
 
 
 def _order(each: MetadataFilter) -> Condition:
-    return _compare(each, _COMPARISONS[each.operator], _scalar(each))
+    return _compare(each, _COMPARISONS[each.operator], _checked(each, each.value))
 
 
 def _within(each: MetadataFilter) -> Condition:
@@ -238,7 +238,7 @@ def _number(value: float) -> Decimal:
 
 def _contains(each: MetadataFilter) -> Condition:
     """An array holds the value, or a string holds it as a part."""
-    value = _scalar(each)
+    value = _checked(each, each.value)
     if each.key in _COLUMNS:
         return Condition(f"strpos({_COLUMNS[each.key]}, %s) > 0", (str(value),))
     return Condition(
@@ -253,20 +253,16 @@ def _text_match(each: MetadataFilter) -> Condition:
     text, bound = _text_of(each.key)
     is_exact = each.operator == FilterOperator.TEXT_MATCH
     found = f"strpos({text}, %s)" if is_exact else f"strpos(lower({text}), lower(%s))"
-    return Condition(f"{found} > 0", (*bound, str(_scalar(each))))
+    return Condition(f"{found} > 0", (*bound, str(_checked(each, each.value))))
 
 
-def _any(each: MetadataFilter) -> Condition:
-    values = [_checked(each, value) for value in _list(each)]
-    return any_of([_holds(each.key, value) for value in values])
-
-
-def _all(each: MetadataFilter) -> Condition:
-    return all_of([_holds(each.key, _checked(each, value)) for value in _list(each)])
-
-
-def _holds(key: str, value: _Scalar) -> Condition:
-    return _contains(MetadataFilter(key=key, value=value, operator=FilterOperator.CONTAINS))
+def _several(each: MetadataFilter) -> Condition:
+    contains = FilterOperator.CONTAINS
+    parts = [
+        _contains(MetadataFilter(key=each.key, value=_checked(each, value), operator=contains))
+        for value in _list(each)
+    ]
+    return any_of(parts) if each.operator == FilterOperator.ANY else all_of(parts)
 
 
 def _is_empty(each: MetadataFilter) -> Condition:
@@ -283,8 +279,8 @@ _BUILDERS: dict[FilterOperator, Callable[[MetadataFilter], Condition]] = {
     **dict.fromkeys(_COMPARISONS, _order),
     FilterOperator.IN: _within,
     FilterOperator.NIN: _within,
-    FilterOperator.ANY: _any,
-    FilterOperator.ALL: _all,
+    FilterOperator.ANY: _several,
+    FilterOperator.ALL: _several,
     FilterOperator.CONTAINS: _contains,
     FilterOperator.TEXT_MATCH: _text_match,
     FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match,
@@ -315,10 +311,6 @@ _NUMBER = (
     " when 'string' then case when c.metadata_->>%s::text ~ '^-?[0-9]+([.][0-9]+)?$'"
     " then (c.metadata_->>%s::text)::numeric end end"
 )
-
-
-def _scalar(each: MetadataFilter) -> _Scalar:
-    return _checked(each, each.value)
 
 
 def _checked(each: MetadataFilter, value: object) -> _Scalar:
