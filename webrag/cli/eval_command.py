@@ -84,21 +84,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
     help="Compare two run files, question by question; nothing is asked again.",
 )
 def eval_command(
-    ctx: click.Context,
-    /,
-    questions: Path,
-    site_root: Path | None,
-    base_url: str | None,
-    stored: bool,
-    setting: str,
-    deep: bool,
-    ask: bool,
-    agent: bool,
-    wordings: Path | None,
-    limit: int | None,
-    max_pages: int,
-    out: Path | None,
-    compare: tuple[Path, Path] | None,
+    ctx: click.Context, /, questions: Path, compare: tuple[Path, Path] | None, **given: Any
 ) -> None:
     """Ask every question in QUESTIONS and report how good the evidence was.
 
@@ -118,25 +104,19 @@ def eval_command(
     if compare is not None:
         _compare(questions, *compare)
         return
-    if out is None:
-        raise InputError("Give --out, the run file to write.")
-    if (site_root is not None) + (base_url is not None) + stored != 1:
-        raise InputError("Give one of --site-root, --base-url and --stored.")
-    _check_ways(setting, stored=stored, deep=deep, ask=ask, agent=agent)
-    setting = "stored" if stored else setting
-    ways, judge = _ways(ctx.obj, ask=ask, agent=agent)
-    settings = without_language_model(ctx.obj) if agent else ctx.obj
-    asked = load_questions(questions, limit=limit)
+    _check_options(**given)
+    ways, judge = _ways(ctx.obj, ask=given["ask"], agent=given["agent"])
+    settings = without_language_model(ctx.obj) if given["agent"] else ctx.obj
+    asked, wordings = load_questions(questions, limit=given["limit"]), given["wordings"]
     if wordings is not None:
         asked = with_wordings(asked, wordings)
     with (
-        _sites(asked, site_root, base_url) as sites,
-        _run_file(out) as file,
+        _sites(asked, given["site_root"], given["base_url"]) as sites,
+        _run_file(given["out"]) as file,
         count_progress(quiet=run_options(ctx).quiet) as progress,
     ):
         told = {"out": file, "on_progress": progress, "ways": ways}
-        work = _run(settings, asked, sites, setting, deep, max_pages, told)
-        records, warnings = run(work)
+        records, warnings = run(_run(settings, asked, sites, given, told))
         pages = {name: site.visible for name, site in sites.items()}
         warnings = [*gold_warnings(asked, pages), *warnings]
     judged = judge(asked, records)
@@ -156,7 +136,14 @@ def eval_command(
         click.echo(f"Warning: {warning}", err=True)
 
 
-def _check_ways(setting: str, *, stored: bool, deep: bool, ask: bool, agent: bool) -> None:
+def _check_options(
+    *, setting: str, stored: bool, deep: bool, ask: bool, agent: bool, **others: Any
+) -> None:
+    if others["out"] is None:
+        raise InputError("Give --out, the run file to write.")
+    places = (others["site_root"], others["base_url"])
+    if sum(each is not None for each in places) + stored != 1:
+        raise InputError("Give one of --site-root, --base-url and --stored.")
     if stored and setting != "whole":
         raise InputError("--setting seed fetches pages; --stored searches those there are.")
     if deep and setting != "seed":
@@ -188,15 +175,13 @@ async def _run(
     settings: "Settings",
     questions: "Sequence[Question]",
     sites: "Mapping[str, Site]",
-    setting: str,
-    deep: bool,
-    max_pages: int,
+    given: "Mapping[str, Any]",
     told: dict[str, Any],
 ) -> "tuple[list[RunRecord], list[str]]":
     from webrag.app import WebRAG
     from webrag.evaluation.runner import Evaluation
 
-    if setting == "stored":
+    if given["stored"]:
         async with WebRAG(settings) as rag:
             if not (await rag.status(include_urls=False)).documents:
                 raise InputError(
@@ -210,10 +195,10 @@ async def _run(
     async with WebRAG(own) as rag:
         run = Evaluation(sites, open_fresh=lambda: _cleared(rag), **told)
         try:
-            if setting == "whole":
-                records = await run.run_whole(questions, max_pages=max_pages)
+            if given["setting"] == "whole":
+                records = await run.run_whole(questions, max_pages=given["max_pages"])
             else:
-                records = await run.run_seed(questions, deep=deep)
+                records = await run.run_seed(questions, deep=given["deep"])
             return records, run.warnings
         finally:
             await rag.drop_collection()
