@@ -10,11 +10,10 @@ from psycopg.types.json import Jsonb
 
 from webrag.corpus.models import CollectionSize
 from webrag.corpus.tables import (
-    FIRST_TABLES,
     FORMER_TABLES,
     LOADING_KEY,
     NEXT_CHILDREN,
-    PAST_TABLES,
+    OLDEST_VERSION,
     SCHEMA_VERSION,
     TABLES,
     create_statements,
@@ -49,7 +48,7 @@ async def create_tables(connection: Connection, embedding: tuple[str, int]) -> N
             await connection.execute(sql.SQL("create schema {}").format(sql.Identifier(collection)))
         for statement in create_statements(collection, embedding[1]):
             await connection.execute(statement)
-        for statement in migrate_statements(collection, 1):
+        for statement in migrate_statements(collection, OLDEST_VERSION):
             await connection.execute(statement)
     except psycopg.errors.DuplicateTable as error:
         raise ConfigurationError(
@@ -88,13 +87,13 @@ async def migrate_tables(connection: Connection, version: int) -> None:
         user = connection.info.user
         raise StorageError(
             f"The user {user!r} may not bring the collection {collection!r} from schema version"
-            f" {version} to {SCHEMA_VERSION}, or add tables that it lacks.",
+            f" {version} to {SCHEMA_VERSION}.",
             hint="Run WebRAG once as the owner of its schema.",
         ) from error
     update = "update {corpus_meta} set value = %s where key = 'schema_version'"
     await connection.change(update, (Jsonb(SCHEMA_VERSION),))
     logger.info(
-        "Brought the collection %s from schema version %d to %d, with all its tables.",
+        "Brought the collection %s from schema version %d to %d.",
         *(collection, version, SCHEMA_VERSION),
     )
 
@@ -104,20 +103,16 @@ _MOST_DIMENSIONS = 4000
 
 
 class CorpusMeta(NamedTuple):
-    """A collection's version, model and dimensions, and the tables that an earlier WebRAG lacked.
-
-    While it `is_loading` there is no vector index.
-    """
+    """A collection's version, model and dimensions; no vector index while it `is_loading`."""
 
     version: int
     embedding: tuple[str, int]
     is_loading: bool = False
-    lacks: tuple[str, ...] = ()
 
     @property
     def is_current(self) -> bool:
         """No table and no column is missing."""
-        return self.version == SCHEMA_VERSION and not self.lacks
+        return self.version == SCHEMA_VERSION
 
 
 def queue_schema(collection: str) -> str:
@@ -196,11 +191,15 @@ async def list_collections(database: Database) -> list[str]:
     return await database.run(_list)
 
 
+# A schema that has all of these is a collection, whatever its version.
+_OWN_TABLES = ("corpus_meta", "documents", "parents", "data_children", "postings")
+
+
 async def _list(connection: Connection) -> list[str]:
     rows = await connection.fetch(
         "select schemaname from pg_tables where tablename = any(%s)"
         " group by schemaname having count(*) = %s order by schemaname",
-        (list(FIRST_TABLES), len(FIRST_TABLES)),
+        (list(_OWN_TABLES), len(_OWN_TABLES)),
     )
     return [name for (name,) in rows]
 
@@ -253,8 +252,7 @@ async def read_embedding(connection: Connection) -> tuple[str, int] | None:
 async def read_meta(connection: Connection) -> CorpusMeta | None:
     """Read the collection's own record, within a transaction; None when it does not exist."""
     collection = connection.collection
-    tables = await table_names(connection, collection)
-    if "corpus_meta" not in tables:
+    if "corpus_meta" not in await table_names(connection, collection):
         return None
     rows = await connection.fetch("select key, value from {corpus_meta}")
     meta: dict[str, Any] = dict(rows)
@@ -265,9 +263,15 @@ async def read_meta(connection: Connection) -> CorpusMeta | None:
             f" this WebRAG knows versions up to {SCHEMA_VERSION}.",
             hint="Upgrade WebRAG, or set WEBRAG_COLLECTION to another name.",
         )
+    if version < OLDEST_VERSION:
+        raise ConfigurationError(
+            f"The collection {collection!r} has schema version {version};"
+            f" this WebRAG opens versions from {OLDEST_VERSION}.",
+            hint="Export it by `webrag corpus export` of the WebRAG that made it, or fetch its"
+            " pages again, with WEBRAG_COLLECTION set to another name.",
+        )
     embedding = (str(meta["embedding_model"]), int(meta["embedding_dimensions"]))
-    lacks = () if PAST_TABLES[0] in tables else PAST_TABLES
-    return CorpusMeta(version, embedding, LOADING_KEY in meta, lacks)
+    return CorpusMeta(version, embedding, LOADING_KEY in meta)
 
 
 async def collection_sizes(database: Database, only: str | None = None) -> list[CollectionSize]:

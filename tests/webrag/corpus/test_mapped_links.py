@@ -3,14 +3,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from psycopg import AsyncConnection, sql
-from psycopg.rows import TupleRow
-from psycopg.types.json import Jsonb
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.models import LinkCandidate
 from webrag.corpus.pages import Corpus
-from webrag.corpus.schema import SCHEMA_VERSION, ensure_schema
 from webrag.corpus.site_index import MappedLinks, enriched
 from webrag.ingestion.models import MappedLink, NormalizedDocument, OutgoingLink
 from webrag.postgres.database import Database
@@ -108,44 +104,6 @@ async def test_changed_page_may_be_mapped_again(
     await index("# Guide\n\nAnother text of the guide.\n")
 
     assert await store.unmapped([URL]) == [URL]
-
-
-async def test_corpus_of_the_version_before_gets_what_it_lacks_and_keeps_its_links(
-    database: Database, corpus: Corpus, store: MappedLinks, index: Callable[..., Awaitable[Any]]
-) -> None:
-    await index()
-    model = await corpus.status()
-    await _as_version_2(database)
-
-    for _ in range(2):
-        await ensure_schema(
-            database,
-            embedding_model=str(model.embedding_model),
-            embedding_dimensions=int(model.embedding_dimensions or 0),
-        )
-
-    assert [link.origin for link in await corpus.links([URL])] == ["page", "page"]
-    assert await store.unmapped([URL]) == [URL]
-
-
-async def _as_version_2(database: Database) -> None:
-    schema = sql.Identifier(database.config.collection)
-
-    async def work(connection: AsyncConnection[TupleRow]) -> None:
-        for statement in (
-            "alter table {}.link_candidates drop column origin",
-            "alter table {}.documents drop column mapped_at",
-        ):
-            await connection.execute(sql.SQL(statement).format(schema))
-        await connection.execute(
-            sql.SQL("update {}.corpus_meta set value = %s where key = 'schema_version'").format(
-                schema
-            ),
-            (Jsonb(2),),
-        )
-
-    assert SCHEMA_VERSION >= 3
-    await database.run(work)
 
 
 def test_links_of_other_pages_are_left_alone() -> None:

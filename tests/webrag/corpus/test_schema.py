@@ -16,7 +16,7 @@ from webrag.corpus.schema import (
     list_collections,
     table,
 )
-from webrag.corpus.tables import create_statements
+from webrag.corpus.tables import OLDEST_VERSION, create_statements
 from webrag.errors import ConfigurationError
 from webrag.postgres.config import DatabaseConfig
 from webrag.postgres.database import Database
@@ -88,14 +88,25 @@ async def test_newer_schema_is_refused(database: Database) -> None:
         await _ensure(database)
 
 
-async def _make_version_1(database: Database) -> None:
-    """A collection as the first version made it, with one page in it."""
+async def test_schema_of_a_version_that_is_no_longer_opened_is_refused(
+    database: Database,
+) -> None:
+    await _make_oldest(database)
+    await _execute(database, "update {}.corpus_meta set value = '9' where key = 'schema_version'")
+
+    with pytest.raises(ConfigurationError, match=r"version 9;.*opens versions from 10") as caught:
+        await _ensure(database)
+    assert "webrag corpus export" in str(caught.value.hint)
+
+
+async def _make_oldest(database: Database) -> None:
+    """A collection as the oldest version that is opened made it, with one page in it."""
     name = database.config.collection
     await _execute(database, "create schema {}")
     await database.run(lambda connection: _run_all(connection, create_statements(name, 8)))
     await _execute(
         database,
-        "insert into {0}.corpus_meta values ('schema_version', '1'),"
+        f"insert into {{0}}.corpus_meta values ('schema_version', '{OLDEST_VERSION}'),"
         " ('embedding_model', '\"bundled/x\"'), ('embedding_dimensions', '8');"
         "insert into {0}.documents (document_id, url, requested_url, site, fetched_at, depth,"
         " markdown, html, content_hash, status, source, token_count, child_count, term_count)"
@@ -108,8 +119,10 @@ async def _run_all(connection: AsyncConnection[TupleRow], statements: list[sql.C
         await connection.execute(statement)
 
 
-async def test_collection_of_version_1_opens_and_keeps_its_pages(database: Database) -> None:
-    await _make_version_1(database)
+async def test_collection_of_the_oldest_version_opens_and_keeps_its_pages(
+    database: Database,
+) -> None:
+    await _make_oldest(database)
 
     await _ensure(database)
 
@@ -125,7 +138,7 @@ async def test_collection_of_version_1_opens_and_keeps_its_pages(database: Datab
 async def test_migrated_collection_has_what_a_new_one_has(
     database: Database, postgres_dir: Path
 ) -> None:
-    await _make_version_1(database)
+    await _make_oldest(database)
     await _ensure(database)
     name = f"{database.config.collection}_new"
     fresh = Database(DatabaseConfig(data_dir=postgres_dir, collection=name))
@@ -146,7 +159,7 @@ async def test_migrated_collection_has_what_a_new_one_has(
 
 
 async def test_concurrent_processes_migrate_once(database: Database, postgres_dir: Path) -> None:
-    await _make_version_1(database)
+    await _make_oldest(database)
     config = DatabaseConfig(data_dir=postgres_dir, collection=database.config.collection)
     others = [Database(config) for _ in range(3)]
 
@@ -157,17 +170,20 @@ async def test_concurrent_processes_migrate_once(database: Database, postgres_di
 
 
 async def test_migration_interrupted_half_way_can_be_repeated(database: Database) -> None:
-    await _make_version_1(database)
+    await _make_oldest(database)
     await _ensure(database)
-    await _execute(database, "update {}.corpus_meta set value = '1' where key = 'schema_version'")
+    await _execute(
+        database,
+        f"update {{}}.corpus_meta set value = '{OLDEST_VERSION}' where key = 'schema_version'",
+    )
 
     await _ensure(database)
 
     assert (await Corpus(database).status()).documents == 1
 
 
-async def test_collection_of_version_1_is_listed_and_dropped(database: Database) -> None:
-    await _make_version_1(database)
+async def test_collection_of_the_oldest_version_is_listed_and_dropped(database: Database) -> None:
+    await _make_oldest(database)
 
     assert database.config.collection in await list_collections(database)
     assert await drop_collection(database) is True

@@ -9,7 +9,6 @@ from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import CorpusMeta, read_meta, table_names
 from webrag.corpus.tables import (
-    FIRST_TABLES,
     SCHEMA_VERSION,
     TABLES,
     VECTOR_INDEX,
@@ -224,7 +223,7 @@ async def check_corpus(
             remedy = "Run `webrag ingest URL`, or name another with --collection."
             return [*found, _check("warn", "collection", absent, remedy)]
         found.append(_schema_check(meta))
-        missing = await _missing_tables(connection, meta)
+        missing = sorted(set(TABLES) - await table_names(connection, collection))
         if missing:
             remedy = "Restore a backup, or `webrag corpus drop` it and fetch its pages again."
             return [*found, _check("fail", "tables", f"Missing: {', '.join(missing)}.", remedy)]
@@ -251,17 +250,11 @@ async def _server(connection: Connection, database: Database) -> Check:
     return _check("ok", "server", found)
 
 
-async def _missing_tables(connection: Connection, meta: CorpusMeta) -> list[str]:
-    expected = set(TABLES if meta.version == SCHEMA_VERSION else FIRST_TABLES) - set(meta.lacks)
-    return sorted(expected - await table_names(connection, connection.collection))
-
-
 async def _indexes(connection: Connection, meta: CorpusMeta) -> list[Check]:
     valid: dict[str, bool] = dict(
         await connection.fetch(_INDEXES, (connection.collection, list(TABLES)))
     )
-    dimensions = meta.embedding[1]
-    expected = index_statements(connection.collection, dimensions, meta.version, without=meta.lacks)
+    expected = index_statements(connection.collection, meta.embedding[1], meta.version)
     faults = [
         (f"{name} is missing", " ".join(statement.as_string(connection).split()))
         for name, statement in expected.items()
