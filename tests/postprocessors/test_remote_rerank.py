@@ -337,6 +337,15 @@ async def test_question_larger_than_a_request_is_an_error(rerank_server: RerankS
     assert rerank_server.asked == []
 
 
+async def test_question_counts_once_for_each_passage(rerank_server: RerankServer) -> None:
+    rerank = rerank_server.rerank("zeroentropy")
+    question = "why " * (5_000_000 // (4 * len(NODES)))
+
+    with pytest.raises(RerankInputError, match="a request may have 5,000,000"):
+        await rerank.apostprocess_nodes(NODES, query_str=question)
+    assert rerank_server.asked == []
+
+
 @EVERY_PROVIDER
 def test_key_is_never_shown(rerank_server: Any, provider: str) -> None:
     rerank = rerank_server.rerank(provider)

@@ -192,9 +192,11 @@ class RemoteRerank(Reranker):
             return []
         wanted = min(self.top_n or len(documents), len(documents))
         body = _encode(self._payload(query, documents, wanted))
-        if len(body) > _MOST_BYTES:
+        # Services count the question once more for each passage after the first.
+        needed = len(body) + len(_encode(query)) * (len(documents) - 1)
+        if needed > _MOST_BYTES:
             raise self._cannot_send(
-                f"question and passages need {len(body):,} bytes, and a request may have "
+                f"question and passages need {needed:,} bytes, and a request may have "
                 f"{_MOST_BYTES:,}"
             )
         call = Call(
