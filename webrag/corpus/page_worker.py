@@ -13,8 +13,7 @@ from pydantic import ConfigDict
 from webrag.corpus.rows import document_fields, indexed_text_of
 from webrag.frozen import FrozenModel
 from webrag.ingestion.models import Conversion, FetchedPage, NormalizedDocument
-from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import TooManyPostingsError, pack_postings
+from webrag.lexical.postings import TooManyPostingsError, pack_texts
 
 Tokenize = Callable[[str], Sequence[Any]]
 
@@ -87,9 +86,8 @@ def _cut(document: NormalizedDocument, sizes: ChunkSizes, tokenize: Tokenize) ->
     )
     fields = document_fields(document, chunks)
     searched = [each for chunk, each in zip(chunks, fields, strict=True) if chunk.level == "child"]
-    terms = [analyze(indexed_text_of(each)) for each in searched]
-    postings = tuple(pack_postings(terms))
-    return CutPage(chunks=chunks, postings=postings, term_count=sum(map(len, terms)))
+    postings, term_count = pack_texts(map(indexed_text_of, searched))
+    return CutPage(chunks=chunks, postings=tuple(postings), term_count=term_count)
 
 
 def _tokenizer(setup: CutSetup) -> Tokenize:

@@ -20,8 +20,7 @@ from webrag.corpus.models import LinkCandidate, ParentChunk, images_of
 from webrag.errors import StorageError
 from webrag.ingestion.characters import storable_values
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink, is_generic_anchor
-from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import pack_postings
+from webrag.lexical.postings import pack_texts
 
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, RelatedNodeInfo, TextNode
@@ -220,8 +219,8 @@ def build_page_rows(
         each.start, each.end = found[0], found[0] + length
         _take_over(document.metadata, each.node)
     rows = _page_rows(document, fields, depth)
-    terms = [analyze(child.indexed_text) for child in rows.children]
-    return replace(rows, postings=pack_postings(terms), term_count=sum(map(len, terms)))
+    postings, term_count = pack_texts(child.indexed_text for child in rows.children)
+    return replace(rows, postings=postings, term_count=term_count)
 
 
 def rows_of_chunks(

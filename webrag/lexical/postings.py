@@ -8,11 +8,13 @@ therefore be computed exactly from what is stored.
 
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from webrag.lexical.analysis import analyze
 
 POSTING = np.dtype([("ordinal", ">u2"), ("tf", "u1"), ("length", ">u2")])
 
@@ -37,6 +39,12 @@ class PostingRow(NamedTuple):
     term: str
     segment: int
     packed: bytes
+
+
+def pack_texts(texts: Iterable[str]) -> tuple[list[PostingRow], int]:
+    """Pack the words of a page's chunks, and count them with repetitions."""
+    chunks = list(map(analyze, texts))
+    return pack_postings(chunks), sum(map(len, chunks))
 
 
 def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:

@@ -41,12 +41,13 @@ from webrag.errors import InputError
 from webrag.ingestion.addresses import content_hash, file_url, is_file, page_address, site_of
 from webrag.ingestion.characters import storable
 from webrag.ingestion.versions import Edition, edition_of, plain_version
-from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import PostingRow, pack_postings
+from webrag.lexical.postings import PostingRow, pack_texts
 from webrag.llamaindex.store_filters import filter_condition, ids_condition, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import ADDED, STORED_NODE, select_parents, stored_node
 from webrag.postgres.database import Connection
 from webrag.retrieval.filters import all_of
+
+_Words = tuple[list[PostingRow], int]
 
 
 class PageEnd(NamedTuple):
@@ -69,7 +70,6 @@ class AddedPage:
         only_child_parents: A row for each searched node that is a parent's only child, by its id,
             to be used unless its parent is stored.
         tokens: How long each parent is, those of only children included.
-        term_count: How many terms they have together, repetitions counted.
     """
 
     url: str
@@ -79,8 +79,6 @@ class AddedPage:
     children: list[ChildRow]
     only_child_parents: dict[str, ParentRow]
     tokens: dict[UUID, int]
-    postings: list[PostingRow]
-    term_count: int
     embeddings: list[list[float]]
 
 
@@ -180,7 +178,6 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
     present = {row_id(node.node_id) for node in inner}
     alone = [each for each in searched if parent_id_of(each) not in present]
     count_tokens = get_tokenizer()
-    terms = [analyze(child.indexed_text) for child in children]
     return AddedPage(
         url=url,
         title=metadata.get("title") or metadata.get("file_name"),
@@ -192,8 +189,6 @@ def _page(url: str, inner: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> Ad
             row_id(node.node_id): _tokens(node, count_tokens)
             for node in (*inner, *(each.node for each in alone))
         },
-        postings=pack_postings(terms),
-        term_count=sum(map(len, terms)),
         embeddings=[leaf.get_embedding() for leaf in leaves],
     )
 
@@ -262,23 +257,33 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     known = await _known_parents(connection, pages)
     ends = {url: end for url, (_, end) in stored.items()}
 
-    def place() -> list[tuple[AddedPage, PlacedNodes]]:
-        return [(each, place_nodes(each, ends.get(each.url, PageEnd()), known)) for each in pages]
+    def place() -> tuple[list[tuple[AddedPage, PlacedNodes]], dict[str, _Words]]:
+        # A page that is stored is indexed again below, with what it holds already.
+        words = {
+            each.url: pack_texts(child.indexed_text for child in each.children)
+            for each in pages
+            if each.url not in stored
+        }
+        placed = [(each, place_nodes(each, ends.get(each.url, PageEnd()), known)) for each in pages]
+        return placed, words
 
-    placed = await in_background(place)
+    placed, words = await in_background(place)
     # Parents that are stored already make way.
     parents = [parent.chunk_id for _, nodes in placed for parent in nodes.parents]
     await connection.change("delete from {parents} where id = any(%s)", (parents,))
     new = [(page, nodes) for page, nodes in placed if page.url not in stored]
     new_ids = await next_page_ids(connection, len(new))
     ids = {page.url: page_id for (page, _), page_id in zip(new, new_ids, strict=True)}
-    await copy_documents(connection, (_new_page(ids[each.url], each, nodes) for each, nodes in new))
+    await copy_documents(
+        connection,
+        (_new_page(ids[each.url], each, nodes, words[each.url][1]) for each, nodes in new),
+    )
     ids |= {url: page_id for url, (page_id, _) in stored.items()}
     await copy_parents(connection, ((ids[page.url], nodes.parents) for page, nodes in placed))
     await copy_children(
         connection, ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed)
     )
-    await copy_postings(connection, ((ids[page.url], page.postings) for page, _ in new))
+    await copy_postings(connection, ((ids[page.url], words[page.url][0]) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
             await _write_markdown(connection, ids[page.url], nodes)
@@ -366,7 +371,7 @@ async def _stored_pages(
     return {url: (page_id, PageEnd(*end)) for url, page_id, *end in rows}
 
 
-def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, Any]:
+def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes, term_count: int) -> dict[str, Any]:
     has_site = page.url.startswith("http") or is_file(page.url)
     return {
         "id": page_id,
@@ -387,7 +392,7 @@ def _new_page(page_id: int, page: AddedPage, nodes: PlacedNodes) -> dict[str, An
         "with_login": False,
         "token_count": nodes.token_count,
         "child_count": len(nodes.children),
-        "term_count": page.term_count,
+        "term_count": term_count,
         "anchors": nodes.anchors,
         "map_marks": [],
         **edition_row(page.edition),
@@ -463,11 +468,11 @@ async def _reindex(connection: Connection, page_id: int) -> None:
         (page_id,),
     )
 
-    def packed() -> tuple[list[PostingRow], int]:
-        terms: list[list[str]] = [[]] * (max((row[0] for row in chunks), default=-1) + 1)
+    def packed() -> _Words:
+        texts = [""] * (max((row[0] for row in chunks), default=-1) + 1)
         for ordinal, *chunk in chunks:
-            terms[ordinal] = analyze(indexed_text(*chunk))
-        return pack_postings(terms), sum(map(len, terms))
+            texts[ordinal] = indexed_text(*chunk)
+        return pack_texts(texts)
 
     postings, term_count = await in_background(packed)
     await connection.change("delete from {postings} where document = %s", (page_id,))

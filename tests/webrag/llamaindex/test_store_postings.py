@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,9 +17,7 @@ from psycopg import AsyncCursor, sql
 from webrag.concurrency import run_blocking
 from webrag.corpus.rows import indexed_text
 from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import (
-    pack_postings,
-)
+from webrag.lexical.postings import pack_postings, pack_texts
 from webrag.llamaindex.store import CorpusVectorStore
 from webrag.llamaindex.store_rows import (
     add_nodes,
@@ -102,6 +101,22 @@ def test_nodes_added_in_batches_are_indexed_and_found_as_those_added_at_once(
 
     assert indexed(database, URL) == indexed(database, ELSEWHERE) == computed(database, URL)
     assert found(store, URL) == found(store, ELSEWHERE)
+
+
+def test_chunks_added_to_a_stored_page_are_analysed_once(
+    store: CorpusVectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add([one("first", ["heron"])])
+    read: list[str] = []
+
+    def packed(texts: Iterable[str]) -> Any:
+        read.extend(taken := list(texts))
+        return pack_texts(taken)
+
+    monkeypatch.setattr("webrag.llamaindex.store_rows.pack_texts", packed)
+    store.add([one("second", ["fish"])])
+
+    assert sum("fish" in text for text in read) == 1
 
 
 def found(store: CorpusVectorStore, url: str) -> list[tuple[str, float]]:

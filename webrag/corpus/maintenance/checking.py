@@ -17,8 +17,7 @@ from webrag.corpus.tables import (
 from webrag.errors import ConfigurationError, StorageError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import content_hash
-from webrag.lexical.analysis import analyze
-from webrag.lexical.postings import pack_postings
+from webrag.lexical.postings import pack_texts
 from webrag.postgres.database import Connection, Database
 
 _PAGES_AT_ONCE = 16
@@ -70,10 +69,10 @@ async def _page_checks(
 
 def _terms(children: Sequence[tuple[Any, ...]]) -> dict[tuple[str, int], bytes]:
     """Packed postings that the chunks of a page ought to have, by term and segment."""
-    terms: list[list[str]] = [[] for _ in range(children[-1][4] + 1 if children else 0)]
+    texts = [""] * (children[-1][4] + 1 if children else 0)
     for _, _, _, text, ordinal, node_id, metadata in children:
-        terms[ordinal] = analyze(indexed_text(node_id, text, metadata))
-    return {(row.term, row.segment): row.packed for row in pack_postings(terms)}
+        texts[ordinal] = indexed_text(node_id, text, metadata)
+    return {(row.term, row.segment): row.packed for row in pack_texts(texts)[0]}
 
 
 _Level = Literal["ok", "warn", "fail"]
