@@ -148,6 +148,13 @@ def remember_secrets(*secrets: str | None) -> None:
             _Known.redactor = Redactor(_Known.redactor.secrets | new)
 
 
+def remember_key(service: object) -> None:
+    """Let the key of a model or service be hidden that a program made itself: no setting has it."""
+    key = getattr(service, "api_key", None)
+    key = getattr(key, "get_secret_value", lambda: key)()  # pydantic takes a while to import
+    remember_secrets(key if isinstance(key, str) else None)
+
+
 def redacted(text: str) -> str:
     """The text without the secrets this process was given, and without parts of them."""
     return _Known.redactor.hide(text)

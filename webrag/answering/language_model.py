@@ -13,7 +13,7 @@ from webrag.answering.guardrails import is_instruction
 from webrag.answering.models import AnswerPart, Evidence, ExecutionPlan, Proposal
 from webrag.errors import ProviderError, WebRAGError
 from webrag.frozen import LenientModel
-from webrag.redaction import RedactingStream, redacted, remember_secrets, safe_cause
+from webrag.redaction import RedactingStream, redacted, remember_key, safe_cause
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM, ChatMessage, ChatResponse
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 async def stream(llm: "LLM", messages: Sequence[tuple[str, str]]) -> AsyncIterator[str]:
     """Yield the pieces of a reply as they arrive; what came before a ProviderError stands."""
-    _remember_key(llm)
+    remember_key(llm)
     shown = RedactingStream()
     try:
         chunks = await llm.astream_chat(_chat(messages))
@@ -45,7 +45,7 @@ async def ask(llm: "LLM", messages: Sequence[tuple[str, str]]) -> str:
 
 async def chat(llm: "LLM", messages: "Sequence[ChatMessage]", **options: Any) -> "ChatResponse":
     """Ask for a whole reply as LlamaIndex has it, to `options` such as `tools`."""
-    _remember_key(llm)
+    remember_key(llm)
     try:
         return await llm.achat(messages, **options)
     except WebRAGError:
@@ -71,12 +71,6 @@ def with_temperature(llm: "LLM", temperature: float) -> "LLM":
     if "temperature" not in type(llm).model_fields:
         return llm
     return llm.model_copy(update={"temperature": temperature})
-
-
-def _remember_key(llm: "LLM") -> None:
-    """A model that a program made itself has a key that no setting names."""
-    key: Any = getattr(llm, "api_key", None)
-    remember_secrets(key if isinstance(key, str) else None)
 
 
 def _chat(messages: Sequence[tuple[str, str]]) -> "list[ChatMessage]":

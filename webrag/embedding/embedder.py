@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from webrag.concurrency import Threads, all_of, in_background
 from webrag.errors import InputError, ProviderError, WebRAGError
 from webrag.instrumentation import span, tell_embedded
-from webrag.redaction import redacted_failure, remember_secrets, safe_cause
+from webrag.redaction import redacted_failure, remember_key, safe_cause
 
 if TYPE_CHECKING:
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -86,8 +86,7 @@ class Embedder:
         count_tokens: Callable[[str], int] | None = None,
     ) -> None:
         self.model = model
-        key: Any = getattr(model, "api_key", None)  # of a model that a program made itself
-        remember_secrets(key if isinstance(key, str) else None)
+        remember_key(model)
         self.dimensions = dimensions
         self._limits = limits
         self._batch_size = min(limits.texts or model.embed_batch_size, model.embed_batch_size)

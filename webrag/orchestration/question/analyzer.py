@@ -16,7 +16,7 @@ from webrag.ingestion.characters import DEFAULT_IGNORABLE, sentences
 from webrag.orchestration.models import QueryAnalysis
 from webrag.orchestration.question.patterns import classify, content_words, decompose, is_denial
 from webrag.question import Question
-from webrag.redaction import redacted, redacted_failure, remember_secrets, safe_cause
+from webrag.redaction import redacted, redacted_failure, remember_key, safe_cause
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -86,8 +86,7 @@ async def ask_model(
 async def _chat(llm: "LLM", messages: Iterable[tuple[str, str]]) -> str:
     from llama_index.core.llms import ChatMessage, MessageRole
 
-    key: Any = getattr(llm, "api_key", None)
-    remember_secrets(key if isinstance(key, str) else None)
+    remember_key(llm)
     try:
         response = await llm.achat(
             [ChatMessage(role=MessageRole(role), content=text) for role, text in messages]

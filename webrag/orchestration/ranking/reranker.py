@@ -16,13 +16,12 @@ from llama_index.postprocessor.webrag.wordings import (
     held_scores,
     wordings_score,
 )
-from pydantic import SecretStr
 
 from webrag.concurrency import all_of, in_background
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import SIMILARITY
 from webrag.orchestration.models import AnswerUnit, RankedChunk, ScoreProfile, SubQueryResult
-from webrag.redaction import redacted_failure, remember_secrets
+from webrag.redaction import redacted_failure, remember_key
 from webrag.retrieval.models import (
     ChildMatch,
     RetrievalResult,
@@ -78,10 +77,7 @@ class ChunkReranker:
         """
         self._postprocessor = postprocessor
         self._fallback = fallback
-        # A reranker that a program made itself has a key that no setting names.
-        key: Any = getattr(postprocessor, "api_key", None)
-        key = key.get_secret_value() if isinstance(key, SecretStr) else key
-        remember_secrets(key if isinstance(key, str) else None)
+        remember_key(postprocessor)
         self._top_n = top_n
         self._missing = missing
         self.profile = profile
