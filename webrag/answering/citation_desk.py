@@ -15,7 +15,7 @@ from webrag.answering.models import (
     Proposal,
 )
 from webrag.answering.support import is_supported
-from webrag.orchestration.judge import judged
+from webrag.orchestration.judge import Encode, judged
 from webrag.orchestration.models import RankedChunk
 from webrag.retrieval.citations import extract_citation
 
@@ -31,8 +31,7 @@ class CitationDesk:
     """Takes the sentences of one answer, keeps those whose citations hold, and counts the rest.
 
     A citation holds when `pages[url][start:end]` is the quotation, it touches nothing unquotable,
-    and it says what the sentence says, by words alone without `similarity`, the cosine of two
-    texts.
+    and it says what the sentence says, by words alone without `encode`.
     """
 
     def __init__(
@@ -40,12 +39,12 @@ class CitationDesk:
         evidence: Sequence[Evidence],
         pages: Mapping[str, str],
         *,
-        similarity: Callable[[str, str], float] | None = None,
+        encode: Encode | None = None,
         on_part: PartListener | None = None,
     ) -> None:
         self._evidence = {each.number: each for each in evidence}
         self._pages = pages
-        self._similarity = similarity
+        self._encode = encode
         self._on_part = on_part
         self._numbers: dict[tuple[str, int, int], int] = {}
         self._citations: list[AnswerCitation] = []
@@ -123,7 +122,7 @@ class CitationDesk:
             " ".join((each.chunk.title or "", *each.chunk.heading_path)) for each, _, _ in spans
         }
         return is_supported(
-            sentence, quotes, context="\n".join(sorted(headings)), similarity=self._similarity
+            sentence, quotes, context="\n".join(sorted(headings)), encode=self._encode
         )
 
     def _needed(

@@ -4,11 +4,7 @@ import logging
 import re
 import secrets
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import Gathered
@@ -284,30 +280,3 @@ def _safe_note(text: str, known: str) -> str:
         name in known.casefold() for name in identifiers(note)
     )
     return note if is_known else ""
-
-
-_REMEMBERED = 2_048
-
-
-class TextEncoder(Protocol):
-    """Gives a text's vector at once, on this machine."""
-
-    def get_text_embedding(self, text: str) -> Sequence[float] | NDArray[np.float32]:
-        """The vector of a text."""
-
-
-class TextSimilarity:
-    """Similarity of texts by any quick encoder; safe to share between threads."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        @lru_cache(maxsize=_REMEMBERED)
-        def vector(text: str) -> NDArray[np.float64]:
-            return np.asarray(encoder.get_text_embedding(text), dtype=np.float64)
-
-        self._vector = vector
-
-    def between(self, left: str, right: str) -> float:
-        """Cosine of two texts, [-1, 1]; 0 when one has no word the encoder knows."""
-        one, other = self._vector(left), self._vector(right)
-        norm = float(np.linalg.norm(one) * np.linalg.norm(other))
-        return float(one @ other) / norm if norm else 0.0

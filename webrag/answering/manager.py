@@ -41,6 +41,7 @@ from webrag.answering.writing import Draft, Synthesizer
 from webrag.concurrency import all_of
 from webrag.corpus.pages import Corpus
 from webrag.errors import GuardrailsViolationError
+from webrag.orchestration.judge import Encode
 from webrag.orchestration.models import ProgressCallback
 from webrag.question import Question
 from webrag.retrieval.filters import SearchFilters
@@ -209,7 +210,7 @@ class Manager:
     """Answers questions; holds no state of a run, so it may be used from several tasks at once.
 
     The scope gets the pages a question names, and citations are checked against the stored text of
-    `pages`; without `similarity`, the cosine of two texts, words alone are compared.
+    `pages`; without `encode` words alone are compared.
     """
 
     planner: Planner
@@ -218,7 +219,7 @@ class Manager:
     synthesizer: Synthesizer
     reflector: Reflector
     pages: PageReader
-    similarity: Callable[[str, str], float] | None = None
+    encode: Encode | None = None
     guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS
 
     async def run(
@@ -342,7 +343,7 @@ class Manager:
             self._check_output(run, (part,))
             run.tell("part", part_text(part), part=part, citations=citations)
 
-        return CitationDesk(gathered.evidence, stored, similarity=self.similarity, on_part=accepted)
+        return CitationDesk(gathered.evidence, stored, encode=self.encode, on_part=accepted)
 
     async def _text(self, url: str, as_of: datetime | None) -> str | None:
         if as_of is None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from webrag.ingestion.characters import sentences
 from webrag.lexical.analysis import analyze, distinct_terms
+from webrag.orchestration.judge import Encode
 from webrag.pattern_file import PatternFile
 
 _CLAUSE: Final = re.compile(
@@ -54,13 +55,13 @@ def is_supported(
     quotes: Sequence[str],
     *,
     context: str = "",
-    similarity: Callable[[str, str], float] | None = None,
+    encode: Encode | None = None,
 ) -> bool:
     """Tell whether quotations, below titles and headings as context, together say a sentence.
 
     Every number of the sentence must be in them with its unit, every identifier in them or in their
     context, both beside the same words. Most of its words must be theirs unless the cosine by
-    `similarity` is high, and it must neither deny what they say nor turn it round. A sentence that
+    `encode` is high, and it must neither deny what they say nor turn it round. A sentence that
     is copied whole is supported; one of more clauses or identifiers than the limits here is not.
     """
     support = "\n".join(quotes)
@@ -82,7 +83,7 @@ def is_supported(
         return False
     if _turns_round(sentence, support) or not _same_polarity(sentence, support):
         return False
-    return _says_as_much(sentence, support, context, similarity)
+    return _says_as_much(sentence, support, context, encode)
 
 
 @lru_cache(maxsize=4_096)
@@ -214,13 +215,13 @@ def _says_as_much(
     sentence: str,
     support: str,
     context: str,
-    similarity: Callable[[str, str], float] | None,
+    encode: Encode | None,
 ) -> bool:
     terms = set(distinct_terms(sentence))
     if not terms & terms_of(support):
         return False
     covered = len(terms & terms_of(f"{support}\n{context}")) / len(terms)
-    if covered >= _MIN_COVERAGE:
-        return True
-    close = similarity is not None and similarity(sentence, support) >= _MIN_SIMILARITY
-    return close and covered >= _MIN_COVERAGE_WITH_MEANING
+    if covered >= _MIN_COVERAGE or encode is None:
+        return covered >= _MIN_COVERAGE
+    one, other = encode([sentence, support])
+    return covered >= _MIN_COVERAGE_WITH_MEANING and float(one @ other) >= _MIN_SIMILARITY

@@ -392,7 +392,7 @@ class Components:
         """Writes answers, with a language model where there is one."""
         from webrag.answering.evidence import EvidenceFinder, NamedPages
         from webrag.answering.guardrails import with_defaults
-        from webrag.answering.judging import Reflector, TextSimilarity
+        from webrag.answering.judging import Reflector
         from webrag.answering.manager import Manager
         from webrag.answering.planning import Planner
         from webrag.answering.writing import (
@@ -418,7 +418,7 @@ class Components:
             synthesizer=synthesizer,
             reflector=Reflector(llm, config),
             pages=self.corpus,
-            similarity=TextSimilarity(self._bundled).between,
+            encode=self._bundled.encode,
             guardrails=with_defaults(self.own.guardrails),
         )
 

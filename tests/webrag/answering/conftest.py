@@ -16,7 +16,7 @@ from tests.loopback import QuietHandler, serving
 from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import EvidenceFinder, Gathered, judge_evidence
 from webrag.answering.guardrails import unquotable_spans
-from webrag.answering.judging import Reflector, TextSimilarity
+from webrag.answering.judging import Reflector
 from webrag.answering.manager import Manager
 from webrag.answering.models import AnswerConfig, Evidence, RetrieveStep
 from webrag.answering.planning import Planner
@@ -29,6 +29,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.orchestration.confidence import LOCAL
+from webrag.orchestration.judge import Encode
 from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -38,7 +39,6 @@ from webrag.retrieval.models import ChildMatch, RetrievalConfig, RetrievedChunk
 from webrag.retrieval.search import Searcher
 
 ENCODER = BundledEmbedding()
-SIMILARITY = TextSimilarity(ENCODER)
 Reply = str | Callable[[dict[str, Any]], str] | int | float
 
 
@@ -172,7 +172,7 @@ async def desk(database: Database) -> Desk:
             "synthesizer": LanguageModelSynthesizer(llm, extractive, config) if llm else extractive,
             "reflector": Reflector(llm, config),
             "pages": corpus,
-            "similarity": SIMILARITY.between,
+            "encode": ENCODER.encode,
         }
         return Manager(**{**chosen, **parts})
 
@@ -238,7 +238,7 @@ def build_gathered(
 
 def build_desk(*evidence: Evidence, **values: Any) -> CitationDesk:
     pages = {each.chunk.source_url: each.chunk.text for each in evidence}
-    return CitationDesk(evidence, pages, **{"similarity": SIMILARITY.between, **values})
+    return CitationDesk(evidence, pages, **{"encode": ENCODER.encode, **values})
 
 
 @pytest.fixture
@@ -260,6 +260,6 @@ def make_desk() -> Callable[..., CitationDesk]:
 
 
 @pytest.fixture
-def similarity() -> Callable[[str, str], float]:
-    """Cosine of two texts by the bundled embedding."""
-    return SIMILARITY.between
+def encode() -> Encode:
+    """The bundled embedding."""
+    return ENCODER.encode

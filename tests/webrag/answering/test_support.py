@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import pytest
 
 from webrag.answering.support import (
@@ -9,6 +7,7 @@ from webrag.answering.support import (
     keeps_units,
     numbers,
 )
+from webrag.orchestration.judge import Encode
 
 SUPPORTED = [
     ("The broker listens on port 7411.", "The broker listens on TCP port 7411 by default."),
@@ -50,16 +49,16 @@ CONTRADICTED = [
 
 @pytest.mark.parametrize(("claim", "quote"), SUPPORTED)
 def test_claim_that_the_quotation_makes_is_supported(
-    claim: str, quote: str, similarity: Callable[[str, str], float]
+    claim: str, quote: str, encode: Encode
 ) -> None:
-    assert is_supported(claim, [quote], similarity=similarity)
+    assert is_supported(claim, [quote], encode=encode)
 
 
 @pytest.mark.parametrize(("claim", "quote"), CONTRADICTED)
 def test_claim_that_the_quotation_does_not_make_is_not_supported(
-    claim: str, quote: str, similarity: Callable[[str, str], float]
+    claim: str, quote: str, encode: Encode
 ) -> None:
-    assert not is_supported(claim, [quote], similarity=similarity)
+    assert not is_supported(claim, [quote], encode=encode)
 
 
 def test_identifier_of_a_claim_may_stand_in_the_heading_above_the_quotation() -> None:
@@ -94,9 +93,9 @@ def test_two_quotations_support_a_claim_together() -> None:
     ],
 )  # fmt: skip
 def test_values_and_denials_stay_with_what_they_were_said_of(
-    claim: str, quotes: list[str], similarity: Callable[[str, str], float]
+    claim: str, quotes: list[str], encode: Encode
 ) -> None:
-    assert not is_supported(claim, quotes, similarity=similarity)
+    assert not is_supported(claim, quotes, encode=encode)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +112,9 @@ def test_values_and_denials_stay_with_what_they_were_said_of(
     ],
 )  # fmt: skip
 def test_part_of_what_a_quotation_says_is_supported(
-    claim: str, quotes: list[str], similarity: Callable[[str, str], float]
+    claim: str, quotes: list[str], encode: Encode
 ) -> None:
-    assert is_supported(claim, quotes, context="Default", similarity=similarity)
+    assert is_supported(claim, quotes, context="Default", encode=encode)
 
 
 def test_numbers_are_compared_by_value() -> None:
