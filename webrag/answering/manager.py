@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from uuid import UUID
 
 from llama_index_instrumentation import get_dispatcher
@@ -185,13 +185,6 @@ async def in_span(
 _log = logging.getLogger(__name__)
 
 
-class PageReader(Protocol):
-    """Reads stored pages; only a `Corpus` also counts them and has the texts that pages had."""
-
-    async def markdown(self, url: str) -> str | None:
-        """Stored text of a page; None when it is not stored."""
-
-
 PageScope = Callable[
     [Question, ProgressCallback], Awaitable[tuple[Sequence[str] | None, tuple[str, ...]]]
 ]
@@ -218,7 +211,7 @@ class Manager:
     finder: EvidenceFinder
     synthesizer: Synthesizer
     reflector: Reflector
-    pages: PageReader
+    pages: Corpus
     encode: Encode | None = None
     guardrails: Sequence[Guardrail] = DEFAULT_GUARDRAILS
 
@@ -348,7 +341,6 @@ class Manager:
     async def _text(self, url: str, as_of: datetime | None) -> str | None:
         if as_of is None:
             return await self.pages.markdown(url)
-        assert isinstance(self.pages, Corpus), "only a corpus is asked for earlier texts"
         return await self.pages.markdown_as_of(url, as_of)
 
     def _check_output(
@@ -359,10 +351,8 @@ class Manager:
         check_stage("output", checked, self.guardrails)
 
     async def _stored_pages(self, step: RetrieveStep) -> int:
-        """Pages that are stored; counted only where none was searched and the reader can count."""
-        if step.documents or not isinstance(self.pages, Corpus):
-            return step.documents
-        return (await self.pages.status(include_urls=False)).documents
+        """Pages that are stored; counted only where none was searched."""
+        return step.documents or (await self.pages.status(include_urls=False)).documents
 
     def _answered(
         self,

@@ -335,16 +335,6 @@ async def test_corpus_about_something_else_is_not_called_empty(desk: Any) -> Non
     assert "Nothing is stored" not in result.answer
 
 
-async def test_page_reader_that_cannot_count_pages_will_do(desk: Any) -> None:
-    class Reader:
-        async def markdown(self, _: str) -> str | None:
-            return None
-
-    result = await ask(desk, pages=Reader())
-
-    assert result.answer.startswith("Nothing is stored yet")
-
-
 async def test_result_counts_the_pages_that_were_searched(desk: Any) -> None:
     await desk.store(URL, MANUAL)
 
