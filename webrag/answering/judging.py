@@ -144,16 +144,11 @@ def answer_confidence(
     return in_hundredths(min(max(value, 0.0), _IN_PART if is_in_part else 1.0))
 
 
-def has_low_coverage(coverage: float) -> bool:
-    """Tell, as a diagnosis, whether the passages hold too few of the question's words."""
-    return coverage < LOW_COVERAGE
-
-
 def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:
     """Give the observations of a retrieval that decide nothing; `stored` counts all pages."""
     if not stored:
         return ("empty_corpus",)
-    return ("low_coverage",) if has_low_coverage(step.coverage) else ()
+    return ("low_coverage",) if step.coverage < LOW_COVERAGE else ()
 
 
 _log = logging.getLogger(__name__)
@@ -247,7 +242,7 @@ def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
         notes.append("Nothing that was found could be quoted.")
     elif gathered.step.confidence < HIGH and len({e.source_url for e in desk.citations}) == 1:
         notes.append("It rests on a single page.")
-    if desk.parts and has_low_coverage(gathered.step.coverage):
+    if desk.parts and gathered.step.coverage < LOW_COVERAGE:
         notes.append("The passages hold few of the words of the question.")
     if desk.tally.removed or desk.tally.unsupported:
         notes.append("Statements that no source supports were left out.")

@@ -6,7 +6,6 @@ from webrag.answering.judging import (
     answer_confidence,
     band_of,
     diagnoses,
-    has_low_coverage,
     without_answer,
 )
 from webrag.answering.models import CitationTally, RetrieveStep
@@ -76,8 +75,11 @@ def test_without_a_model_the_confidence_is_the_judges() -> None:
 
 
 def test_less_than_half_of_the_words_is_low_coverage() -> None:
-    assert has_low_coverage(0.49)
-    assert not has_low_coverage(0.5)
+    steps = [
+        RetrieveStep(year_mode="none", recent_year_window=3, coverage=each) for each in (0.49, 0.5)
+    ]
+
+    assert [diagnoses(step, stored=1) for step in steps] == [("low_coverage",), ()]
 
 
 def a_step(**values: Any) -> RetrieveStep:

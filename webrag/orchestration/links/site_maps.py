@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -61,13 +61,7 @@ _NAMES: Final = {
 
 
 DeclaredSitemaps: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
-
-
-class FetchFile(Protocol):
-    """Gets a file politely; raises `FetchError` when it cannot be had."""
-
-    async def __call__(self, url: str, *, at_most: int) -> bytes:
-        """Get a file of at most so many bytes."""
+FetchFile: TypeAlias = Callable[..., Awaitable[bytes]]  # as `HttpFetcher.fetch_bytes`
 
 
 @dataclass(frozen=True, slots=True)
