@@ -52,6 +52,9 @@ def incoherence(query: str) -> str | None:
         return "The question is empty."
     if not any(char.isalnum() for char in text):
         return _without_words(text)
+    # Of letters beyond Latin no rule here knows anything.
+    if any(char.isalpha() and ord(char) > 0x24F for char in text):
+        return None
     return _says_nothing(text) or _is_gibberish(text)
 
 
@@ -65,7 +68,7 @@ def _without_words(text: str) -> str | None:
 
 def _says_nothing(text: str) -> str | None:
     tokens = _TOKEN.findall(text)
-    if _holds_other_script(text) or any(_is_name(token) for token in tokens):
+    if any(_is_name(token) for token in tokens):
         return None
     words = [word.casefold() for word in _WORD.findall(text.replace("\u2019", "'"))]
     contractions = re.sub(r"(?<=\w)'(?=\w)", "", text.casefold()).split()
@@ -79,8 +82,6 @@ def _says_nothing(text: str) -> str | None:
 
 
 def _is_gibberish(text: str) -> str | None:
-    if _holds_other_script(text):
-        return None
     if len(set(re.sub(r"\W", "", text.casefold()))) == 1 and len(re.sub(r"\W", "", text)) > 4:
         return "The question repeats one sign."
     words = [word.casefold() for word in _WORD.findall(text)]
@@ -120,11 +121,6 @@ def _is_name(token: str) -> bool:
         or (bare.isupper() and len(bare) <= 8 and len(set(bare)) > 1)
         or re.search(r"[a-z][A-Z]", bare)
     )
-
-
-def _holds_other_script(text: str) -> bool:
-    """Letters beyond Latin, of which no rule here knows anything."""
-    return any(char.isalpha() and ord(char) > 0x24F for char in text)
 
 
 @dataclass(frozen=True, slots=True)

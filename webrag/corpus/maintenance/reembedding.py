@@ -245,7 +245,9 @@ async def reembed(
     Pages may be searched and added meanwhile. What was embedded before the call ends early is kept
     for the next one. A chunk that the model does not take has no vector and is named in the report.
     """
-    found = await _embedding_of(database)
+    found = await corpus_embedding(database)
+    if found is None:
+        raise InputError(f"The collection {database.config.collection!r} does not exist yet.")
     wanted = (model, embedder.dimensions)
     report = ReindexReport(model=model, dimensions=wanted[1], previous_model=found[0])
     if found == wanted and not force:
@@ -255,12 +257,6 @@ async def reembed(
         await work.run()
     done = {"chunks": work.done, "embedded": work.embedded, "failed": work.failed()}
     return report.model_copy(update=done)
-
-
-async def _embedding_of(database: Database) -> tuple[str, int]:
-    if (found := await corpus_embedding(database)) is None:
-        raise InputError(f"The collection {database.config.collection!r} does not exist yet.")
-    return found
 
 
 @dataclass
@@ -307,17 +303,12 @@ class _Reembedding:
 
         await self.database.run(remove_stale)
         first = 0
-        while chunks := await self._pending(first):
+        while chunks := await self.database.fetch_as(PendingChunk, _PENDING, (first, _BATCH)):
             await self._report(is_last=False)
             if not await self._fill_batch(chunks):
                 raise StorageError("The second table is being made for another model.")
             first = chunks[-1].id + 1
         await self._report(is_last=True)
-
-    async def _pending(self, first: int) -> list[PendingChunk]:
-        return await self.database.run(
-            lambda each: each.fetch_as(PendingChunk, _PENDING, (first, _BATCH))
-        )
 
     async def _fill_batch(self, chunks: Sequence[PendingChunk]) -> bool:
         wanted = self.wanted
