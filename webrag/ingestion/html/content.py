@@ -389,7 +389,8 @@ def boxes_of(root: LexborNode) -> list[_Box]:
             if node.tag not in _INLINE:
                 box = _Box(node, box)
                 boxes.append(box)
-            waiting.append((node.iter(include_text=True), box, is_link or node.tag == "a"))
+            leads = node.tag == "a" and "href" in node.attributes  # else it only names a place
+            waiting.append((node.iter(include_text=True), box, is_link or leads))
     for box in reversed(boxes):
         box.all_chars += box.chars
         box.all_links += box.links

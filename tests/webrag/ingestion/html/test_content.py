@@ -60,6 +60,15 @@ def test_code_and_definitions_of_a_reference_page_stay(convert: Convert) -> None
     assert all(text.count(f"--option-{n}") == 2 for n in (0, 9, 19))
 
 
+def test_name_of_a_place_is_no_link() -> None:
+    body = LexborHTMLParser("<body><h2><a name=plan>Planning</a> <a href=/more>more</a></h2>").body
+    assert body is not None
+
+    [heading] = content.read_blocks(content.boxes_of(body))
+
+    assert heading.box.links == len("more")
+
+
 def test_both_of_two_articles_are_stored(convert: Convert) -> None:
     second = "<article><h2>Second</h2><p>The ferry runs until then.</p><p>Every hour.</p></article>"
     text = convert(
