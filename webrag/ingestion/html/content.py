@@ -4,8 +4,8 @@ import itertools
 import json
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -25,6 +25,7 @@ _AROUND: Final = frozenset(
 )
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TITLES: Final = f"{', '.join(sorted(_HEADINGS))}, dt"
+_LISTS: Final = ("ul", "ol", "dl")
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.
@@ -143,11 +144,11 @@ def remove_contents(root: LexborNode) -> None:
     Numbered lists of such links may also be rankings or steps, so of these only those go that the
     page calls its contents.
     """
-    below = {_letters(title) for title in select(root, "h1")}
+    below = Counter(_title(title) for title in select(root, "h1"))
     doomed: list[LexborNode] = []
-    for node in reversed(select(root, f"{_TITLES}, ul, ol")):
-        if node.tag not in ("ul", "ol"):
-            below.add(_letters(node))
+    for node in reversed(select(root, ", ".join((_TITLES, *_LISTS)))):
+        if node.tag not in _LISTS:
+            below[_title(node)] += 1
         elif len(below) > _LEAST_LISTED and _is_of_links(node, below):
             frame = _frame(node, root)
             label = _label_before(frame)
@@ -158,13 +159,14 @@ def remove_contents(root: LexborNode) -> None:
     drop(doomed)
 
 
-def _is_of_links(entries: LexborNode, headings: Set[str]) -> bool:
+def _is_of_links(entries: LexborNode, titles: Mapping[str, int]) -> bool:
     links = select(entries, "a[href^='#']")
-    if len(links) <= _LEAST_LISTED or select(entries, _TITLES):
+    if len(links) <= _LEAST_LISTED or select(entries, ", ".join(_HEADINGS)):
         return False
-    told = [_letters(link) for link in links]
-    named = sum(text in headings for text in told)
-    whole = len(_letters(entries))
+    own = Counter(_title(entry) for entry in select(entries, "dt"))
+    told = [_title(link) for link in links]
+    named = sum(titles.get(title, 0) > own[title] for title in told)
+    whole = sum(map(str.isalpha, _letters(entries)))
     return named >= _MENU_SHARE * len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
 
 
@@ -186,6 +188,12 @@ def _label_before(frame: LexborNode) -> LexborNode | None:
     while before is not None and not _letters(before):
         before = before.prev
     return before if before is not None and _letters(before) in _CONTENTS_LABELS else None
+
+
+def _title(node: LexborNode) -> str:
+    """The letters of a title without its number, which its entry may have outside its link."""
+    letters = _letters(node)
+    return letters.lstrip("0123456789") or letters
 
 
 def _letters(node: LexborNode) -> str:

@@ -239,12 +239,16 @@ def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) 
 
 
 LIST = "".join(f"<li><a href='#c{n}'>{entry}</a></li>" for n, entry in enumerate(SECTIONS))
+NUMBERED = "".join(
+    f"<dt>{entry[:3]}<a href='#c{n}'>{entry[3:]}</a></dt>" for n, entry in enumerate(SECTIONS)
+)
 LABELS = {
     "in the list's box": f"<div><p>Inhaltsverzeichnis</p><ul>{LIST}</ul></div>",
     "right before the list": f"<p>Sommaire:</p><ul>{LIST}</ul>",
     "before the list's box": f"<p><b>目次</b></p><div><ul>{LIST}</ul></div>",
     "of a numbered list": f"<h2>Contents</h2><ol>{LIST}</ol>",
     "of a box that folds": f"<details><summary>On this page</summary><ol>{LIST}</ol></details>",
+    "of a list numbered by hand": f"<h2>Contents</h2><dl>{NUMBERED}</dl>",
     "of a list of lists": f"<b>Contents</b><ul><li><a href=#c0>1. Planning</a><ol>{LIST}</ol></ul>",
 }
 
@@ -282,6 +286,7 @@ def test_content_beside_a_table_of_contents_stays(convert: Convert, around: str,
 OTHER_LISTS = {
     "ranking": f"<h2>The ranking in short</h2><ol>{LIST}</ol>",
     "lists of steps": f"<ol><li>Read:<ul>{LIST}</ul></ol>",
+    "terms explained": f"<dl>{LIST.replace('li>', 'dt>')}<dd>{SENTENCES[0]}</dl>",
     "headings that link": f"<ul>{LIST.replace('<li>', '<li><h3>')}</ul>",
 }
 
