@@ -43,17 +43,17 @@ QUESTION_STOPWORDS = INDEX_STOPWORDS | frozenset(_SMALL_TALK.split())
 # English has as well ("die", "man", "come") comes after the bar: it names no language.
 _WORDS: Final = {
     "german": """
-        aber alle allem aller alles als auch auf aus bei beim bis da dabei dafur daher damit
-        dann daran darauf daraus darin das dass davon dazu dem denn der dich dir doch du durch
-        ein eine einem einen einer eines er erst es etwa etwas euch fur geben genau gibt habe
-        haben hatte heisst ich ihm ihn ihr ihre ihrem ihren ihrer im ins ist jede jedem jeden
-        jeder jedes jetzt kann kannst kein keine keinem keinen keiner konnen konnte mein meine
-        meinem meinen meiner mich mir mit muss mussen musste nach nein nicht noch nur ob ohne
-        sehr sein seinem seinen seiner seit sich sie sind soll sollen sollte um und uns unter
-        viel viele vielen vom vor wann warum welche welchem welchen welcher welches wem wen wenn
-        wer werde werden wie wieso wieviel wird wo wofur woher wohin womit woran worauf woraus
-        worin wozu wurde wurden zu zum zur zwischen | allen also am an bin den des die hat hier
-        in man oder seine so uber von war waren was will""",
+        aber alle allem aller alles als auch auf aus bei beim bis da dabei dafur daher damit dann
+        daran darauf daraus darf darin das dass davon dazu dem denn der dich dir doch du durch
+        durfen durfte ein eine einem einen einer eines er erst es etwa etwas euch fur geben genau
+        gibt habe haben hatte heisst ich ihm ihn ihr ihre ihrem ihren ihrer im ins ist jede jedem
+        jeden jeder jedes jetzt kann kannst kein keine keinem keinen keiner konnen konnte mein
+        meine meinem meinen meiner mich mir mit muss mussen musste nach nein nicht noch nur ob ohne
+        sehr sein seinem seinen seiner seit sich sie sind soll sollen sollte um und uns unter viel
+        viele vielen vom vor wann warum welche welchem welchen welcher welches wem wen wenn wer
+        werde werden wie wieso wieviel wieviele wird wo wofur woher wohin womit woran worauf woraus
+        worin wozu wurde wurden zu zum zur zwischen | allen also am an bin den des die hat hier in
+        man oder seine so uber von war waren was will""",
     "french": """
         alors au aux avait avec avoir ce cela celle celles celui ces cet cette ceux chaque
         combien dans de doit doivent donc du elles en est et etaient etait ete etre eu eux faire
@@ -109,6 +109,15 @@ _WORDS: Final = {
         fiind fost ii intre isi la le lor lui mai mult multe ne ni nu o ori pana pe pentru peste
         poate pot prin putea sa sau se si spre sub sunt un una unde unei unele unor unui | am
         are as care cate cine era este fat i in multi or sale""",
+    "russian": """
+        а без бы был была были было быть в вам вас во вот все всего всеи всем всех вы где да для до
+        его ее если есть еще же за зачем и из или им их к каждая каждое каждыи как какая какие
+        каким какими каких какого какое какои каком какому какую когда кого кому которая которого
+        которое которои котором которую которые которыи которыми которых кто куда ли либо между
+        меня мне может могу могут можно мы на над надо нам нас не него нее нет ни них но нужно о об
+        он она они оно от откуда очень перед по под после потому почему при про с себя сколько со
+        так также там тем то того тоже только том тот у уже чего чеи чем через что чтобы эта эти
+        этим этих это этого этои этом этому этот эту я является являются""",  # noqa: RUF001
     "turkish": """
         acaba ama bir biri bu buna bunu cok da daha de diye en gibi hangi hangileri hangisi hic
         icin ile ise kac kadar ki kim kime kimin mi mu nasil ne neden nedir neler nelerdir
@@ -124,7 +133,8 @@ _ASKS: Final = """
 combien cuales cuando cuanta cuantas cuanto cuantos dlaczego donde gdzie hangi hoeveel kac kiedy
 ktora ktore ktory nasil neden nerede perche porque pourquoi quais quando quanta quantas quante
 quanti quanto quantos quels quelle quelles waarom wanneer warum welche welchem welchen welcher
-welches wieso wieviel
+welches wieso wieviel wieviele где зачем какая какие каким какими каких какого какое какои каком
+какому какую как когда кто куда откуда почему сколько что
 """
 _ASKING: Final = frozenset(_ASKS.split())
 _ELIDED: Final = re.compile(
@@ -252,7 +262,7 @@ def term_weight(term: str) -> float:
 
 
 def language_of(text: str) -> str | None:
-    """Name the language of a question in Latin letters, as Snowball does; None: English.
+    """Name the language of a question in words, as Snowball does; None: English, or unknown.
 
     Two function words tell it, or one that asks; those of English questions count against it.
     """

@@ -28,6 +28,9 @@ from webrag.lexical.spelling import doubtful_words
         ("Wo liegt die Oder?", ["liegt", "oder"]),
         ("la diferencia entre O y E", ["diferencia", "o", "e"]),
         ("Où est le rendez-vous ?", ["=rendez-vous", "rendez", "vous"]),
+        ("Какой файл можно удалить?", ["файл", "удал"]),
+        ("сколько файлов", ["файл"]),
+        ("Wieviele Spalten darf man setzen?", ["spalten", "setzen"]),
         ("Hangi takım kaç maç kazandı?", ["takım", "mac", "kazandı"]),
     ],
 )
@@ -77,6 +80,7 @@ def test_words_that_ask_are_not_taken_for_typing_errors(question: str) -> None:
         ("In welchem Abstand stehen die Kreuzchen des Rasters?", "german"),
         ("Welche vier Freiheiten garantiert Freie Software?", "german"),
         ("est-ce que je peux mettre un chiffre", "french"),
+        ("Как изменить размер окна?", "russian"),
         ("How many bits are in a word?", None),
         ("PuTTYgen, ECDSA, EdDSA, Ed25519, Ed448", None),
     ],
