@@ -174,7 +174,7 @@ _MARKS = "".join(
 _CHAR = rf"[\w{_MARKS}]"
 _TOKEN = re.compile(
     rf"(?:(?<![\w-])-{{1,2}}(?=[^\W\d_])|(?<!\w)[@$](?=[^\W\d]))?"
-    rf"\w{_CHAR}*(?:(?:::|[-.'])\w{_CHAR}*)*(?:\+\+|\#(?!\w))?"
+    rf"\w{_CHAR}*(?:(?:::|[-.'+])\w{_CHAR}*)*(?:\+\+|\#(?!\w))?"
 )
 _PIECE = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*(?:'(?:s|t|re|ve|ll|d|m)(?!\w))?", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -324,9 +324,11 @@ def _word_terms(word: str, stopwords: frozenset[str] = INDEX_STOPWORDS) -> tuple
         folded = plain[1].lower()
         return () if folded in stopwords else (_stem(folded),)
     terms: list[str] = []
-    for match in _TOKEN.finditer(word):
-        is_code = match.start() > 0 and word[match.start() - 1] == "`"
-        terms += _token_terms(match[0], is_code, stopwords)
+    # What is written without spaces has none beside an identifier either.
+    for part in (word,) if word.isascii() else _UNSPACED.sub(r" \g<0> ", word).split():
+        for match in _TOKEN.finditer(part):
+            is_code = match.start() > 0 and part[match.start() - 1] == "`"
+            terms += _token_terms(match[0], is_code, stopwords)
     return tuple(terms)
 
 
