@@ -161,6 +161,8 @@ _WHOLE = "="  # no word contains it, so a whole identifier never equals a stem
 # A term repeated at will weighs up to 2.2 times one that occurs once. At 2, a passage that repeats
 # the parts of `std::vector` three times still came before the one that holds it; at 3 it does not.
 _IDENTIFIER_WEIGHT = 3.0
+_HIRAGANA = re.compile("[\u3041-\u3096]{1,2}")
+_HIRAGANA_SHARE = 1 / _IDENTIFIER_WEIGHT
 _LONGEST_REMEMBERED = 40  # characters; longer are URLs, data and scripts without spaces
 _MAX_TERM_CHARS = 64  # an index tuple must hold the longest term beside its postings
 
@@ -259,6 +261,14 @@ def term_weight(term: str) -> float:
     Hyphenated words, numbers, abbreviations and stop words in capitals count 1.0.
     """
     return _IDENTIFIER_WEIGHT if _IDENTIFIER.match(term) else 1.0
+
+
+def meaning_share(term: str) -> float:
+    """Give the share of a term's rarity that tells of its meaning: 1.0, and less for hiragana.
+
+    Two signs of hiragana alone are mostly particles and endings, or stand across two words.
+    """
+    return _HIRAGANA_SHARE if _HIRAGANA.fullmatch(term) else 1.0
 
 
 def language_of(text: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.lexical.analysis import term_weight
+from webrag.lexical.analysis import meaning_share, term_weight
 from webrag.lexical.postings import Postings
 
 K1 = 1.2  # the usual pair; k1 1.5 measured the same, 0.9/0.4 worse on short technical sections
@@ -109,7 +109,8 @@ def score_words(terms: Sequence[str], postings: Postings, totals: CorpusTotals) 
     """Give BM25 of every child and every whole page that holds one of some distinct terms."""
     layout = postings.layout
     held = {term: len(found.slots) for term, found in postings.terms.items()}
-    idf = {term: inverse_document_frequency(held.get(term, 0), totals.children) for term in terms}
+    rarity = {t: inverse_document_frequency(held.get(t, 0), totals.children) for t in terms}
+    idf = {term: weight * meaning_share(term) for term, weight in rarity.items()}
     average = totals.terms / max(totals.children, 1) or 1.0
     # A child's length is one of few numbers, and gathering is cheaper than dividing.
     norms = _norm(np.arange(_LENGTHS), average)
@@ -145,6 +146,7 @@ def _score_pages(terms: Sequence[str], postings: Postings, totals: CorpusTotals)
         if found is None:
             continue
         weight = inverse_document_frequency(len(found.pages), totals.documents)
+        weight *= meaning_share(term)
         counts = found.page_counts
         added = weight * term_weight(term) * (K1 + 1) * counts / (counts + norms[found.pages])
         scores[found.pages] += added

@@ -81,6 +81,16 @@ def test_term_weights_leave_out_what_an_identifier_counts_more() -> None:
     assert idf["=vec::new"] == idf["vec"]
 
 
+def test_pairs_of_hiragana_tell_less_than_others_as_rare() -> None:
+    entries = {"まし": [(1, 0, 1, 10)], "設定": [(2, 0, 1, 10)], "した": []}
+
+    found = scored(entries, CorpusTotals(2, 9, 90))
+
+    assert found.idf["まし"] == pytest.approx(found.idf["設定"] / 3)
+    assert found.children.best(1).tolist() == [child_key(2, 0)]
+    assert found.pages.ids[found.pages.scores.argmax()] == 2
+
+
 def test_term_weights_cover_terms_that_occur_nowhere() -> None:
     idf = scored({"absent": []}, CorpusTotals(1, 9, 90)).idf
 
