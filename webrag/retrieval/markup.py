@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from math import inf
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 # prose has its lines unbroken.
 _NUMBERED_LINE = re.compile(r"(?<! ) \r?\n")
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
 # Taken to the end where it is not closed, so that no later one is looked for from each sign on.
 _TAG = re.compile(r"<[^>]*+>?")
@@ -265,7 +267,14 @@ def _row_block(text: str, start: int, end: int) -> Block:
             first = text.index(content, cell.start())
             span = (first, first + len(content))
             row.cells.append(span)
-            row.pieces.append(Piece(*span, re.sub(r"\\([|\\])", r"\1", content)))
+            breaks = [found.span() for found in _BREAK.finditer(text, *span)]
+            row.tags += breaks
+            ends = [first, *chain.from_iterable(breaks), span[1]]
+            row.pieces += [
+                Piece(low, high, re.sub(r"\\([|\\])", r"\1", text[low:high]))
+                for low, high in zip(ends[::2], ends[1::2], strict=True)
+                if text[low:high].strip()
+            ]
     return row
 
 

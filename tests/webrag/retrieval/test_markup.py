@@ -17,6 +17,7 @@ from webrag.retrieval.markup import plain_span, plain_text, read_blocks
         pytest.param("> one\n> two", "one\ntwo", id="block-quote"),
         pytest.param("| a | b |\n|---|---|\n| c | d |", "a\tb\nc\td", id="table"),
         pytest.param("| c | d\\|e |\n| f |  |", "c\td|e\nf", id="table-without-its-head"),
+        pytest.param("| c | d<br>e |\n| f | g |", "c\td\ne\nf\tg", id="lines-without-a-head"),
         pytest.param("a<br>b", "a\nb", id="line-break-tag"),
         pytest.param("```py\n# c\nx = 1\n```", "# c\nx = 1", id="fenced-code"),
         pytest.param("x = 1\n```\n\n*After*", "x = 1\nAfter", id="text-that-begins-inside-code"),
