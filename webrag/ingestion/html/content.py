@@ -26,6 +26,8 @@ _AROUND: Final = frozenset(
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TITLES: Final = f"{', '.join(sorted(_HEADINGS))}, dt"
 _LISTS: Final = ("ul", "ol", "dl")
+# What a page without headings has in their place: paragraphs with a name to lead to.
+_NAMED: Final = "p[id], p > a[name]"
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.
@@ -59,6 +61,7 @@ _LEAST_ENTRIES: Final = 5
 _LEAST_BESIDE: Final = 200
 # Fewer entries than these are no table of contents.
 _LEAST_LISTED: Final = 2
+_LABEL: Final = re.compile(r"\s*[^\W_]{1,2}[:.)\uff1a]\s")
 # Letters of what stands above one.
 _CONTENTS_LABELS: Final = frozenset(
     """contents contentshide tableofcontents pagecontents articlecontents toc onthispage
@@ -139,14 +142,14 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
 
 
 def remove_contents(root: LexborNode) -> None:
-    """Remove tables of contents: lists of links whose words the page has as headings below.
+    """Remove tables of contents: lists of links whose words the page has as titles below.
 
     Numbered lists of such links may also be rankings or steps, so of these only those go that the
     page calls its contents.
     """
     below = Counter(_title(title) for title in select(root, "h1"))
     doomed: list[LexborNode] = []
-    for node in reversed(select(root, ", ".join((_TITLES, *_LISTS)))):
+    for node in reversed(select(root, ", ".join((_TITLES, _NAMED, *_LISTS)))):
         if node.tag not in _LISTS:
             below[_title(node)] += 1
         elif len(below) > _LEAST_LISTED and _is_of_links(node, below):
@@ -191,13 +194,18 @@ def _label_before(frame: LexborNode) -> LexborNode | None:
 
 
 def _title(node: LexborNode) -> str:
-    """The letters of a title without its number, which its entry may have outside its link."""
-    letters = _letters(node)
+    """The letters of a title without its number or "Q:", which its entry may lack in its link."""
+    label = _LABEL.match(text := node.text())
+    letters = _letters_of(text[label.end() :] if label else text)
     return letters.lstrip("0123456789") or letters
 
 
 def _letters(node: LexborNode) -> str:
-    return "".join(filter(str.isalnum, node.text().casefold()))
+    return _letters_of(node.text())
+
+
+def _letters_of(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _unwanted(blocks: Sequence[Block]) -> set[int]:

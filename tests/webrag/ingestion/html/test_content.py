@@ -230,6 +230,17 @@ def test_headings_are_stored_without_the_list_that_names_them_above(convert: Con
     assert [text.count(chapter) for chapter in SECTIONS] == [1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("question", ["<p id=c{}><b>{}</b></p>", "<p><a name=c{}>Q: {}</a></p>"])
+def test_questions_are_stored_without_the_list_that_names_them_above(
+    convert: Convert, question: str
+) -> None:
+    asked = "".join(question.format(n, e) + ARTICLE for n, e in enumerate(SECTIONS))
+
+    text = convert(f"<h1>Bridge</h1><p>All about it.</p>{listed(SECTIONS)}{asked}").markdown
+
+    assert [text.count(section[3:]) for section in SECTIONS] == [1, 1, 1, 1]
+
+
 def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) -> None:
     entries = [f"{chapter}: what became of them by 1984" for chapter in SECTIONS]
 
