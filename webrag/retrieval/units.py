@@ -188,21 +188,31 @@ class _Cutter:
         self._lead = self._header = self._last_sentence = None
 
     def _add_row(self, block: Block, following: Block | None) -> None:
-        number = self._add_piece((block.start, block.end), "row")
+        span = block.start, block.end
         if is_header_row(self._text, block, following):
-            self._header = number
+            self._header = self._add_piece(span, "row")
             return
         lead = self._header if self._header is not None else self._lead
-        if self._size(number, number) <= self._max_chars and not block.tags:
+        if block.end - block.start <= self._max_chars and not block.tags:
+            number = self._add_piece(span, "row")
             self._add_unit("row", number, number + 1, lead)
         else:
-            spans = [part for group in _unbroken(self._text, block, block.cells) for part in group]
-            for start, end in spans:
-                for low, high in _cut(self._text, start, end, self._max_chars):
-                    self._append(Unit(low, high, "row", number, number + 1, lead))
+            self._add_cells(block, lead)
         self._last_sentence = None
         if following is None or following.kind != "row":
             self._lead = self._header = None
+
+    def _add_cells(self, block: Block, lead: int | None) -> None:
+        """Cut a row in its cells and their lines; a name in the first leads to the others."""
+        spans = [part for group in _unbroken(self._text, block, block.cells) for part in group]
+        start = block.start
+        if len(block.cells) > 1 and len(spans) > 1 and _is_label(self._text, spans[0]):
+            lead = self._add_piece(spans.pop(0), "row")
+            start = spans[0][0]
+        number = self._add_piece((start, block.end), "row")
+        for first, last in spans:
+            for low, high in _cut(self._text, first, last, self._max_chars):
+                self._append(Unit(low, high, "row", number, number + 1, lead))
 
     def _add_code(self, block: Block) -> None:
         lead, self._lead, self._last_sentence = self._lead, None, None

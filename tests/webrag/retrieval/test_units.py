@@ -167,6 +167,16 @@ def test_rows_that_have_lost_their_header_are_units() -> None:
     assert units(rows) == [("listen_port | 5432", None), ("listen_backlog | 128", None)]
 
 
+def test_name_in_a_row_leads_to_the_lines_beside_it() -> None:
+    row = "| max_width | Signs in a line.<br>By default 1024. |"
+
+    assert units(f"{row}\n| b | c |\n") == [
+        ("Signs in a line.", "max_width"),
+        ("By default 1024.", "max_width"),
+        ("b | c", None),
+    ]
+
+
 def test_header_row_is_a_unit_where_the_body_of_its_table_is_missing() -> None:
     assert units("| Type | Frames |\n|---|:-:|\n") == [("Type | Frames", None)]
 
