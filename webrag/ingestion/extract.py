@@ -26,7 +26,7 @@ from webrag.ingestion.formats.markdown import (
     without_components,
     without_containers,
 )
-from webrag.ingestion.html.content import remove_contents, remove_unwanted
+from webrag.ingestion.html.content import remove_contents, remove_unwanted, remove_ways_back
 from webrag.ingestion.html.controls import (
     framed,
     spell_out,
@@ -228,6 +228,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
     if page.kind == "html":  # other formats have nothing beside their content
         remove_unwanted(root, page_address(page.url), meta.base_url)
         remove_contents(root)
+        remove_ways_back(root)
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)

@@ -62,6 +62,7 @@ _LEAST_BESIDE: Final = 200
 # Fewer entries than these are no table of contents.
 _LEAST_LISTED: Final = 2
 _LABEL: Final = re.compile(r"\s*[^\W_]{1,2}[:.)\uff1a]\s")
+_LEAST_WAYS_BACK: Final = 3
 # Letters of what stands above one.
 _CONTENTS_LABELS: Final = frozenset(
     """contents contentshide tableofcontents pagecontents articlecontents toc onthispage
@@ -160,6 +161,17 @@ def remove_contents(root: LexborNode) -> None:
                 doomed.append(frame)
                 doomed += [label] if label is not None and label.tag != "h1" else []
     drop(doomed)
+
+
+def remove_ways_back(root: LexborNode) -> None:
+    """Remove paragraphs that say nothing but the same link within the page, such as to its top."""
+    found: defaultdict[tuple[str, str], list[LexborNode]] = defaultdict(list)
+    for link in select(root, "a[href^='#']"):
+        around = next((up for up in ancestors(link) if up.tag not in _INLINE), None)
+        told = _letters(link)
+        if told and around is not None and around.tag in ("p", "div") and _letters(around) == told:
+            found[attribute(link, "href"), told].append(around)
+    drop(node for alike in found.values() if len(alike) >= _LEAST_WAYS_BACK for node in alike)
 
 
 def _is_of_links(entries: LexborNode, titles: Mapping[str, int]) -> bool:

@@ -241,6 +241,17 @@ def test_questions_are_stored_without_the_list_that_names_them_above(
     assert [text.count(section[3:]) for section in SECTIONS] == [1, 1, 1, 1]
 
 
+def test_ways_back_to_the_top_are_not_stored(convert: Convert) -> None:
+    back = "<p><a href=#top>(nach oben)</a></p>"
+    sections = "".join(f"<h2>{section}</h2>{ARTICLE}{back}" for section in SECTIONS)
+    once = "<p><a href=#c3>Opening day</a></p>"
+
+    text = convert(f"<body id=top><h1>Bridge</h1>{once}{sections}").markdown
+
+    assert "nach oben" not in text
+    assert text.count("Opening day") == 2
+
+
 def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) -> None:
     entries = [f"{chapter}: what became of them by 1984" for chapter in SECTIONS]
 
