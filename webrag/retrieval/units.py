@@ -193,7 +193,7 @@ class _Cutter:
             self._header = self._add_piece(span, "row")
             return
         lead = self._header if self._header is not None else self._lead
-        if block.end - block.start <= self._max_chars and not block.tags:
+        if block.end - block.start <= self._max_chars:
             number = self._add_piece(span, "row")
             self._add_unit("row", number, number + 1, lead)
         else:

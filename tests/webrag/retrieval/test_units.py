@@ -167,14 +167,22 @@ def test_rows_that_have_lost_their_header_are_units() -> None:
     assert units(rows) == [("listen_port | 5432", None), ("listen_backlog | 128", None)]
 
 
-def test_name_in_a_row_leads_to_the_lines_beside_it() -> None:
-    row = "| max_width | Signs in a line.<br>By default 1024. |"
+def test_row_of_several_lines_is_a_unit() -> None:
+    row = "max_width | Signs in a line.<br>By default 1024."
 
-    assert units(f"{row}\n| b | c |\n") == [
-        ("Signs in a line.", "max_width"),
-        ("By default 1024.", "max_width"),
-        ("b | c", None),
+    assert units(f"| {row} |\n| b | c |\n") == [(row, None), ("b | c", None)]
+
+
+def test_name_in_a_long_row_leads_to_the_lines_beside_it() -> None:
+    row = "| max_width | Signs in a line.<br>By default 1024. |\n| b | c |\n"
+    cut = cut_units(row, max_chars=20)
+    name = row.index("max_width")
+
+    assert [row[each.start : each.end] for each in cut.units][:2] == [
+        "Signs in a line.",
+        "By default 1024.",
     ]
+    assert [cut.pieces[each.lead or 0].start for each in cut.units[:2]] == [name, name]
 
 
 def test_header_row_is_a_unit_where_the_body_of_its_table_is_missing() -> None:
