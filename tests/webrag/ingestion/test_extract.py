@@ -26,6 +26,7 @@ def body(html: str) -> str:
     [
         ("<dl><dt>-a</dt><dt>--all</dt><dd>Every file.</dd></dl>", "-a  \n--all  \nEvery file."),
         ("<dl><dt>t</dt><dd><p>one</p><p>two</p></dd></dl>", "t  \none\n\ntwo"),
+        ("<dl><dt>t</dt><dd>&nbsp;<br>&nbsp;<br>one<br>two</dd></dl>", "t  \none  \ntwo"),
         ("<dl><dt>t</dt><dd><ul><li>a</li></ul></dd></dl>", "t\n\n- a"),
         (
             '<div class="admonition note"><p class="admonition-title">Note</p><p>Mind.</p></div>',

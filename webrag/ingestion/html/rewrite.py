@@ -97,6 +97,7 @@ def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
     return next(filter(None, map(next_element, around)), None)
 
 
+_SPACED = ("p", "div", "dd", "li", "td", "blockquote")
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
 _PERMALINKS = (
     "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
@@ -131,6 +132,7 @@ def rewrite_structure(root: LexborNode) -> None:
     # The labels of tabs stand side by side with nothing between them.
     for label in select(root, "label + label, input + label"):
         label.insert_before(" ")
+    _drop_leading_breaks(root)
     _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
@@ -143,6 +145,16 @@ def rewrite_structure(root: LexborNode) -> None:
     _tighten_lists(root)
     _join_definition_lists(root)
     _join_footnotes(root)
+
+
+def _drop_leading_breaks(root: LexborNode) -> None:
+    """Space above the text of a paragraph or a definition, made of empty lines."""
+    for block in select(root, ", ".join(f"{tag}:has(> br)" for tag in _SPACED)):
+        for node in list(block.iter(include_text=True)):
+            is_blank = node.is_text_node and not (node.text_content or "").strip()
+            if node.tag != "br" and not is_blank:
+                break
+            node.remove()
 
 
 def _drop_permalinks(root: LexborNode) -> None:
