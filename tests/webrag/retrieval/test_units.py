@@ -76,6 +76,13 @@ def test_last_sentence_of_a_paragraph_is_joined_with_the_first_of_the_next() -> 
     assert ("The queue is full.\n\nThis happens at night.", None) in units(told)
 
 
+@pytest.mark.parametrize("following", ["These ways lead out of it now:", "Is the disk full?"])
+def test_a_sentence_is_not_joined_with_what_introduces_something_else(following: str) -> None:
+    told = f"The queue is full.\n\n{following}\n\nRestart the server."
+
+    assert not any("queue" in unit and following in unit for unit, _ in units(told))
+
+
 def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 
