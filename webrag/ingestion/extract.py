@@ -40,6 +40,7 @@ from webrag.ingestion.html.metadata import (
     MAX_DESCRIPTION_CHARS,
     MAX_TITLE_CHARS,
     read_metadata,
+    site_headings,
 )
 from webrag.ingestion.html.outgoing import Passages, collect_links, mark_links, outgoing_links
 from webrag.ingestion.html.prune import (
@@ -56,6 +57,7 @@ from webrag.ingestion.html.tree import (
     MarkupBomb,
     Span,
     check_markup,
+    drop,
     mark_start,
     read_marks,
     select,
@@ -223,6 +225,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
     remove_hidden(tree)
     spell_out(body)
     remove_machinery(tree)
+    drop(site_headings(tree, page.url, meta.title))
     remove_chrome(body)
     root = main_content(body)
     if page.kind == "html":  # other formats have nothing beside their content

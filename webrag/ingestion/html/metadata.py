@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import unescape
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -465,13 +465,32 @@ def _names(
     here = urlsplit(url)
     for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS]:
         to = urlsplit(urljoin(url, attribute(node, "href")))
-        is_home = to.path in ("", "/") and not to.query and to.hostname == here.hostname
-        written += [node.text()] if is_home else []
+        written += [node.text()] if _is_start_page(to, here) else []
     host = (here.hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
     site = frozenset(map(folded, written)) - {""}
     return _Names(next(filter(None, headlines), None), site, named)
+
+
+def _is_start_page(to: SplitResult, here: SplitResult) -> bool:
+    """Tell the first page of a host, or of a folder that holds the page read."""
+    folder, own = (_INDEX_FILE.sub("/", each.path or "/") for each in (to, here))
+    is_above = folder.endswith("/") and own.startswith(folder) and (folder != own or own == "/")
+    return is_above and not to.query and to.hostname == here.hostname
+
+
+def site_headings(tree: LexborHTMLParser, page_url: str, title: str | None) -> list[LexborNode]:
+    """Main headings that are no title of a page but lead to the first page of its site."""
+    here = urlsplit(page_url)
+    found = []
+    for link in tree.css("h1 > a[href]")[:_MOST_HEADINGS]:
+        to = urlsplit(urljoin(page_url, attribute(link, "href")))
+        heading = link.parent
+        if heading is not None and _is_start_page(to, here) and not _is_start_page(here, to):
+            is_name = inline_text(heading) == inline_text(link) and _heading(heading) != title
+            found += [heading] if is_name else []
+    return found
 
 
 def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -51,6 +51,16 @@ def test_page_of_links_stays_whole(convert: Convert) -> None:
     assert all(f"Chapter {n}" in text for n in range(40))
 
 
+@pytest.mark.parametrize("leads_to", ["/", "../index.html"])
+def test_main_heading_that_leads_to_the_first_page_is_no_heading_of_this_one(
+    convert: Convert, leads_to: str
+) -> None:
+    head = "<title>Bridge opens | Mill News</title>"
+    page = f"{head}<h1><a href={leads_to}>Mill News</a></h1><h2>Bridge opens</h2><p>{SENTENCES[0]}"
+
+    assert convert(page).markdown == f"## Bridge opens\n\n{SENTENCES[0]}"
+
+
 def test_code_and_definitions_of_a_reference_page_stay(convert: Convert) -> None:
     entries = "".join(
         f"<dl><dt><code>--option-{n}</code></dt><dd>Off.</dd></dl><pre>run --option-{n}</pre>"

@@ -155,6 +155,10 @@ SITES = {
         "<title>Bread rises - Mill News of Today</title>",
         "<h1><a href=/>Mill News of Today</a></h1><h2>Bread rises</h2>",
     ),
+    "logo that leads to the first page of a copied site": (
+        "<title>Bread rises - Mill News of Today</title>",
+        "<h1><a href=./index.html>Mill News of Today</a></h1><h2>Bread rises</h2>",
+    ),
     "no heading": (f"<title>Bread rises – The Mill Post</title>{SITE}", "<p>x</p>"),
     "name first": (
         f"<title>The Mill Post: news :: Bread rises</title>{SITE}",
