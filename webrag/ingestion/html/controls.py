@@ -39,7 +39,8 @@ _MARK_CLASSES: Final = (
     (re.compile(r"(?:^|[\s_-])(?:times|cross|xmark|x-mark|remove)(?:$|[\s_-])"), "✗"),
 )
 _TABS: Final = (
-    "[role=tab], [data-toggle=tab], [data-bs-toggle=tab], [data-toggle=pill], [data-bs-toggle=pill]"
+    "[role=tab], [data-toggle=tab], [data-bs-toggle=tab], [data-toggle=pill],"
+    " [data-bs-toggle=pill], :is([data-tab], [data-tabs]) > * > a[href^='#']"
 )
 # Labels and panels of tabs that only their order joins, within the first element.
 _TAB_SETS: Final = (

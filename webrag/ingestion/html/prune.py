@@ -38,7 +38,8 @@ _CHROME = (
     " div.header > div.summary, .td-page-meta, .td-page-meta__lastmod, .source-toolbox,"
     " .feedback--title, .feedback--question, .feedback--response,"
     " [class*=language-] > span.lang, .nav-container, #onetrust-consent-sdk,"
-    " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root"
+    " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root,"
+    " .modal:has(> .modal-dialog), .modal[data-reveal], .reveal-modal"
 )
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(

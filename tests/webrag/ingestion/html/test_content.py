@@ -51,6 +51,21 @@ def test_page_of_links_stays_whole(convert: Convert) -> None:
     assert all(f"Chapter {n}" in text for n in range(40))
 
 
+@pytest.mark.parametrize(
+    "dialog",
+    [
+        "<div class=modal data-reveal>{}</div>",
+        "<div class='modal fade'><div class=modal-dialog>{}</div></div>",
+    ],
+)
+def test_dialog_to_be_opened_is_no_content(convert: Convert, dialog: str) -> None:
+    form = "<h2>Write a review</h2><form><input name=review></form>"
+
+    assert convert(f"<h1>Bridge</h1><p>{SENTENCES[0]}</p>{dialog.format(form)}").markdown == (
+        f"# Bridge\n\n{SENTENCES[0]}"
+    )
+
+
 @pytest.mark.parametrize("leads_to", ["/", "../index.html"])
 def test_main_heading_that_leads_to_the_first_page_is_no_heading_of_this_one(
     convert: Convert, leads_to: str

@@ -69,6 +69,8 @@ TABS = {
     "<div role=tabpanel aria-labelledby=a>{}</div><div role=tabpanel aria-labelledby=b hidden>{}</div>",
     "links": "<ul><li><a href=#q1 data-toggle=tab>Linux</a></li><li><a href=#q2 data-toggle=tab>Windows</a></li></ul>"
     "<div id=q1>{}</div><div id=q2>{}</div>",
+    "foundation": "<ul data-tab><li><a href=#f1>Linux</a></li><li><a href=#f2>Windows</a></li></ul>"
+    "<div><div id=f1>{}</div><div id=f2>{}</div></div>",
     "order alone": "<div><ul role=tablist><li role=tab>Linux</li><li role=tab>Windows</li></ul>"
     "<div><div role=tabpanel>{}</div><div role=tabpanel hidden>{}</div></div></div>",
     "mkdocs": "<div class=tabbed-set><input type=radio><input type=radio><div class=tabbed-labels><label>Linux</label><label>Windows</label></div>"
