@@ -75,6 +75,10 @@ _CONTENTS_LABELS: Final = frozenset(
 )
 # What holds content of its own beside a list, or is built of all that stands in it.
 _NO_FRAMES: Final = frozenset({"table", "tr", "td", "th", "dl", "dd", "li", "pre", "code"})
+# What stands beside links: "« Back", "Home | News", "Reply »".
+_MARKS: Final = frozenset(" \t\r\n\xa0|¦«»‹›←→↑↓⇐⇒◀▶◄►◂▸▾▴·•●∙×✕✖")  # noqa: RUF001
+_MOST_MARKS: Final = 4
+_MARKED: Final = frozenset({"div", "p", "li", "section"})
 # What a menu's entries, and headings above teasers, are not longer than.
 _MOST_WORDS: Final = 9
 _MOST_PHRASE: Final = 3
@@ -122,24 +126,28 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
     """Remove menus, teasers, lists of related pages and the like from a page's main element.
 
     Of pages with little text, and of those of which little would be left, only menus of the site
-    are removed: an index is a page of links.
+    and lone marks are removed: an index is a page of links.
     """
     boxes = boxes_of(root)
     if menus := _menus(boxes, address, base_url):
         drop(menus)
         boxes = boxes_of(root)
+    drop([*_around_content(boxes), *_lone_marks(boxes)])
+
+
+def _around_content(boxes: Sequence[_Box]) -> list[LexborNode]:
     blocks = read_blocks(boxes)
     if len(blocks) < _LEAST_BLOCKS:
-        return
+        return []
     doomed = _unwanted(blocks)
     whole = sum(block.box.chars for block in blocks)
     if sum(block.box.chars for block in blocks if id(block.box) in doomed) > _MOST_SHARE * whole:
-        return
+        return []
     kept = {id(box) for box in boxes if box.chars and id(box) not in doomed}
     for box in reversed(boxes):
         if id(box) in kept and box.outer is not None:
             kept.add(id(box.outer))
-    drop(box.node for box in boxes if box.all_chars and id(box) not in kept)
+    return [box.node for box in boxes if box.all_chars and id(box) not in kept]
 
 
 def remove_contents(root: LexborNode) -> None:
@@ -272,6 +280,22 @@ def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNod
     plain = root.all_chars - root.all_links
     plain -= sum(box.all_chars - box.all_links for box in menus)
     return [box.node for box in menus] if plain >= _LEAST_BESIDE else []
+
+
+def _lone_marks(boxes: Sequence[_Box]) -> list[LexborNode]:
+    """Blocks of nothing but arrows, bars or bullets, which stood beside links or controls.
+
+    In a cell such a mark is a value.
+    """
+    short = (box for box in boxes if 0 < box.chars == box.all_chars <= _MOST_MARKS)
+    plain = (box for box in short if box.node.tag in _MARKED)
+    alone = (box for box in plain if _MARKS.issuperset("".join(box.parts)))
+    return [box.node for box in alone if not _is_value(box)]
+
+
+def _is_value(box: _Box) -> bool:
+    around = itertools.takewhile(lambda outer: outer.all_chars == box.all_chars, _outward(box))
+    return any(outer.node.tag in ("td", "th", "dd") for outer in around)
 
 
 def _last_segment(address: str) -> str:

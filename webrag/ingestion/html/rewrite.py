@@ -133,6 +133,7 @@ def rewrite_structure(root: LexborNode) -> None:
     for label in select(root, "label + label, input + label"):
         label.insert_before(" ")
     _drop_leading_breaks(root)
+    _drop_blank_items(root)
     _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
@@ -215,6 +216,12 @@ def _unwrap_summaries(root: LexborNode) -> None:
     for summary in reversed(select(root, "summary")):
         if summary.css_first("h1, h2, h3, h4, h5, h6, p, div, section, ul, pre") is not None:
             replace_with_contents(summary, [summary])
+
+
+def _drop_blank_items(root: LexborNode) -> None:
+    """Items of nothing but a picture would come out as bullets alone; numbered ones count."""
+    blank = (item for item in select(root, "ul > li") if not item.text().strip())
+    drop(item for item in blank if item.css_first("input, math") is None)
 
 
 def _number_items(root: LexborNode) -> None:

@@ -51,6 +51,17 @@ def test_page_of_links_stays_whole(convert: Convert) -> None:
     assert all(f"Chapter {n}" in text for n in range(40))
 
 
+def test_marks_that_stood_beside_links_and_items_of_pictures_are_no_text(convert: Convert) -> None:
+    around = "<ul><li><a href=a.png><img src=a.png></a></ul><div>&raquo; <ul><li></ul></div>"
+    page = (
+        f"<h1>Bridge</h1>{around}<p>{SENTENCES[0]}<table><tr><th>A<th>B<tr><td>&rarr;<td>2</table>"
+    )
+
+    assert convert(page).markdown == (
+        f"# Bridge\n\n{SENTENCES[0]}\n\n| A | B |\n| --- | --- |\n| → | 2 |"
+    )
+
+
 @pytest.mark.parametrize(
     "dialog",
     [
