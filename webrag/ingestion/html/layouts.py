@@ -6,7 +6,8 @@ rows that only draw one, and tables of empty cells.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborNode
@@ -197,7 +198,7 @@ _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 def rewrite_tables(root: LexborNode) -> None:
     """Unwrap tables that only place blocks, lay out the others as rows, drop those that are empty.
 
-    A line drawn in a cell parts its text; a row of nothing but such lines is no row.
+    A line drawn in a cell parts its text; a row that shows nothing else is no row.
     """
     for table in reversed(select(root, "table")):
         if not _shows_something(table):
@@ -216,13 +217,14 @@ def _lay_out(table: LexborNode) -> None:
     _lift_nested(table)
     rows = [row for row in _own(table, "tr") if _cells(row)]
     # They count for the spans of other rows, which write their text into them.
-    drawn = {row.mem_id for row in rows if row.css_first("hr") and not _shows_something(row)}
+    empty = {row.mem_id for row in rows if not _shows_something(row)}
     _repeat_spans(rows)
-    drop(row for row in rows if row.mem_id in drawn)
-    rows = [row for row in rows if row.mem_id not in drawn]
+    is_parted = _is_header_parted(rows, empty)
+    drop(row for row in rows if row.mem_id in empty)
+    rows = [row for row in rows if row.mem_id not in empty]
     # Rows of other sizes place things, and are stored as paragraphs.
     is_even = len({len(_cells(row)) for row in rows}) == 1
-    if is_even and len(rows) > 1 and not _is_header(rows[0], rows[1:]):
+    if is_even and len(rows) > 1 and not (is_parted or _is_header(rows[0], rows[1:])):
         _add_header(rows[0])
     _join_headers(rows)
     for cell in own_cells(table):
@@ -249,7 +251,7 @@ def _table_of(node: LexborNode) -> int | None:
 
 
 def _is_layout(table: LexborNode) -> bool:
-    cells = own_cells(table)
+    cells = [cell for cell in own_cells(table) if _shows_something(cell)]
     if attribute(table, "role") in ("presentation", "none") or not cells:
         return True
     holds_blocks = table.css_first(f"{_LARGE_BLOCKS}, td pre") is not None
@@ -324,6 +326,13 @@ def _span(cell: LexborNode, name: str) -> int:
     written = attribute(cell, name).strip()
     number = int(written) if written.isdecimal() and len(written) < 6 else 1
     return max(1, min(number, _MOST_SPAN))
+
+
+def _is_header_parted(rows: Sequence[LexborNode], empty: Set[int]) -> bool:
+    """Tell whether empty rows, which may be drawn as lines, stand below the first row alone."""
+    shown = [place for place, row in enumerate(rows) if row.mem_id not in empty]
+    parted = [place for place, below in pairwise(shown) if below > place + 1]
+    return len(shown) > 1 and parted == shown[:1]
 
 
 def _is_header(first: LexborNode, others: Sequence[LexborNode]) -> bool:

@@ -145,6 +145,27 @@ def test_lines_drawn_in_a_table_are_no_rows(convert: Convert) -> None:
     assert RULE + "| 1 | 2 | 3 |" in convert(page).markdown
 
 
+def test_rows_that_show_nothing_are_no_rows(convert: Convert) -> None:
+    page = f"<table>{HEAD}<tr><td colspan=3>&nbsp;</tr><tr><td>1<td>2<td>3</table>"
+
+    assert convert(page).markdown == RULE + "| 1 | 2 | 3 |"
+
+
+def test_line_below_the_first_row_alone_makes_it_the_header(convert: Convert) -> None:
+    line = "<tr><td colspan=2 class=bar></td></tr>"
+    page = f"<table><tr><td>Word<td>Sense</tr>{line}<tr><td>not<td>no<tr><td>and<td>both{line}"
+
+    assert convert(page).markdown == (
+        "| Word | Sense |\n| --- | --- |\n| not | no |\n| and | both |"
+    )
+
+
+def test_table_around_a_heading_alone_is_no_table(convert: Convert) -> None:
+    page = "<table><tr><td><h1>Kilns</h1><td></tr><tr><td colspan=2></table><p>Clay.</p>"
+
+    assert convert(page).markdown == "# Kilns\n\nClay."
+
+
 def test_line_drawn_between_two_texts_of_a_cell_parts_them(convert: Convert) -> None:
     page = "<table><tr><th>A<th>B<tr><td>10<hr>20<td><hr>x<hr></table>"
 
