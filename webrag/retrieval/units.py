@@ -34,6 +34,8 @@ _EMPHASIS = "*_` "
 _PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
 # Plain words may be an instruction, "Open the settings menu", which is quoted as it is.
 _NAME = re.compile(r"`[^`\n]{1,80}`|(?P<mark>\*\*|__|\*|_)[^*_\n]{1,80}(?P=mark)")
+# A line that says something of what it names, "Flash point: 118 °C", unlike "Example 3: Baking".
+_FACT = re.compile(r"(?<!\d)[*_]{0,3}:[*_]{0,3}\s+\S")
 # What numbers the words behind it: "Example 4.20. Baking".
 _CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
 
@@ -312,7 +314,8 @@ class _Cutter:
         if piece.end - piece.start > _LEAD_CHARS:
             return False
         shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        is_name = is_alone and (self._asks(number) or self._is_label(number))
+        is_label = self._is_label(number) and not _FACT.search(shown)
+        is_name = is_alone and (self._asks(number) or is_label)
         return shown.endswith(_ANNOUNCING) or is_name
 
     def _asks(self, number: int) -> bool:

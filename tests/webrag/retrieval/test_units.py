@@ -106,6 +106,13 @@ def test_what_leads_to_a_list_does_not_lead_to_what_follows_it() -> None:
     assert ("It is hot.", "The drawbacks of the oven are:") in units(text)
 
 
+def test_line_that_states_a_fact_is_a_unit_and_leads_to_nothing() -> None:
+    found = units("Ships in a drum.\n\nFlash point: 118 °C\n\n50 lb bag\n")
+
+    assert ("Flash point: 118 °C", None) in found
+    assert ("50 lb bag", None) in found
+
+
 def test_question_above_its_answer_is_no_unit() -> None:
     asked = "How can I make the server listen on another port than this one?"
 
