@@ -141,6 +141,9 @@ _OTHER = -1  # the number of every word that the quotation lacks
 
 _BLOCK_CHARS = 4_096  # what is walked character by character, once
 
+# What ends a line of a cell in the stored text; blanks in its place leave offsets as they are.
+_CELL_LINE = "<br>"
+_AS_BLANKS = " " * len(_CELL_LINE)
 # White space, marks of Markdown, and what is drawn as nothing.
 _IGNORED = re.compile(rf"[\s*_`\\#>|~{DEFAULT_IGNORABLE}]")
 
@@ -202,6 +205,7 @@ def _nearest(text: str, part: str, near: int | None) -> int | None:
 
 def _reformatted(text: str, quote: str, place: tuple[int, int] | None) -> tuple[int, int] | None:
     essential = _Essential()
+    text, quote = (each.replace(_CELL_LINE, _AS_BLANKS) for each in (text, quote))
     wanted = quote.translate(essential)
     if not wanted:
         return None

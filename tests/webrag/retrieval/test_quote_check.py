@@ -43,6 +43,14 @@ def test_quote_is_found_as_it_stands(
     assert (match.state, match.text) == (state, text)
 
 
+def test_lines_of_a_cell_are_found_as_a_reader_sees_them() -> None:
+    row = "| grams | from 0 g<br>from 900 g | 5 g<br>10 g |"
+
+    match = find_quote(row, "grams from 0 g from 900 g 5 g 10 g")
+
+    assert (match.state, match.text) == ("reformatted", row[2:-2])
+
+
 @pytest.mark.parametrize(
     "sign", ["\u00ad", "\u200b", "\u200d", "\u2060", "\u202e", "\ufe0f", "\ufeff"]
 )

@@ -113,6 +113,12 @@ def test_line_that_states_a_fact_is_a_unit_and_leads_to_nothing() -> None:
     assert ("50 lb bag", None) in found
 
 
+def test_row_with_lines_in_its_cells_is_one_unit() -> None:
+    found = units("| Mode | Step |\n|---|---|\n| grams<br>from 900 g | 5 g<br>10 g |\n")
+
+    assert found == [("grams<br>from 900 g | 5 g<br>10 g", "Mode | Step")]
+
+
 def test_question_above_its_answer_is_no_unit() -> None:
     asked = "How can I make the server listen on another port than this one?"
 
