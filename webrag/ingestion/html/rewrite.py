@@ -23,6 +23,7 @@ from webrag.ingestion.html.tree import (
     mark_end,
     mark_start,
     next_element,
+    rename,
     replace_with_contents,
     select,
 )
@@ -109,6 +110,7 @@ _CONTROLS = (
     "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
     " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
 )
+_MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 # Of an item of a list, which may also count down below zero.
 _NUMBER = re.compile(r"-?\d{1,9}")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
@@ -133,7 +135,7 @@ def rewrite_structure(root: LexborNode) -> None:
     for label in select(root, "label + label, input + label"):
         label.insert_before(" ")
     _drop_leading_breaks(root)
-    _drop_blank_items(root)
+    _unmark_blank(root)
     _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
@@ -218,10 +220,16 @@ def _unwrap_summaries(root: LexborNode) -> None:
             replace_with_contents(summary, [summary])
 
 
-def _drop_blank_items(root: LexborNode) -> None:
-    """Items of nothing but a picture would come out as bullets alone; numbered ones count."""
-    blank = (item for item in select(root, "ul > li") if not item.text().strip())
-    drop(item for item in blank if item.css_first("input, math") is None)
+def _unmark_blank(root: LexborNode) -> None:
+    """Items and headings of nothing but a picture would come out as marks alone.
+
+    Items of numbered lists count.
+    """
+    blank = [node for node in select(root, _MARKED) if not node.text().strip()]
+    blank = [node for node in blank if node.css_first("input, math") is None]
+    for heading in (node for node in blank if node.tag not in ("li", "dd")):
+        rename(heading, "div")  # which parts what stands beside it
+    drop(node for node in blank if node.tag in ("li", "dd"))
 
 
 def _number_items(root: LexborNode) -> None:

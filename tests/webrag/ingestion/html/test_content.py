@@ -52,7 +52,8 @@ def test_page_of_links_stays_whole(convert: Convert) -> None:
 
 
 def test_marks_that_stood_beside_links_and_items_of_pictures_are_no_text(convert: Convert) -> None:
-    around = "<ul><li><a href=a.png><img src=a.png></a></ul><div>&raquo; <ul><li></ul></div>"
+    pictures = "<ul><li><a href=a.png><img src=a.png></a></ul><h2><img src=b.png></h2>"
+    around = f"{pictures}<div>&raquo; <ul><li></ul></div>"
     page = (
         f"<h1>Bridge</h1>{around}<p>{SENTENCES[0]}<table><tr><th>A<th>B<tr><td>&rarr;<td>2</table>"
     )
