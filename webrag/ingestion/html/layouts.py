@@ -43,7 +43,6 @@ def rewrite_layouts(root: LexborNode) -> None:
         _tabulate_summary(grid)
     for grid in reversed(select(root, "div[role=table], div[role=grid]")):
         _tabulate_roles(grid)
-    _drop_empty_items(root)
     _drop_contents_titles(root)
     _drop_lone_dots(root)
     _flatten_headings(root)
@@ -137,16 +136,6 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
         for cell in row:
             line.insert_child(rename(cell, "td" if number else "th"), move=True)
     grid.decompose()
-
-
-def _drop_empty_items(root: LexborNode) -> None:
-    """Drop what removed buttons leave of their row."""
-    items = select(root, "ul > li")
-    drop(
-        item
-        for item in items
-        if not inline_text(item) and item.css_first("img, pre, table, math, input") is None
-    )
 
 
 def _drop_contents_titles(root: LexborNode) -> None:
