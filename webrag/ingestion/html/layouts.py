@@ -6,8 +6,9 @@ rows that only draw one, and tables of empty cells.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence, Set
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborNode
@@ -28,6 +29,9 @@ from webrag.ingestion.html.tree import (
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
+_LEAST_QUESTIONS: Final = 3  # fewer may be what a text asks its readers
+_MOST_HEADING_CHARS: Final = 120
+_NO_SECTIONS: Final = frozenset({"li", "td", "th", "dd", "blockquote", "figure", "details"})
 _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)
 
 
@@ -43,6 +47,7 @@ def rewrite_layouts(root: LexborNode) -> None:
         _tabulate_summary(grid)
     for grid in reversed(select(root, "div[role=table], div[role=grid]")):
         _tabulate_roles(grid)
+    _raise_questions(root)
     _drop_contents_titles(root)
     _drop_lone_dots(root)
     _flatten_headings(root)
@@ -136,6 +141,46 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
         for cell in row:
             line.insert_child(rename(cell, "td" if number else "th"), move=True)
     grid.decompose()
+
+
+def _raise_questions(root: LexborNode) -> None:
+    """Make headings of bold lines, where several of those beside each other ask."""
+    lines: list[tuple[LexborNode, list[LexborNode], str]] = []
+    level = 1
+    for node in select(root, f"{_HEADINGS}, p"):
+        if node.tag != "p":
+            level = int((node.tag or "h1")[1])
+        elif bold := _bold_line(node):
+            lines.append((node, bold, f"h{min(level + 1, 6)}"))
+    asking = Counter(line.parent.mem_id for line, bold, _ in lines if line.parent and _asks(bold))
+    for line, bold, tag in lines:
+        if line.parent is not None and asking[line.parent.mem_id] >= _LEAST_QUESTIONS:
+            line.insert_before(element(tag, " ".join(map(inline_text, bold))))
+            drop(bold)
+            if not _shows_something(line):
+                line.decompose()
+
+
+def _bold_line(line: LexborNode) -> list[LexborNode]:
+    """The bold words that a paragraph, or its first line, consists of."""
+    bold: list[LexborNode] = []
+    for child in takewhile(lambda each: each.tag != "br", _shown_children(line)):
+        bold.append(child)
+        if [each.tag for each in _shown_children(child)][-1:] == ["br"]:
+            break
+    is_bold = all(each.tag in ("strong", "b") for each in bold)
+    is_short = sum(len(inline_text(each)) for each in bold) <= _MOST_HEADING_CHARS
+    is_placed = any(above.tag in _NO_SECTIONS for above in ancestors(line))
+    return bold if is_bold and is_short and not is_placed else []
+
+
+def _asks(bold: Sequence[LexborNode]) -> bool:
+    return inline_text(bold[-1]).endswith(("?", "\uff1f"))
+
+
+def _shown_children(node: LexborNode) -> list[LexborNode]:
+    children = node.iter(include_text=True)
+    return [e for e in children if not e.is_text_node or (e.text_content or "").strip()]
 
 
 def _drop_contents_titles(root: LexborNode) -> None:

@@ -151,3 +151,27 @@ def test_links_in_rewritten_layouts_keep_their_place(convert: Convert) -> None:
         if link.char_start is not None
     }
     assert "org.keep" in places
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "<p><b>{}</b></p><p>{}</p>",
+        "<p><strong>{}</strong><br>{}</p>",
+        "<p><strong>{}<br>\n</strong>{}</p>",
+    ],
+)
+def test_bold_questions_above_their_answers_are_headings(convert: Convert, entry: str) -> None:
+    told = [("Is it hot?", "Very."), ("Is it red?", "Hardly."), ("Is it big?", "Not at all.")]
+    entries = "".join(entry.format(*each) for each in [*told, ("Its use", "Pots.")])
+
+    assert convert(f"<h1>Kiln</h1>{entries}").markdown == (
+        "# Kiln\n\n## Is it hot?\n\nVery.\n\n## Is it red?\n\nHardly."
+        "\n\n## Is it big?\n\nNot at all.\n\n## Its use\n\nPots."
+    )
+
+
+def test_bold_question_of_a_text_stays_in_it(convert: Convert) -> None:
+    text = "<h1>Kiln</h1><p><b>Is it hot?</b><br>Very.</p><p>It glows.</p>"
+
+    assert "**Is it hot?**" in convert(text).markdown
