@@ -89,8 +89,8 @@ class _Box:
     """An element that begins a block, with the text right in it and that of all it holds."""
 
     __slots__ = (
-        "all_chars", "all_links", "chars", "inner", "kind", "level", "links", "names", "node",
-        "outer", "parts", "prose", "tags",
+        "all_chars", "all_links", "all_signs", "chars", "inner", "kind", "level", "links", "names",
+        "node", "outer", "parts", "prose", "signs", "tags",
     )  # fmt: skip
 
     def __init__(self, node: LexborNode, outer: "_Box | None") -> None:
@@ -98,6 +98,7 @@ class _Box:
         self.outer = outer
         self.parts: list[str] = []
         self.chars = self.links = self.all_chars = self.all_links = self.prose = self.level = 0
+        self.signs = self.all_signs = 0  # such as the number beside an entry of a menu
         tag = node.tag or ""
         above = outer.tags if outer else frozenset()
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
@@ -266,12 +267,15 @@ def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNod
     linked: dict[int, _Box | None] = {root.node.mem_id: None}
     for box in boxes[1:]:
         around = linked[box.outer.node.mem_id] if box.outer else None
-        is_linked = box.all_chars and box.all_links >= _MENU_SHARE * box.all_chars
+        told = box.all_chars - box.all_signs
+        is_linked = box.all_links and box.all_links >= _MENU_SHARE * told
         linked[box.node.mem_id] = around or (box if is_linked else None)
     found: dict[int, _Box] = {}
     for link in select(root.node, "a[href]"):
         href = attribute(link, "href")
-        if _last_segment(href) != name or "#" in href or link_target(href, base_url) != address:
+        is_named = _last_segment(href) == name and "#" not in href
+        # An empty one leads to the page itself, as browsers read it.
+        if href.strip() and not (is_named and link_target(href, base_url) == address):
             continue
         around = linked[next(up.mem_id for up in ancestors(link) if up.mem_id in linked)]
         if around is not None:
@@ -436,6 +440,8 @@ def boxes_of(root: LexborNode) -> list[_Box]:
             length = len(text.strip())
             box.chars += length
             box.links += length * is_link
+            if length and not is_link and not any(map(str.isalpha, text)):
+                box.signs += length
             box.parts.append(text)
         elif node.is_element_node:
             if node.tag not in _INLINE:
@@ -446,9 +452,11 @@ def boxes_of(root: LexborNode) -> list[_Box]:
     for box in reversed(boxes):
         box.all_chars += box.chars
         box.all_links += box.links
+        box.all_signs += box.signs
         if box.outer is not None:
             box.outer.all_chars += box.all_chars
             box.outer.all_links += box.all_links
+            box.outer.all_signs += box.all_signs
     return boxes
 
 

@@ -201,6 +201,18 @@ def test_list_of_a_sites_pages_that_names_the_page_itself_is_its_menu(convert: C
     assert all(sentence in text for sentence in SENTENCES)
 
 
+def test_numbers_beside_the_entries_of_a_menu_make_no_text_of_it(convert: Convert) -> None:
+    numbered = "".join(
+        f"<tr><td>{n}.{n + 1}</td><td><a href='{each}'>Chapter</a></td></tr>"
+        for n, each in enumerate([*CHAPTERS, "page"])
+    )
+    assert "Chapter" not in convert(manual(f"<table>{numbered}</table>")).markdown
+
+
+def test_empty_address_in_a_menu_names_the_page_itself(convert: Convert) -> None:
+    assert "Chapter at" not in convert(manual(f"<ul>{entries(*CHAPTERS, '')}</ul>")).markdown
+
+
 @pytest.mark.parametrize(
     "items",
     [
