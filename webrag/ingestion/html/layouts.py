@@ -32,6 +32,7 @@ _MOST_COLUMNS = 12
 _LEAST_QUESTIONS: Final = 3  # fewer may be what a text asks its readers
 _MOST_HEADING_CHARS: Final = 120
 _NO_SECTIONS: Final = frozenset({"li", "td", "th", "dd", "blockquote", "figure", "details"})
+_SCRIBBLE_CODE = ".SCodeFlow > table, table.RktBlk, table.SVerbatim"
 _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)
 
 
@@ -61,10 +62,14 @@ def _name_page(root: LexborNode) -> None:
 
 
 def _number_code_lines(root: LexborNode) -> None:
-    """Doxygen sets each line of code in a box of its own, without any `<pre>`."""
+    """Doxygen and Scribble set each line of code in a box or a row, without any `<pre>`."""
     for box in select(root, "div.fragment"):
         if box.css_first("div.line") is not None and box.css_first("pre") is None:
             rename(box, "pre")
+    tables = {table.mem_id: table for table in select(root, _SCRIBBLE_CODE)}
+    inner = {at for at in tables if any(up.mem_id in tables for up in ancestors(tables[at]))}
+    for at in tables.keys() - inner:
+        rename(tables[at], "pre")
 
 
 def _name_icons(root: LexborNode) -> None:

@@ -136,6 +136,15 @@ def test_what_only_looks_like_a_control_stays(convert: Convert, html: str, kept:
     assert kept in convert(f"<main><h1>A</h1><p>Text of the page.</p>{html}</main>").markdown
 
 
+def test_lines_of_code_that_scribble_sets_in_rows_keep_their_indentation(convert: Convert) -> None:
+    lines = "<tr><td>(define (f x)</td></tr><tr><td>&nbsp;&nbsp;(g x))</td></tr>"
+    inner = f'<table class="RktBlk">{lines}</table>'
+    outer = f"<table><tr><td>{inner}</td></tr><tr><td>&gt; (f 1)</td></tr></table>"
+    html = f'<p>Calls g:</p><blockquote class="SCodeFlow">{outer}</blockquote><p>And ends.</p>'
+
+    assert "```\n(define (f x)\n  (g x))\n> (f 1)\n```" in convert(html).markdown
+
+
 def test_list_that_only_names_things_stays_a_list(convert: Convert) -> None:
     items = "<ul><li><h3>One</h3></li><li>Two words of text</li></ul>"
 
