@@ -61,6 +61,8 @@ def body(html: str) -> str:
         ("<ul><li><p>a</p></li><li><p>b</p></li></ul>", "- a\n- b"),
         ("<p>one\n  line\n- not a list</p>", "one line - not a list"),
         ("<p>a</p><blockquote><p>b</p></blockquote>", "a\n\n> b"),
+        ("<blockquote><blockquote><p>b</p></blockquote></blockquote>", "> b"),
+        ("<p>3.1<tt>&nbsp;</tt>Ends of<code> a <b>b</b> </code>line</p>", "3.1 Ends of `a b` line"),
         ('<p>a <img src="x" alt="pic"> b</p>', "a pic b"),
     ],
 )

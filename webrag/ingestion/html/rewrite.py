@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from selectolax.lexbor import LexborNode, create_tag
 
@@ -113,6 +113,9 @@ _CONTROLS = (
 _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 # Of an item of a list, which may also count down below zero.
 _NUMBER = re.compile(r"-?\d{1,9}")
+_INLINE_CODE = "code, kbd, samp, tt"
+# What a quotation of nothing else only sets in.
+_SET_IN = frozenset({"blockquote", "dl", "ol", "pre", "table", "ul"})
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
 
 
@@ -141,6 +144,7 @@ def rewrite_structure(root: LexborNode) -> None:
     _rewrite_scripts(root)
     _unwrap_empty_emphasis(root)
     rewrite_code(root)
+    _trim_code(root)
     _unwrap_summaries(root)
     rewrite_admonitions(root)
     rewrite_tables(root)
@@ -169,6 +173,35 @@ def _drop_permalinks(root: LexborNode) -> None:
     # Some themes wrap the whole heading in the link; then it is the heading.
     marks = (node for node in doomed if inline_text(node).lower() in _PERMALINK_TEXTS)
     drop({node.mem_id: node for node in marks}.values())
+
+
+def _trim_code(root: LexborNode) -> None:
+    """Spaces at the ends of code within a line stand outside it; code of nothing else is none."""
+    for node in select(root, _INLINE_CODE):
+        if any(above.tag == "pre" for above in ancestors(node)):
+            continue
+        if not node.text().strip():
+            node.unwrap()
+            continue
+        texts = [each for each in node.traverse(include_text=True) if each.is_text_node]
+        if _trim(texts, str.lstrip):
+            node.insert_before(" ")
+        if _trim(texts[::-1], str.rstrip):
+            node.insert_after(" ")
+
+
+def _trim(texts: Iterable[LexborNode], strip: Callable[[str], str]) -> bool:
+    """Strip the first of some texts that says something, and those before it; true if any was."""
+    changed = False
+    for text in texts:
+        content = text.text_content or ""
+        stripped = strip(content)
+        if stripped != content:
+            changed = True
+            text.replace_with(stripped)
+        if stripped:
+            break
+    return changed
 
 
 def _rewrite_scripts(root: LexborNode) -> None:
@@ -262,12 +295,12 @@ def _join_callout_lists(root: LexborNode) -> None:
 
 
 def _rewrite_quotations(root: LexborNode) -> None:
-    """Mark quotations; unwrap those that only indent a list, as docutils makes them."""
+    """Mark quotations; unwrap those that only indent what they hold, as docutils makes them."""
     for quotation in reversed(select(root, "blockquote")):
         inner = list(quotation.iter(include_text=False))
         if len(inner) == 1 and inner[0].tag == "div":
             inner = list(inner[0].iter(include_text=False))
-        if inner and all(node.tag in ("ul", "ol", "dl", "pre", "table") for node in inner):
+        if inner and all(node.tag in _SET_IN for node in inner):
             replace_with_contents(quotation, [quotation])
         else:
             mark_start(quotation, QUOTE)
