@@ -240,7 +240,7 @@ def rewrite_tables(root: LexborNode) -> None:
     A line drawn in a cell parts its text; a row that shows nothing else is no row.
     """
     for table in reversed(select(root, "table")):
-        if not _shows_something(table):
+        if not shows_something(table):
             table.decompose()
         elif _is_layout(table):
             unwrap_table(table)
@@ -248,7 +248,8 @@ def rewrite_tables(root: LexborNode) -> None:
             _lay_out(table)
 
 
-def _shows_something(node: LexborNode) -> bool:
+def shows_something(node: LexborNode) -> bool:
+    """Tell whether an element has text, an image, a control or a formula."""
     return bool(node.text().strip()) or node.css_first("img, input, math") is not None
 
 
@@ -256,7 +257,7 @@ def _lay_out(table: LexborNode) -> None:
     _lift_nested(table)
     rows = [row for row in _own(table, "tr") if _cells(row)]
     # They count for the spans of other rows, which write their text into them.
-    empty = {row.mem_id for row in rows if not _shows_something(row)}
+    empty = {row.mem_id for row in rows if not shows_something(row)}
     _repeat_spans(rows)
     is_parted = _is_header_parted(rows, empty)
     drop(row for row in rows if row.mem_id in empty)
@@ -380,7 +381,7 @@ def _is_header(first: LexborNode, others: Sequence[LexborNode]) -> bool:
     Of two columns without any mark the first row is a pair like the others, unless they are
     numbered and it is not; of more it names them, unless one has figures in all rows.
     """
-    cells = [cell for cell in _cells(first) if _shows_something(cell)]
+    cells = [cell for cell in _cells(first) if shows_something(cell)]
     if first.parent is not None and first.parent.tag == "thead":
         return True
     if first.css_first("th") is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from selectolax.lexbor import LexborNode, create_tag
 
-from webrag.ingestion.html.layouts import rewrite_tables, unwrap_table
+from webrag.ingestion.html.layouts import rewrite_tables, shows_something, unwrap_table
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
     ITEM_NUMBER,
@@ -316,7 +316,13 @@ def _tighten_lists(root: LexborNode) -> None:
 
 
 def _join_definition_lists(root: LexborNode) -> None:
-    """Mark where a term ends and its definition begins, so that they become one paragraph."""
+    """Mark where a term ends and its definition begins, so that they become one paragraph.
+
+    Empty ones, with which man2html sets paragraphs in and apart, are dropped.
+    """
+    empty = [term for term in select(root, "dt") if not shows_something(term)]
+    below = (each for each in map(next_element, empty) if each is not None and each.tag == "dd")
+    drop([*empty, *(each for each in below if not shows_something(each))])
     for classifier in select(root, "dt span.classifier"):
         classifier.insert_before(" : ")
     for term in select(root, "dt"):
