@@ -316,12 +316,17 @@ class _Cutter:
         shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
         is_label = self._is_label(number) and not _FACT.search(shown)
         is_name = is_alone and (self._asks(number) or is_label)
-        return shown.endswith(_ANNOUNCING) or is_name
+        return self._announces(number) or is_name
+
+    def _announces(self, number: int) -> bool:
+        return self._ends_with(number, _ANNOUNCING)
 
     def _asks(self, number: int) -> bool:
+        return self._ends_with(number, ("?", "\uff1f"))
+
+    def _ends_with(self, number: int, signs: tuple[str, ...]) -> bool:
         piece = self._pieces[number]
-        shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        return shown.endswith(("?", "\uff1f"))
+        return self._text[piece.start : piece.end].rstrip(_EMPHASIS).endswith(signs)
 
     def _add_runs(self, numbers: Sequence[int], kind: UnitKind, lead: int | None) -> None:
         for place, first in enumerate(numbers):
@@ -344,6 +349,9 @@ class _Cutter:
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]
         if self._size(above, first) <= self._max_chars and not between.strip():
+            if self._announces(above):
+                # Alone it would end where what it announces begins.
+                self._units = [each for each in self._units if each.last != above + 1]
             self._add_unit("prose", above, first + 1)
 
     def _end_list(self) -> None:

@@ -83,6 +83,14 @@ def test_a_sentence_is_not_joined_with_what_introduces_something_else(following:
     assert not any("queue" in unit and following in unit for unit, _ in units(told))
 
 
+def test_sentence_that_announces_the_next_paragraph_is_only_quoted_with_it() -> None:
+    told = "To see a list of the packages that are installed on this machine, run:"
+    cut = [unit for unit, _ in units(f"Packages are kept apart. {told}\n\nkiln pkg show")]
+
+    assert f"{told}\n\nkiln pkg show" in cut
+    assert not [unit for unit in cut if unit.endswith(":")]
+
+
 def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 

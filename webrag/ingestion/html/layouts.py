@@ -162,7 +162,7 @@ def _raise_questions(root: LexborNode) -> None:
         if line.parent is not None and asking[line.parent.mem_id] >= _LEAST_QUESTIONS:
             line.insert_before(element(tag, " ".join(map(inline_text, bold))))
             drop(bold)
-            if not _shows_something(line):
+            if not shows_something(line):
                 line.decompose()
 
 
@@ -291,7 +291,7 @@ def _table_of(node: LexborNode) -> int | None:
 
 
 def _is_layout(table: LexborNode) -> bool:
-    cells = [cell for cell in own_cells(table) if _shows_something(cell)]
+    cells = [cell for cell in own_cells(table) if shows_something(cell)]
     if attribute(table, "role") in ("presentation", "none") or not cells:
         return True
     holds_blocks = table.css_first(f"{_LARGE_BLOCKS}, td pre") is not None
