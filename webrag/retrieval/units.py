@@ -224,10 +224,13 @@ class _Cutter:
                 if is_prose:
                     self._add_runs(numbers, "prose", lead)
                 else:
-                    self._add_runs_of_code(numbers, lead)
+                    self._add_runs_of_code(numbers, block.end, lead)
 
-    def _add_runs_of_code(self, numbers: Sequence[int], lead: int | None) -> None:
+    def _add_runs_of_code(self, numbers: Sequence[int], end: int, lead: int | None) -> None:
         most = self._max_chars
+        # A line of brackets alone is no piece, and counts as the end of the one above it.
+        lines = pairwise([*(self._pieces[number].start for number in numbers), end])
+        opened = [0, *accumulate(_opened(self._text[low:high]) for low, high in lines)]
         for place, first in enumerate(numbers):
             if self._size(first, first) > most:
                 piece = self._pieces[first]
@@ -240,8 +243,10 @@ class _Cutter:
             starts = place == 0 or self._is_apart(numbers[place - 1], first)
             ends = {n - 1 for n in _CODE_LINES if n <= len(fitting)}
             ends |= {len(fitting) - 1} if starts else set()
-            for end in sorted(ends):
-                self._add_unit("code", first, fitting[end] + 1, lead)
+            # What opens a bracket ends where that is closed, unless it is too long then.
+            closing = [at for at in range(len(fitting)) if opened[place + at + 1] <= opened[place]]
+            for last in sorted({next((at for at in closing if at >= n), n) for n in ends}):
+                self._add_unit("code", first, fitting[last] + 1, lead)
 
     def _is_apart(self, above: int, below: int) -> bool:
         between = self._text[self._pieces[above].end : self._pieces[below].start]
@@ -366,6 +371,10 @@ class _Cutter:
         if items and self._lead == lead:
             self._lead = None  # it led to the items, not to what follows them
         self._items, self._list_lead = [], None
+
+
+def _opened(text: str) -> int:
+    return sum(map(text.count, "([{")) - sum(map(text.count, ")]}"))
 
 
 def _is_item(text: str, block: Block) -> bool:

@@ -95,6 +95,18 @@ def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 
 
+def test_code_that_opens_brackets_ends_where_they_are_closed() -> None:
+    code = "bake(\n    loaf,\n    minutes=40,\n)\nprint(loaf)"
+    cut = [unit for unit, _ in units(f"```\n{code}\n```")]
+
+    assert "bake(\n    loaf,\n    minutes=40," in cut
+    assert "bake(" not in cut
+
+
+def test_code_that_closes_its_brackets_too_far_below_is_cut() -> None:
+    assert "bake(" in [unit for unit, _ in units("```\nbake(\n  loaf\n)\n```", max_chars=8)]
+
+
 def test_each_of_many_short_lines_is_a_unit() -> None:
     lines = ["Deposit: 1500", "Power: by use", "Phone: free"]
 
