@@ -36,6 +36,8 @@ _PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
 _NAME = re.compile(r"`[^`\n]{1,80}`|(?P<mark>\*\*|__|\*|_)[^*_\n]{1,80}(?P=mark)")
 # A line that says something of what it names, "Flash point: 118 °C", unlike "Example 3: Baking".
 _FACT = re.compile(r"(?<!\d)[*_]{0,3}:[*_]{0,3}\s+\S")
+# Of an option with its arguments, whatever they end with: "`show routes [all]`".
+_CODE_NAME = re.compile(r"`[^`\n]+`")
 # What numbers the words behind it: "Example 4.20. Baking".
 _CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
 
@@ -390,6 +392,8 @@ def _indentation(text: str, block: Block) -> int:
 
 def _is_label(text: str, span: Span) -> bool:
     """True for no sentence but a name, such as the term of a definition."""
+    if _CODE_NAME.fullmatch(text, *span):
+        return span[1] - span[0] <= _LEAD_CHARS
     part = text[slice(*span)].rstrip("*_`\"')\u201d ")
     return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, *_ANNOUNCING, "]"))
 

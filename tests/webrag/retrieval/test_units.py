@@ -95,6 +95,13 @@ def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 
 
+@pytest.mark.parametrize(
+    "term", ["`fire [path ...]`", f"`{'--kiln NAME | ' * 6}--all`"], ids=["argument", "long"]
+)
+def test_code_alone_above_its_definition_names_it(term: str) -> None:
+    assert units(f"{term}  \nFires what is named.") == [("Fires what is named.", term)]
+
+
 def test_code_that_opens_brackets_ends_where_they_are_closed() -> None:
     code = "bake(\n    loaf,\n    minutes=40,\n)\nprint(loaf)"
     cut = [unit for unit, _ in units(f"```\n{code}\n```")]
