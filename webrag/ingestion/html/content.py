@@ -26,8 +26,8 @@ _AROUND: Final = frozenset(
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TITLES: Final = f"{', '.join(sorted(_HEADINGS))}, dt"
 _LISTS: Final = ("ul", "ol", "dl")
-# What a page without headings has in their place: paragraphs with a name to lead to.
-_NAMED: Final = "p[id], p > a[name]"
+# What a page without headings has in their place: what has a name to lead to.
+_NAMED: Final = "p[id], a[id]:not([href]), a[name]:not([href])"
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
 # `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.

@@ -301,6 +301,20 @@ def test_ways_back_to_the_top_are_not_stored(convert: Convert) -> None:
     assert text.count("Opening day") == 2
 
 
+def test_list_of_links_to_bold_text_with_the_same_words_is_a_table_of_contents(
+    convert: Convert,
+) -> None:
+    asked = ["Who built it?", "What did it cost?", "Is it still open?"]
+    links = "".join(f"<li><a href=#q{n}>{each}</a>" for n, each in enumerate(asked))
+    answers = "".join(
+        f"<p><a id=q{n}><b>{each}</b></a><br>{ARTICLE}" for n, each in enumerate(asked)
+    )
+
+    text = convert(f"<h1>Bridge</h1><ul>{links}</ul>{answers}").markdown
+
+    assert [text.count(each) for each in asked] == [1, 1, 1]
+
+
 def test_list_of_links_that_says_more_than_the_headings_stays(convert: Convert) -> None:
     entries = [f"{chapter}: what became of them by 1984" for chapter in SECTIONS]
 
