@@ -34,7 +34,7 @@ from webrag.ingestion.html.controls import (
     unveil,
     unveil_formulas,
 )
-from webrag.ingestion.html.layouts import rewrite_layouts
+from webrag.ingestion.html.layouts import name_page, rewrite_layouts
 from webrag.ingestion.html.markdown import html_from_markdown, marked_markdown
 from webrag.ingestion.html.metadata import (
     MAX_DESCRIPTION_CHARS,
@@ -226,6 +226,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
     spell_out(body)
     remove_machinery(tree)
     drop(site_headings(tree, page.url, meta.title))
+    name_page(body)
     remove_chrome(body)
     root = main_content(body)
     if page.kind == "html":  # other formats have nothing beside their content

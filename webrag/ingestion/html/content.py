@@ -49,6 +49,7 @@ _KEPT_NAMES: Final = frozenset(
     for name in (
         *("footnote", "footnotes", "citation", "admonition", "callout"),
         *("columnheader", "rowheader", "gridcell", "rowgroup"),
+        "memname",  # Doxygen's declarations
     )
 )
 _NAMING: Final = ("class", "id", "role", "itemprop")
@@ -240,9 +241,10 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
         is_kept = is_code or block is title or not _KEPT_NAMES.isdisjoint(block.features)
         if score < threshold and not is_kept:
             low[id(block.box)] = score
-    plain = (block.box for block in blocks if block.box.node.tag not in _HEADINGS)
-    doomed = {id(box) for box in plain if id(box) in low}
+    plain = [block for block in blocks if block.box.node.tag not in _HEADINGS]
+    doomed = {id(block.box) for block in plain if id(block.box) in low}
     _decide_together(blocks, doomed)
+    doomed -= {id(block.box) for block in _said_between(plain, doomed)}
     # A heading goes with what it is a heading of; one that only links, above no text, is a teaser.
     follows_doomed = True
     below: _Box | None = None
@@ -340,6 +342,19 @@ def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
             doomed.update(members)
         else:
             doomed.difference_update(members)
+
+
+def _said_between(blocks: Sequence[Block], doomed: Set[int]) -> list[Block]:
+    """The paragraphs that say something between two blocks that stay, and belong to these."""
+    return [
+        block
+        for above, block, below in zip(blocks, blocks[1:], blocks[2:], strict=False)
+        if block.box.node.tag == "p"
+        and block.box.chars - block.box.links >= max(_LEAST_PROSE, block.box.links)
+        and _SENTENCE.search(block.text)
+        and id(above.box) not in doomed
+        and id(below.box) not in doomed
+    ]
 
 
 def _alike(blocks: Sequence[Block]) -> Iterable[list[int]]:

@@ -38,7 +38,6 @@ _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IG
 
 def rewrite_layouts(root: LexborNode) -> None:
     """Make headings, tables, code blocks and sections of what only looks like them."""
-    _name_page(root)
     _number_code_lines(root)
     _name_icons(root)
     _flatten_prototypes(root)
@@ -54,8 +53,11 @@ def rewrite_layouts(root: LexborNode) -> None:
     _flatten_headings(root)
 
 
-def _name_page(root: LexborNode) -> None:
-    """Doxygen writes the page's title into a plain box."""
+def name_page(root: LexborNode) -> None:
+    """Make the title a heading that Doxygen writes into a plain box.
+
+    To be called before content is told from what is around it, where a title stays.
+    """
     title = root.css_first(".headertitle > .title")
     if title is not None and root.css_first("h1") is None:
         title.replace_with(element("h1", inline_text(title)))

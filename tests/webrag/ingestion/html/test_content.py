@@ -186,6 +186,34 @@ def entries(*addresses: str) -> str:
     return "".join(f"<li><a href='{each}'>Chapter at {each}</a></li>" for each in addresses)
 
 
+RETURNED = (
+    "<h3 id=m{0}><strong>method_{0}</strong></h3><div class=docstring><p>Must be called {0} times."
+    "</div><div class=tags><p class=tag_title>Returns:</p><ul class=return><li><span class=type>"
+    "(<tt>Expectation</tt>)</span> &mdash; <div class=inline><p>the same expectation, thereby"
+    " allowing invocations of other <a href=#m1>Mocha::Expectation</a> methods to be chained.</p>"
+    "</div></li></ul></div>"
+)
+
+
+def test_sentence_between_texts_that_stay_stays_too(convert: Convert) -> None:
+    methods = "".join(RETURNED.format(n) for n in range(12))
+    text = convert(f"<title>Mocha</title><body><h1>Mocha</h1>{methods}<pre>def once").markdown
+    assert text.count("methods to be chained.") == 12
+
+
+def test_title_and_declarations_of_doxygen_stay_whatever_they_look_like(
+    convert: Convert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_weights", lambda: {"tag td": -9.0, "tag div": -9.0})
+    text = convert(
+        "<title>usb</title><body><div class=headertitle><div class=title>Start</div></div>"
+        "<div class=memproto><table class=memname><tr><td class=memname>void exit</td><td>(</td>"
+        "<td class=paramtype>context *</td><td class=paramname>ctx</td><td>)</td></tr></table>"
+        f"</div><div class=memdoc>{ARTICLE}</div>"
+    ).markdown
+    assert text.startswith("# Start\n\n`void exit ( context * ctx )`")
+
+
 CHAPTERS = [f"chapter-{n}.html" for n in range(20)]
 
 
