@@ -128,6 +128,7 @@ class _Cutter:
         self._leading: set[int] = set()  # pieces that introduce something
         self._lead: int | None = None  # what the last block ended with, where it introduces
         self._header: int | None = None  # of the table that rows stand in
+        self._named_row: int | None = None  # the last row of a nameless table with a first cell
         self._items: list[tuple[int, int]] = []  # pieces of the items of the list so far
         self._list_lead: int | None = None
         self._last_sentence: int | None = None  # of the paragraph right above
@@ -197,14 +198,25 @@ class _Cutter:
             self._header = self._add_piece(span, "row")
             return
         lead = self._header if self._header is not None else self._lead
+        goes_on = self._continues_a_row(block)
+        if goes_on and self._named_row is not None:
+            lead = self._named_row
+        number = None
         if block.end - block.start <= self._max_chars:
             number = self._add_piece(span, "row")
             self._add_unit("row", number, number + 1, lead)
         else:
             self._add_cells(block, lead)
+        if not goes_on:
+            self._named_row = number if self._header is None else None
         self._last_sentence = None
         if following is None or following.kind != "row":
-            self._lead = self._header = None
+            self._lead = self._header = self._named_row = None
+
+    def _continues_a_row(self, block: Block) -> bool:
+        """Tell a row without a first cell, which goes on with what the row above it names."""
+        line = self._text.rfind("\n", 0, block.start) + 1
+        return self._text.count("|", line, block.start) > 1
 
     def _add_cells(self, block: Block, lead: int | None) -> None:
         """Cut a row in its cells and their lines; a name in the first leads to the others."""

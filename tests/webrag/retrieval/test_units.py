@@ -208,6 +208,12 @@ def test_sentences_end_without_a_blank_in_scripts_without_blanks() -> None:
     assert ("端口可以修改。", None) in units("服务器启动。端口可以修改。其他。")
 
 
+def test_row_without_a_first_cell_stands_below_the_row_that_it_goes_on_from() -> None:
+    rows = "| int | usb_init (context *ctx) |\n|  | Starts it. |\n| void | usb_exit () |"
+
+    assert ("Starts it.", "int | usb_init (context *ctx)") in units(f"|  |  |\n|--|--|\n{rows}")
+
+
 def test_rows_that_have_lost_their_header_are_units() -> None:
     rows = "| listen_port | 5432 |\n| listen_backlog | 128 |\n"
 
