@@ -364,7 +364,8 @@ class _Cutter:
         above = self._last_sentence
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
-        if first == len(self._pieces) - 1 and self._introduces(first, is_alone=True):
+        is_last = first == len(self._pieces) - 1
+        if is_last and not self._announces(above) and self._introduces(first, is_alone=True):
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]
         if self._size(above, first) <= self._max_chars and not between.strip():

@@ -239,6 +239,7 @@ _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 def rewrite_tables(root: LexborNode) -> None:
     """Unwrap tables that only place blocks, lay out the others as rows, drop those that are empty.
 
+    A column without a name becomes a list.
     A line drawn in a cell parts its text; a row that shows nothing else is no row.
     """
     for table in reversed(select(root, "table")):
@@ -246,6 +247,8 @@ def rewrite_tables(root: LexborNode) -> None:
             table.decompose()
         elif _is_layout(table):
             unwrap_table(table)
+        elif _is_column(table):
+            _list(table)
         else:
             _lay_out(table)
 
@@ -293,11 +296,34 @@ def _table_of(node: LexborNode) -> int | None:
 
 
 def _is_layout(table: LexborNode) -> bool:
+    """Tell a table that only places large blocks, or lists side by side."""
     cells = [cell for cell in own_cells(table) if shows_something(cell)]
     if attribute(table, "role") in ("presentation", "none") or not cells:
         return True
     holds_blocks = table.css_first(f"{_LARGE_BLOCKS}, td pre") is not None
-    return holds_blocks and len(cells) <= 2
+    if holds_blocks and len(cells) <= 2:
+        return True
+    if _is_column(table):
+        return len(cells) == 1 or holds_blocks or table.css_first("td > p + p") is not None
+    has_lists = table.css_first("td > ul, td > ol, td > dl") is not None
+    return has_lists and len(_own(table, "tr")) == 1 and not _names_columns(table)
+
+
+def _is_column(table: LexborNode) -> bool:
+    """Tell a table of one column without a name, whose rows are a list."""
+    return all(len(_cells(row)) == 1 for row in _own(table, "tr")) and not _names_columns(table)
+
+
+def _names_columns(table: LexborNode) -> bool:
+    return table.css_first("th, thead, caption") is not None
+
+
+def _list(table: LexborNode) -> None:
+    items = table.parser.create_node("ul")
+    table.insert_before(items, move=True)
+    for cell in filter(shows_something, own_cells(table)):
+        items.insert_child(rename(cell, "li"), move=True)
+    table.decompose()
 
 
 def _lift_nested(table: LexborNode) -> None:
