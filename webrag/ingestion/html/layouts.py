@@ -41,6 +41,7 @@ def rewrite_layouts(root: LexborNode) -> None:
     _number_code_lines(root)
     _name_icons(root)
     _flatten_prototypes(root)
+    _set_in_line(root)
     _lift_table_headings(root)
     _unwrap_section_lists(root)
     for grid in reversed(select(root, ".summary-table")):
@@ -90,6 +91,15 @@ def _flatten_prototypes(root: LexborNode) -> None:
         line = element("p", "")
         line.insert_child(element("code", inline_text(table)))
         table.replace_with(line)
+
+
+def _set_in_line(root: LexborNode) -> None:
+    """YARD sets a paragraph into the line of the name and type that it is about."""
+    for box in select(root, "div.inline"):
+        first = next(box.iter(include_text=False), None)
+        if first is not None and first.tag == "p":
+            first.unwrap()
+        box.unwrap()
 
 
 def _lift_table_headings(root: LexborNode) -> None:
@@ -216,8 +226,13 @@ def _drop_lone_dots(root: LexborNode) -> None:
 
 
 def _flatten_headings(root: LexborNode) -> None:
-    """GitBook builds headings of boxes, one of them for the mark that links to the heading."""
+    """GitBook builds headings of boxes, one of them for the mark that links to the heading.
+
+    Gi-docgen draws a sign between the parts of a name, in an empty box.
+    """
     for heading in select(root, _HEADINGS):
+        for box in select(heading, "span.sep"):
+            box.replace_with(" ")
         boxes = select(heading, "div, p")
         drop(box for box in boxes if not inline_text(box) and box.css_first("img") is None)
         for box in select(heading, "div, p"):

@@ -184,3 +184,23 @@ def test_bold_question_of_a_text_stays_in_it(convert: Convert) -> None:
     text = "<h1>Kiln</h1><p><b>Is it hot?</b><br>Very.</p><p>It glows.</p>"
 
     assert "**Is it hot?**" in convert(text).markdown
+
+
+YARD = (
+    "<main><h1>Mock</h1><ul class=return><li><span class=type>(<tt>Mock</tt>)</span> &mdash;"
+    " <div class=inline><p>the same mock.</p></div></li></ul><table class=source_code><tr><td>"
+    "<pre class=lines>\n\n23\n24</pre></td><td><pre class=code>def once\n  self</pre></td></tr>"
+    "</table></main>"
+)
+
+
+def test_yard_says_what_is_returned_in_one_line_and_shows_code_without_numbers(
+    convert: Convert,
+) -> None:
+    markdown = convert(YARD).markdown
+    assert markdown == "# Mock\n\n- (`Mock`) — the same mock.\n\n```\ndef once\n  self\n```"
+
+
+def test_parts_of_a_name_with_a_drawn_sign_between_them_are_not_glued(convert: Convert) -> None:
+    name = "<h1><a href=p.html>Pixbuf</a><span class=sep></span>save</h1>"
+    assert convert(f"<main>{name}<p>Saves it.</p></main>").markdown.startswith("# Pixbuf save\n")
