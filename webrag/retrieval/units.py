@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, chain, groupby, islice, pairwise, takewhile, zip_longest
+from itertools import accumulate, chain, groupby, islice, pairwise, takewhile
 from typing import Final, Literal
 
 from webrag.ingestion.characters import sentence_ends
@@ -135,7 +135,8 @@ class _Cutter:
         self._named_item: int | None = None  # indentation of the item whose name leads to its parts
 
     def cut(self) -> Cut:
-        for block, following in zip_longest(self._blocks, self._blocks[1:]):
+        around = zip([None, *self._blocks], self._blocks, [*self._blocks[1:], None], strict=False)
+        for above, block, following in around:
             if not (block.kind == "prose" and _is_item(self._text, block)):
                 self._end_list()
             self._leave_named_item(block)
@@ -146,7 +147,7 @@ class _Cutter:
             elif block.kind == "code":
                 self._add_code(block)
             else:
-                self._add_prose(block, following)
+                self._add_prose(block, above, following)
         self._end_list()
         distinct = dict.fromkeys(filter(self._says_something, self._units))
         marked = (replace(e, introduces=e.last - 1 in self._leading) for e in distinct)
@@ -238,13 +239,12 @@ class _Cutter:
                 if is_prose:
                     self._add_runs(numbers, "prose", lead)
                 else:
-                    self._add_runs_of_code(numbers, block.end, lead)
+                    self._add_runs_of_code(numbers, lead)
 
-    def _add_runs_of_code(self, numbers: Sequence[int], end: int, lead: int | None) -> None:
+    def _add_runs_of_code(self, numbers: Sequence[int], lead: int | None) -> None:
         most = self._max_chars
-        # A line of brackets alone is no piece, and counts as the end of the one above it.
-        lines = pairwise([*(self._pieces[number].start for number in numbers), end])
-        opened = [0, *accumulate(_opened(self._text[low:high]) for low, high in lines)]
+        lines = (self._pieces[number] for number in numbers)
+        opened = [0, *accumulate(_opened(self._text[e.start : e.end]) for e in lines)]
         for place, first in enumerate(numbers):
             if self._size(first, first) > most:
                 piece = self._pieces[first]
@@ -266,7 +266,7 @@ class _Cutter:
         between = self._text[self._pieces[above].end : self._pieces[below].start]
         return between.count("\n") > 1
 
-    def _add_prose(self, block: Block, following: Block | None) -> None:
+    def _add_prose(self, block: Block, before: Block | None, following: Block | None) -> None:
         is_item = _is_item(self._text, block)
         kind: Literal["item", "prose"] = "item" if is_item else "prose"
         groups = [g for g in _unbroken(self._text, block, _sources(self._text, block)) if g]
@@ -297,13 +297,16 @@ class _Cutter:
             self._named_item, self._lead = _indentation(self._text, block), last
             self._terms.add(last)
             return
-        self._lead_on(last, is_item=is_item, is_alone=last == first_of_block)
+        is_alone = last == first_of_block and not is_item
+        is_one_of_many = self._is_label_alone(before) or self._is_label_alone(following)
+        is_name = self._asks(last) or (self._is_name(last) and not is_one_of_many)
+        self._lead_on(last, is_item=is_item, is_name=is_alone and is_name)
         if is_item:
             self._items.append((first_of_block, last + 1))
 
-    def _lead_on(self, last: int, *, is_item: bool, is_alone: bool) -> None:
+    def _lead_on(self, last: int, *, is_item: bool, is_name: bool) -> None:
         """Let a paragraph's last sentence lead to what follows, where it introduces that."""
-        if self._introduces(last, is_alone=is_alone and not is_item):
+        if self._introduces(last, is_name=is_name):
             self._lead = last
             if self._asks(last):
                 self._terms.add(last)
@@ -328,14 +331,25 @@ class _Cutter:
         piece = self._pieces[number]
         return _is_label(self._text, (piece.start, piece.end))
 
-    def _introduces(self, number: int, *, is_alone: bool) -> bool:
+    def _is_label_alone(self, block: Block | None) -> bool:
+        """Tell a short paragraph; each of several in a row says something itself."""
+        if block is None or block.kind != "prose" or _is_item(self._text, block):
+            return False
+        span = block.start, block.end
+        return "\n" not in self._text[slice(*span)] and _is_label(self._text, span)
+
+    def _introduces(self, number: int, *, is_name: bool) -> bool:
         piece = self._pieces[number]
         if piece.end - piece.start > _LEAD_CHARS:
             return False
-        shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        is_label = self._is_label(number) and not _FACT.search(shown)
-        is_name = is_alone and (self._asks(number) or is_label)
         return self._announces(number) or is_name
+
+    def _is_name(self, number: int) -> bool:
+        """Tell a short paragraph that names what follows from one that states a fact."""
+        piece = self._pieces[number]
+        return self._is_label(number) and not _FACT.search(
+            self._text[piece.start : piece.end].rstrip(_EMPHASIS)
+        )
 
     def _announces(self, number: int) -> bool:
         return self._ends_with(number, _ANNOUNCING)
@@ -365,7 +379,8 @@ class _Cutter:
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
         is_last = first == len(self._pieces) - 1
-        if is_last and not self._announces(above) and self._introduces(first, is_alone=True):
+        is_name = is_last and (self._asks(first) or self._is_name(first))
+        if is_last and not self._announces(above) and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]
         if self._size(above, first) <= self._max_chars and not between.strip():
@@ -459,12 +474,24 @@ def is_header_row(text: str, block: Block, following: Block | None) -> bool:
 def _sources(text: str, block: Block) -> list[Span]:
     """Split into what is quoted whole: lines of code, cells, or sentences."""
     if block.kind == "code":
-        return [(piece.start, piece.end) for piece in block.pieces]
+        return _lines_of_code(text, block)
     if block.kind == "row":
         return block.cells
     if text.count("\t", block.start, block.end) > text.count("\n", block.start, block.end):
         return _lines(text, block.start, block.end)  # columns
     return list(_sentences(text, block))
+
+
+def _lines_of_code(text: str, block: Block) -> list[Span]:
+    """The lines, each with the one below it where that only closes brackets."""
+    lines: list[Span] = []
+    for piece in block.pieces:
+        is_closing = piece.plain.lstrip().startswith((")", "]", "}"))
+        if is_closing and lines and not _has_word(text, piece.start, piece.end):
+            lines[-1] = (lines[-1][0], piece.end)
+        else:
+            lines.append((piece.start, piece.end))
+    return lines
 
 
 def _lines(text: str, start: int, end: int) -> list[Span]:

@@ -106,7 +106,7 @@ def test_code_that_opens_brackets_ends_where_they_are_closed() -> None:
     code = "bake(\n    loaf,\n    minutes=40,\n)\nprint(loaf)"
     cut = [unit for unit, _ in units(f"```\n{code}\n```")]
 
-    assert "bake(\n    loaf,\n    minutes=40," in cut
+    assert "bake(\n    loaf,\n    minutes=40,\n)" in cut
     assert "bake(" not in cut
 
 
@@ -212,6 +212,22 @@ def test_row_without_a_first_cell_stands_below_the_row_that_it_goes_on_from() ->
     rows = "| int | usb_init (context *ctx) |\n|  | Starts it. |\n| void | usb_exit () |"
 
     assert ("Starts it.", "int | usb_init (context *ctx)") in units(f"|  |  |\n|--|--|\n{rows}")
+
+
+def test_each_of_several_short_paragraphs_stands_below_none_of_the_others() -> None:
+    codes = ["TIMEOUT if the transfer timed out", "PIPE if the endpoint halted", "BUSY otherwise"]
+
+    cut = units("\n\n".join([*codes, "It does not block."]))
+    assert {lead for _, lead in cut} == {None}
+    assert {*codes, "It does not block."} <= {unit for unit, _ in cut}
+
+
+def test_call_over_several_lines_is_not_cut_within_its_brackets() -> None:
+    told = "int\nusb_open (\n  device *dev,\n  handle **out\n)\nused = 1;"
+
+    cut = [unit for unit, _ in units(f"```\n{told}\n```")]
+    assert "usb_open (\n  device *dev,\n  handle **out\n)" in cut
+    assert not [unit for unit in cut if unit.count("(") > unit.count(")")]
 
 
 def test_rows_that_have_lost_their_header_are_units() -> None:
