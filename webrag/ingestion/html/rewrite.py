@@ -127,6 +127,8 @@ def remove_controls(root: LexborNode) -> None:
     """
     _drop_permalinks(root)
     drop(select(root, _CONTROLS))
+    # Doxygen ends the row of a member with a link to the section about it.
+    drop(link for link in select(root, ".mdescRight > a") if inline_text(link) == "More...")
     # Docutils writes a heading's text and a note's number into such links.
     arrows = select(root, "a.footnote-backref, a.footnote-back, a[role=doc-backlink]")
     drop(arrow for arrow in arrows if not any(map(str.isalnum, arrow.text())))

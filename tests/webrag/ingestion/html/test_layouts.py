@@ -115,7 +115,12 @@ def test_page_of_a_generator_loses_what_is_around_its_text(convert: Convert, nam
 
 @pytest.mark.parametrize(
     ("name", "left_over"),
-    [("just-the-docs", "contents"), ("rustdoc", "·"), ("gitbook", "#  ")],
+    [
+        ("just-the-docs", "contents"),
+        ("rustdoc", "·"),
+        ("gitbook", "#  "),
+        ("doxygen", "buffer. More"),
+    ],
 )
 def test_page_of_a_generator_has_no_remains_of_its_controls(
     convert: Convert, name: str, left_over: str
