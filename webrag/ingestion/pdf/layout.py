@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 import statistics
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -380,15 +381,16 @@ def _rows(lines: Sequence[Line]) -> _Rows:
         return ()
     columns: list[list[float]] = []
     for cell in sorted((cell for line in lines for cell in line.cells), key=lambda cell: cell.left):
-        if columns and cell.left < columns[-1][1]:
+        if columns and (cell.left < columns[-1][1] or cell.left == columns[-1][0]):
             columns[-1][1] = max(columns[-1][1], cell.right)
         else:
             columns.append([cell.left, cell.right])
+    lefts = [left for left, _ in columns]
     rows = []
     for line in lines:
         row = [""] * len(columns)
         for cell in line.cells:
-            at = next(place for place, (_, right) in enumerate(columns) if cell.left < right)
+            at = bisect_right(lefts, cell.left) - 1
             if row[at]:
                 return ()
             row[at] = cell.text

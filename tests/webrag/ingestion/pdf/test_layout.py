@@ -1,10 +1,12 @@
 """Columns, tables, turned pages and broken words of PDFs, drawn in any order."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.webrag.ingestion.pdf.test_reader import _file
+from webrag.ingestion.pdf.layout import Cell, Line, blocks_of
 from webrag.ingestion.pdf.reader import read_pdf
 
 Drawn = Sequence[tuple[float, float, str]]
@@ -132,3 +134,15 @@ def test_own_words_of_a_document_tell_which_hyphens_stay(
     text = text_of(drawn((72, 740, first), (72, 700, broken), (72, 686, rest)))
 
     assert whole in text.split("\n\n")[-1]
+
+
+def test_cell_without_width_has_a_place_in_its_table() -> None:
+    lines = [
+        Line(f"{name} |", 0, 50, y + 10, y, y, cells=(Cell(name, 0, 30), Cell("|", 50, 50)))
+        for name, y in (("a1", 60), ("b2", 40), ("c3", 20))
+    ]
+    marked = replace(lines[1], cells=(Cell("b2", 0, 30), Cell("x", 50, 50)))
+
+    (block,) = blocks_of([lines[0], marked, lines[2]])
+
+    assert block.rows == (("a1", "|"), ("b2", "x"), ("c3", "|"))
