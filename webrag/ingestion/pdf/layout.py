@@ -6,9 +6,10 @@ import re
 import statistics
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import pypdfium2 as pdfium
@@ -27,6 +28,11 @@ _PLAIN_BULLET = re.compile(r"[\u2022\u25aa\u25cf\u25e6\u2023\u25a0\u25a1\u2043]\
 _SENTENCE_END = (".", "!", "?", ":", ";")
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
 _LEAST_PAGES_OF_RUNNING_LINE = 3
+_LEAST_HEADINGS = 3  # fewer large lines may be anything
+_MOST_HEADING_LINES = 3
+_MAX_TITLE_CHARS = 150
+_SAME_SIZE = 1.06
+_WITHIN_TEXT = (".", ",", ";")
 # Lines of one paragraph are this much closer than those of two, in multiples of the usual step.
 _PARAGRAPH_STEP = 1.35
 _SHORT_LINE = 0.8
@@ -263,15 +269,97 @@ def _clean(text: str) -> str:
 
 
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
-    """Return the pages without the lines that head or end most of them, page numbers too."""
-    ends = Counter(key for lines in pages for key in {_running_key(line) for line in _ends(lines)})
+    """Return the pages without lines that head or end most, or three in a row; page numbers too."""
+    usual = _usual_height(pages)
+    key_of = partial(_running_key, usual=usual)
+    ends = Counter(key for lines in pages for key in set(map(key_of, _ends(lines))))
     least = max(_LEAST_PAGES_OF_RUNNING_LINE, len(pages) // 2)
-    running = {key for key, count in ends.items() if count >= least} | {"#"}
+    running = {key for key, count in ends.items() if count >= least}
     first = _number_of_first(pages, least)
-    return [
-        _trimmed(lines, running, None if first is None else first + place)
-        for place, lines in enumerate(pages)
-    ]
+    of_chapters = _heads_of_chapters(pages, usual)
+    trimmed = []
+    for place, lines in enumerate(pages):
+        keys = [(line, key_of(line)) for line in _ends(lines)]
+        edge = {id(line) for line, key in keys if key in running or key[0] == "#"}
+        if first is not None:
+            edge |= {
+                id(line)
+                for line in (*lines[:1], *lines[-1:])
+                if first + place in _numbers_at_ends(line) and not _is_large(line, usual)
+            }
+        trimmed.append([line for line in lines if id(line) not in edge | of_chapters])
+    return trimmed
+
+
+def _heads_of_chapters(pages: Sequence[list[Line]], usual: float) -> set[int]:
+    """Ids of outermost lines that three pages in a row, or every other one, have in small type."""
+    found: set[int] = set()
+    for place, step in itertools.product((0, -1), (1, 2)):
+        ends = [lines[place] if lines else None for lines in pages]
+        for held in zip(ends, ends[step:], ends[2 * step :], strict=False):
+            lines = [line for line in held if line and not _is_large(line, usual)]
+            if len(lines) == len(held) and len({line.text.casefold() for line in lines}) == 1:
+                found |= set(map(id, lines))
+    return found
+
+
+def _usual_height(pages: Iterable[Sequence[Line]]) -> float:
+    """Height of most characters, to a tenth of a point."""
+    heights: Counter[float] = Counter()
+    for lines in pages:
+        for line in lines:
+            heights[round(line.height, 1)] += len(line.text)
+    return heights.most_common(1)[0][0] if heights else 0.0
+
+
+def _is_large(line: Line, usual: float) -> bool:
+    return line.height > usual * _OTHER_SIZE
+
+
+class Heading(NamedTuple):
+    """What an outline or large type names; the page counts from 0, the level from 1."""
+
+    title: str
+    level: int
+    page: int
+
+
+def large_headings(pages: Sequence[Sequence[Line]]) -> list[Heading]:
+    """What the pages show in larger type than their text; nothing where that is seldom."""
+    usual = _usual_height(pages)
+    sizes = _sizes({line.height for lines in pages for line in lines if _is_large(line, usual)})
+    found: list[Heading] = []
+    for number, lines in enumerate(pages):
+        widest = max((line.right for line in lines), default=0.0)
+        sized = itertools.groupby(lines, key=lambda line: sizes.get(line.height, 0))
+        groups = [(size, list(group)) for size, group in sized]
+        for (size, held), below in itertools.zip_longest(groups, groups[1:]):
+            goes_on = below is not None and below[1][0].text[:1].islower()
+            is_within = goes_on and held[-1].right >= widest * _SHORT_LINE
+            title = _joined(held)
+            if size and len(held) <= _MOST_HEADING_LINES and not is_within and _is_title(title):
+                found.append(Heading(title, size, number))
+    levels = sorted({heading.level for heading in found})
+    ranked = [each._replace(level=min(levels.index(each.level) + 1, 6)) for each in found]
+    return ranked if len(ranked) >= _LEAST_HEADINGS else []
+
+
+def _sizes(heights: Iterable[float]) -> dict[float, int]:
+    """Number heights from the largest, nearly equal ones alike."""
+    sizes: dict[float, int] = {}
+    largest, size = math.inf, 0
+    for height in sorted(heights, reverse=True):
+        if height * _SAME_SIZE < largest:
+            largest, size = height, size + 1
+        sizes[height] = size
+    return sizes
+
+
+def _is_title(text: str) -> bool:
+    letters = sum(map(str.isalpha, text))
+    is_worded = letters > max(2, sum(not char.isspace() for char in text) / 2)
+    is_short = len(text) <= _MAX_TITLE_CHARS and not text.endswith(_WITHIN_TEXT)
+    return is_worded and is_short and text[0].isalnum() and _LEADERS.search(text) is None
 
 
 def _number_of_first(pages: Sequence[list[Line]], least: int) -> int | None:
@@ -292,14 +380,6 @@ def _ends(lines: list[Line]) -> list[Line]:
     return [*lines[:2], *lines[-2:]]
 
 
-def _trimmed(lines: list[Line], running: set[str], number: int | None) -> list[Line]:
-    """Without running lines: those of most pages, and of a chapter's that name the page."""
-    edge = {id(line) for line in _ends(lines) if _running_key(line) in running}
-    outermost = (*lines[:1], *lines[-1:])
-    edge |= {id(line) for line in outermost if number in _numbers_at_ends(line)}
-    return [line for line in lines if id(line) not in edge]
-
-
 def without_leaders(lines: Sequence[Line], *, has_outline: bool) -> list[Line]:
     """The lines without rows of dots that lead to a page number, as in tables of contents.
 
@@ -315,8 +395,9 @@ def without_leaders(lines: Sequence[Line], *, has_outline: bool) -> list[Line]:
     ]
 
 
-def _running_key(line: Line) -> str:
-    return _DIGITS.sub("#", line.text.casefold())
+def _running_key(line: Line, usual: float) -> tuple[str, bool]:
+    """Its text without numbers; a title in large type is not what later pages repeat of it."""
+    return _DIGITS.sub("#", line.text.casefold()), _is_large(line, usual)
 
 
 def with_hyphens(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:

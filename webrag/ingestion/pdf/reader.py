@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
@@ -18,8 +17,10 @@ from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.formats.markdown import fenced
 from webrag.ingestion.models import Anchor, Content, OutgoingLink, PageMetadata, written_links
 from webrag.ingestion.pdf.layout import (
+    Heading,
     Line,
     blocks_of,
+    large_headings,
     largest_lines,
     page_lines,
     with_hyphens,
@@ -131,17 +132,11 @@ class _Writer:
         self.length += len(markdown) + 2
 
 
-class _Bookmark(NamedTuple):
-    title: str
-    level: int
-    page: int
-
-
 def read_pdf(body: bytes, url: str) -> Content:
     """Read a PDF; of a very long one the first 1,500 pages or 5 million characters.
 
-    Headings are where the outline names them, else one per page. The HTML has one section per page
-    with the id `page=N`; anchors are where each page begins.
+    Headings are where the outline or else larger type has them, or one per page. The HTML has one
+    section per page with the id `page=N`; anchors are where each page begins.
 
     UnusablePageError where it is encrypted, damaged, or holds pictures of pages only.
     """
@@ -162,8 +157,8 @@ def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageE
 
 def _read(document: pdfium.PdfDocument, url: str) -> Content:
     count = min(len(document), _MAX_PAGES)
-    bookmarks = list(_bookmarks(document))
     pages = with_hyphens(without_running_lines(list(_pages(document, count))))
+    bookmarks = list(_bookmarks(document)) or large_headings(pages)
     writer = _Writer()
     for number, lines in enumerate(pages, start=1):
         wanted = [mark for mark in bookmarks if mark.page == number - 1]
@@ -172,8 +167,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> Content:
         with writer.page(number, f"Page {number}" if is_named else ""):
             _write_lines(writer, kept, wanted)
     markdown = "\n\n".join(writer.blocks)
-    # Headings made of page numbers are no text of the file.
-    letters = sum(char.isalnum() for block in writer.blocks if block[:1] != "#" for char in block)
+    letters = sum(char.isalnum() for lines in pages for line in lines for char in line.text)
     if letters < _LEAST_LETTERS_PER_PAGE * min(count, 4) or not letters:
         hint = "Look for a version with text, or run it through character recognition first."
         raise _unusable(url, "scanned", "it holds pictures of pages, not text", hint)
@@ -211,7 +205,7 @@ def _pages(document: pdfium.PdfDocument, count: int) -> Iterator[list[Line]]:
             return
 
 
-def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) -> None:
+def _write_lines(writer: _Writer, lines: list[Line], wanted: list[Heading]) -> None:
     pending = list(wanted)
     begin = position = 0
     while position < len(lines):
@@ -227,15 +221,18 @@ def _write_lines(writer: _Writer, lines: list[Line], wanted: list[_Bookmark]) ->
 
 
 def _heading_at(
-    lines: list[Line], position: int, pending: list[_Bookmark]
-) -> tuple[int, _Bookmark | None]:
+    lines: list[Line], position: int, pending: list[Heading]
+) -> tuple[int, Heading | None]:
     """Count the lines from `position` that make up a bookmark's title, and give it."""
-    for mark in pending:
+    first = folded(lines[position].text)
+    for mark in pending if first else ():
         wanted = folded(mark.title)
         for count in (1, 2, 3):
             found = folded(" ".join(line.text for line in lines[position : position + count]))
-            if wanted and (found == wanted or (count == 1 and _is_numbered(found, wanted))):
+            if wanted and found == wanted:
                 return min(count, len(lines) - position), mark
+        if _is_numbered(first, wanted) and all(folded(line.text) != wanted for line in lines):
+            return 1, mark
     return 0, None
 
 
@@ -246,17 +243,17 @@ def _is_numbered(found: str, wanted: str) -> bool:
     return lead != longer and len(shorter) > 2 and bool(_HEADING_NUMBER.fullmatch(lead))
 
 
-def _bookmarks(document: pdfium.PdfDocument) -> Iterator[_Bookmark]:
+def _bookmarks(document: pdfium.PdfDocument) -> Iterator[Heading]:
     for mark in document.get_toc(max_depth=6):
         target = mark.get_dest()
         index = target.get_index() if target is not None else None
         title = one_line(mark.get_title())
         if index is not None and title:
-            yield _Bookmark(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
+            yield Heading(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
 
 
 def _title(
-    named: str, first_page: list[Line], bookmarks: list[_Bookmark], blocks: list[str]
+    named: str, first_page: list[Line], bookmarks: list[Heading], blocks: list[str]
 ) -> str | None:
     title = one_line(named)
     if title and not _FILE_TITLE.search(title):

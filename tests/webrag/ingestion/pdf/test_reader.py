@@ -195,6 +195,52 @@ def test_head_of_a_chapter_that_names_its_page_is_left_out() -> None:
     assert all(text in found.markdown for text in texts)
 
 
+def test_head_that_three_pages_in_a_row_have_is_left_out() -> None:
+    texts = ("Clay is dug.", "It dries.", "It is fired.", "A glaze is put on.", "It cools.")
+    heads = ("Of clay", "Of clay", "Of clay", "Of glaze", "Of the end")
+    pages = [[head, "", text] for head, text in zip(heads, texts, strict=True)]
+
+    found = read(["# Of clay", "It is soft."], *pages, ["One more page", "of it."]).markdown
+
+    assert "\n\nClay is dug.\n" in found
+    assert found.count("Of clay") == 1
+    assert "Of glaze" in found
+
+
+def test_heading_that_begins_with_the_number_of_its_page_stays() -> None:
+    pages = [
+        ["# 1. Clay", "It is soft."],
+        ["# 2. Fire", "It is hot."],
+        ["Of heat", "", "3"],
+        ["Of ash", "", "4"],
+        ["Of tongs", "", "5"],
+    ]
+
+    found = read(*pages).markdown
+
+    assert "1. Clay" in found
+    assert "2. Fire" in found
+    assert "3" not in found.replace("Page 3", "")
+
+
+def test_large_lines_are_headings_without_an_outline() -> None:
+    first = ["# Firing", LONG, "goes on here.", "", "# Cooling it", LONG, "until it is cold."]
+    found = read(first, ["# Selling", LONG, "for a price."], title="Pots").markdown
+
+    assert found == (
+        f"# Firing\n\n{LONG} goes on here.\n\n# Cooling it\n\n{LONG} until it is cold.\n\n"
+        f"# Selling\n\n{LONG} for a price."
+    )
+
+
+def test_heading_begins_with_no_line_without_words() -> None:
+    page = ["$ fire(kiln) {", "$     heat(kiln);", "$ }", "", "Utility functions", LONG]
+
+    found = read(page, bookmarks=[("Utility functions", 0)]).markdown
+
+    assert "}\n```\n\n# Utility functions\n\n" in found
+
+
 def test_rows_of_dots_to_page_numbers_are_left_out_where_an_outline_names_the_same() -> None:
     found = read(
         ["Contents", "1 Firing . . . . . . . . . . 3", "2 Cooling........ 17"],
