@@ -36,6 +36,7 @@ _WITHIN_TEXT = (".", ",", ";")
 # Lines of one paragraph are this much closer than those of two, in multiples of the usual step.
 _PARAGRAPH_STEP = 1.35
 _SHORT_LINE = 0.8
+_LEAST_STEPS = 3
 _OTHER_SIZE = 1.15
 # Letters whose widths differ in every font but those that give all characters one width.
 _SAMPLED_LETTERS = 12
@@ -512,8 +513,15 @@ def _runs_on(above: Line, below: Line, usual: float, widest: float) -> bool:
 
 
 def _usual_step(lines: Sequence[Line]) -> float:
-    steps = [above.bottom - below.base for above, below in itertools.pairwise(lines)]
-    return statistics.median_low([step for step in steps if step > 0] or [0.0])
+    """Between lines of a paragraph: the most of those below full lines that are no gaps."""
+    full = max((line.right for line in lines), default=0.0) * _SHORT_LINE
+    pairs = [(above, above.bottom - below.base) for above, below in itertools.pairwise(lines)]
+    # What is less than a line high parts the parts of a formula.
+    steps = [(above, step) for above, step in pairs if step > above.height * _SHORT_LINE]
+    within = sorted(step for above, step in steps if above.right >= full)
+    if len(within) >= _LEAST_STEPS:
+        return within[len(within) // 4]
+    return statistics.median_low([step for _, step in pairs if step > 0] or [0.0])
 
 
 def _listing(lines: Sequence[Line]) -> str:

@@ -146,3 +146,16 @@ def test_cell_without_width_has_a_place_in_its_table() -> None:
     (block,) = blocks_of([lines[0], marked, lines[2]])
 
     assert block.rows == (("a1", "|"), ("b2", "x"), ("c3", "|"))
+
+
+def test_paragraphs_between_loose_lists_stand_apart() -> None:
+    full = "and so on to the very end of the line"
+    told = [full] * 6 + [f"point {number}" for number in range(7)]
+    base, lines = 500.0, []
+    for place, text in enumerate(told):
+        base -= 12 if place in (1, 2, 4, 5) else 20
+        lines.append(Line(text, 0, 200 if text == full else 40, base + 10, base, base))
+
+    blocks = blocks_of(lines)
+
+    assert [block.text for block in blocks[:2]] == [" ".join([full] * 3)] * 2
