@@ -26,6 +26,7 @@ from webrag.ingestion.html.tree import (
     replace_with_contents,
     select,
 )
+from webrag.ingestion.tables import names_columns
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
@@ -244,7 +245,6 @@ def _flatten_headings(root: LexborNode) -> None:
 # As browsers and spreadsheets: a wrong number must not make a table of millions of cells.
 _MOST_SPAN: Final = 200
 _MOST_CELLS: Final = 50_000
-_PAIR: Final = 2  # columns of a name and its value
 # Cells that reach into the rows below, by column, and into how many of them.
 _Below: TypeAlias = dict[int, tuple[LexborNode, int]]
 _BLOCKS: Final = ", ".join(sorted(BLOCK_TAGS - {"td", "th"}))
@@ -419,11 +419,7 @@ def _is_header_parted(rows: Sequence[LexborNode], empty: Set[int]) -> bool:
 
 
 def _is_header(first: LexborNode, others: Sequence[LexborNode]) -> bool:
-    """Tell whether the first row of a table names its columns, as far as tags and texts tell.
-
-    Of two columns without any mark the first row is a pair like the others, unless they are
-    numbered and it is not; of more it names them, unless one has figures in all rows.
-    """
+    """Tell whether the first row of a table names its columns, as far as tags and texts tell."""
     cells = [cell for cell in _cells(first) if shows_something(cell)]
     if first.parent is not None and first.parent.tag == "thead":
         return True
@@ -431,21 +427,12 @@ def _is_header(first: LexborNode, others: Sequence[LexborNode]) -> bool:
         return all(cell.tag == "th" for cell in cells)
     if all(map(_is_bold, cells)) and not all(map(_is_bold, _cells(others[0]))):
         return True
-    names, *rows = [[_has_figure(cell) for cell in _cells(row)] for row in (first, *others)]
-    columns = list(zip(*rows, strict=True))
-    if not names[0] and len(rows) > 1 and all(columns[0]):
-        return True
-    are_data = (is_figure and all(column) for is_figure, column in zip(names, columns, strict=True))
-    return len(names) > _PAIR and not any(are_data)
+    return names_columns([[*map(inline_text, _cells(row))] for row in (first, *others)])
 
 
 def _is_bold(cell: LexborNode) -> bool:
     bold = cell.css_first("b, strong")
     return bold is not None and inline_text(bold) == inline_text(cell)
-
-
-def _has_figure(cell: LexborNode) -> bool:
-    return any(map(str.isdigit, inline_text(cell)))
 
 
 def _add_header(first: LexborNode) -> None:

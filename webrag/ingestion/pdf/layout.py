@@ -54,6 +54,8 @@ _BROKEN_WORD = re.compile(rf"(?<![^\W\d_])([^\W\d_]++){_BREAK}([^\W\d_]++)")
 _LEAST_COLUMN = 4
 _LEAST_BLANKS = 3
 _LEAST_ROWS = 3
+_SAME_PLACE = 2.0  # points
+_PAIR = 2
 _SAME_WIDTH = 1.06  # the library widens letters that reach out of their box
 _EMPTY_LINE_STEP = 1.7
 _LEADERS = re.compile(r"(?:\s?\.){5,300}+\s?(?:\d{1,5}|[ivxlc]{1,8})?\Z")
@@ -442,8 +444,7 @@ _Rows: TypeAlias = tuple[tuple[str, ...], ...]
 
 def _tables(lines: Sequence[Line]) -> Iterator[tuple[_Rows, list[Line]]]:
     rest: list[Line] = []
-    told = ((line, bool(line.cells) and not is_fixed) for line, is_fixed in _by_width(lines))
-    for has_cells, group in itertools.groupby(told, key=lambda pair: pair[1]):
+    for has_cells, group in itertools.groupby(_celled(lines), key=lambda pair: pair[1]):
         held = [line for line, _ in group]
         rows = _rows(held) if has_cells else ()
         if rows:
@@ -457,29 +458,74 @@ def _tables(lines: Sequence[Line]) -> Iterator[tuple[_Rows, list[Line]]]:
         yield (), rest
 
 
+def _celled(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
+    """Each line, and whether it may be of a table: with gaps, or going on with a cell above it.
+
+    Of two columns the second is often a text of its own, as that below a term.
+    """
+    starts: list[float] = []  # of the columns but the first
+    most = 0
+    top, above = 0.0, None
+    for line, is_fixed in _by_width(lines):
+        has_cells = bool(line.cells) and not is_fixed
+        if has_cells:
+            most = max(most if starts else 0, len(line.cells))
+            top = top if starts else line.top
+            starts += [cell.left for cell in line.cells[1:]]
+        elif most <= _PAIR or above is None or not _goes_on(above, line, starts, top):
+            starts = []
+        above = line
+        yield line, bool(starts)
+
+
+def _goes_on(above: Line, below: Line, starts: Sequence[float], top: float) -> bool:
+    """A line begins where a column does and stands in the row above, or right below it."""
+    is_near = above.bottom - below.base <= above.height * _OTHER_SIZE and below.top <= top
+    return is_near and any(abs(below.left - start) < _SAME_PLACE for start in starts)
+
+
 def _rows(lines: Sequence[Line]) -> _Rows:
     """The cells of lines under each other, each in its column; nothing when they form none."""
-    if len(lines) < _LEAST_ROWS:
+    if sum(bool(line.cells) for line in lines) < _LEAST_ROWS:
         return ()
+    for lefts in (_apart(lines), _shared(lines)):
+        rows = _placed(lines, lefts)
+        # A column of marks is a margin, such as the prompts of a listing.
+        columns = zip(*rows, strict=True)
+        if len(lefts) > 1 and rows and all(any(map(str.isalnum, "".join(c))) for c in columns):
+            return tuple(map(tuple, rows))
+    return ()
+
+
+def _apart(lines: Sequence[Line]) -> list[float]:
+    """Where columns begin between which no cell reaches."""
     columns: list[list[float]] = []
     for cell in sorted((cell for line in lines for cell in line.cells), key=lambda cell: cell.left):
         if columns and (cell.left < columns[-1][1] or cell.left == columns[-1][0]):
             columns[-1][1] = max(columns[-1][1], cell.right)
         else:
             columns.append([cell.left, cell.right])
-    lefts = [left for left, _ in columns]
-    rows = []
+    return [left for left, _ in columns]
+
+
+def _shared(lines: Sequence[Line]) -> list[float]:
+    """Where cells of most rows begin: one that is too near to the next reaches over it."""
+    begun = Counter(round(cell.left) for line in lines for cell in line.cells)
+    least = sum(bool(line.cells) for line in lines) / 2
+    return sorted(left - _SAME_PLACE for left, count in begun.items() if count > least)
+
+
+def _placed(lines: Sequence[Line], lefts: Sequence[float]) -> list[list[str]]:
+    rows: list[list[str]] = []
     for line in lines:
-        row = [""] * len(columns)
-        for cell in line.cells:
+        if line.cells:
+            rows.append([""] * len(lefts))
+        for cell in line.cells or (Cell(line.text, line.left, line.right),):
             at = bisect_right(lefts, cell.left) - 1
-            if row[at]:
-                return ()
-            row[at] = cell.text
-        rows.append(tuple(row))
-    # A column of marks is a margin, such as the prompts of a listing.
-    says = (any(map(str.isalnum, "".join(column))) for column in zip(*rows, strict=True))
-    return tuple(rows) if len(columns) > 1 and all(says) else ()
+            if at < 0 or (rows[-1][at] and line.cells):
+                return []
+            rows[-1][at] = f"{rows[-1][at]} {cell.text}".strip()
+    return rows
 
 
 def _told_apart(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:

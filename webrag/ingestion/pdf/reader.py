@@ -27,6 +27,7 @@ from webrag.ingestion.pdf.layout import (
     without_leaders,
     without_running_lines,
 )
+from webrag.ingestion.tables import names_columns
 from webrag.ingestion.versions import parse_date
 
 _MAX_LINKS = 5_000
@@ -117,7 +118,8 @@ class _Writer:
                 self._add(f"\\{text}" if is_syntax else text, "p", shown)
 
     def _add_table(self, rows: Sequence[Sequence[str]]) -> None:
-        escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+        nameless = () if names_columns(rows) else ([""] * len(rows[0]),)
+        escaped = ([cell.replace("|", "\\|") for cell in row] for row in (*nameless, *rows))
         first, *others = [f"| {' | '.join(row)} |" for row in escaped]
         rule = "| --- " * len(rows[0]) + "|"
         cells = (

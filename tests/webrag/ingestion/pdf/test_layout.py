@@ -159,3 +159,34 @@ def test_paragraphs_between_loose_lists_stand_apart() -> None:
     blocks = blocks_of(lines)
 
     assert [block.text for block in blocks[:2]] == [" ".join([full] * 3)] * 2
+
+
+def rows_of(*texts: tuple[float, float, str]) -> str:
+    return text_of(drawn((60, 730, "The parts that the depot holds are these."), *texts))
+
+
+def test_cell_goes_on_in_the_next_line_of_its_column() -> None:
+    rows = table()
+    below = [(x, y - 12 * (y < 684), text) for x, y, text in rows]
+
+    text = rows_of(*below[:5], (180, 673, "and a half"), *below[5:], (60, 600, "So much of them."))
+
+    assert (
+        "| bolt a\\|b | 12 kg and a half | 3 |\n| nut |  | 4 |\n| pin | 1 kg | 5 |\n\nSo much"
+        in text
+    )
+
+
+def test_cell_that_reaches_over_the_next_column_leaves_the_table_one() -> None:
+    text = rows_of(*table(), (60, 636, "a very long name of a screw nut"), (300, 636, "6"))
+
+    assert text.endswith("| pin | 1 kg | 5 |\n| a very long name of a screw nut |  | 6 |")
+
+
+def test_first_row_of_pairs_is_a_row() -> None:
+    pairs = [("-x", "builds for the small kiln"), ("-y", "for the big one"), ("-z", "for all")]
+    rows = [
+        (60 + 120 * at, 700 - 16 * n, t) for n, row in enumerate(pairs) for at, t in enumerate(row)
+    ]
+
+    assert "|  |  |\n| --- | --- |\n| -x | builds for the small kiln |\n" in rows_of(*rows)
