@@ -281,7 +281,7 @@ def _lay_out(table: LexborNode) -> None:
     _repeat_spans(rows)
     is_parted = _is_header_parted(rows, empty)
     drop(row for row in rows if row.mem_id in empty)
-    rows = [row for row in rows if row.mem_id not in empty]
+    rows = _lift_titles(table, [row for row in rows if row.mem_id not in empty])
     # Rows of other sizes place things, and are stored as paragraphs.
     is_even = len({len(_cells(row)) for row in rows}) == 1
     if is_even and len(rows) > 1 and not (is_parted or _is_header(rows[0], rows[1:])):
@@ -351,6 +351,17 @@ def _lift_nested(table: LexborNode) -> None:
 
 def _cells(row: LexborNode) -> list[LexborNode]:
     return [cell for cell in row.iter(include_text=False) if cell.tag in ("td", "th")]
+
+
+def _lift_titles(table: LexborNode, rows: list[LexborNode]) -> list[LexborNode]:
+    """Put lines over the whole table that it begins with above it: the next row names columns."""
+    if sum(len(_cells(row)) > 1 for row in rows) < 2:
+        return rows
+    while len(held := _cells(rows[0])) == 1 and _span(held[0], "colspan") > 1:
+        table.insert_before(rename(held[0], "div"), move=True)
+        rows[0].decompose()
+        rows = rows[1:]
+    return rows
 
 
 def _repeat_spans(rows: Sequence[LexborNode]) -> None:

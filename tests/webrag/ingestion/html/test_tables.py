@@ -23,6 +23,7 @@ SPANS = {
     "both": (HEAD + "<tr><td rowspan=2 colspan=2>n<td>1<tr><td>2", RULE + "| n | n | 1 |\n| n | n | 2 |"),
     "three rows": (HEAD + "<tr><td rowspan=3>n<td>1<td>2<tr><td>3<td>4<tr><td>5<td>6", RULE + "| n | 1 | 2 |\n| n | 3 | 4 |\n| n | 5 | 6 |"),
     "a line over all": (HEAD + "<tr><td colspan=3>part<tr><td>1<td>2<td>3", RULE + "| part | | |\n| 1 | 2 | 3 |"),
+    "a title above the headers": ("<tr><th colspan=3>Sizes" + HEAD + "<tr><td>1<td>2<td>3", "Sizes\n\n" + RULE + "| 1 | 2 | 3 |"),
     "headers of two levels": ("<tr><th rowspan=2>A<th colspan=2>S<tr><th>x<th>y<tr><td>1<td>2<td>3", "| A | S x | S y |\n| --- | --- | --- |\n| 1 | 2 | 3 |"),
     "no number": (HEAD + "<tr><td rowspan=x>1<td colspan=-2>2<td colspan=''>3", RULE + "| 1 | 2 | 3 |"),
     "more than there is": (HEAD + "<tr><td rowspan=99999>n<td>1<td>2", RULE + "| n | 1 | 2 |"),
