@@ -270,9 +270,9 @@ class _Cutter:
         is_item = _is_item(self._text, block)
         kind: Literal["item", "prose"] = "item" if is_item else "prose"
         groups = [g for g in _unbroken(self._text, block, _sources(self._text, block)) if g]
-        above = self._list_lead if is_item and self._items else self._lead
         if is_item and not self._items:
-            self._list_lead = self._lead
+            self._begin_list(block)
+        above = self._list_lead if is_item and self._items else self._lead
         first_of_block = len(self._pieces)
         terms = _terms(self._text, groups)
         term: int | None = None
@@ -388,6 +388,20 @@ class _Cutter:
                 # Alone it would end where what it announces begins.
                 self._units = [each for each in self._units if each.last != above + 1]
             self._add_unit("prose", above, first + 1)
+
+    def _begin_list(self, block: Block) -> None:
+        """Let a sentence that the items go on with lead to them; alone it says nothing."""
+        above = self._last_sentence
+        if above is not None and self._text[block.start].islower() and self._is_open(above):
+            self._lead = above
+            self._terms.add(above)
+        self._list_lead = self._lead
+
+    def _is_open(self, number: int) -> bool:
+        piece = self._pieces[number]
+        shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
+        is_short = piece.end - piece.start <= _LEAD_CHARS
+        return is_short and not shown.endswith((*_SENTENCE_MARKS, *_ANNOUNCING))
 
     def _end_list(self) -> None:
         items, lead = self._items, self._list_lead

@@ -146,6 +146,14 @@ def test_row_with_lines_in_its_cells_is_one_unit() -> None:
     assert found == [("grams<br>from 900 g | 5 g<br>10 g", "Mode | Step")]
 
 
+def test_sentence_that_goes_on_in_a_list_leads_to_it_and_is_no_unit() -> None:
+    begun = "Whoever wants to fire pots in the kiln of the town on a day of rest must"
+    found = units(f"It is hot.\n\n{begun}\n\n- ask the warden\n- bring wood")
+
+    assert ("ask the warden\n- bring wood", begun) in found
+    assert not any(text.endswith(begun) for text, _ in found)
+
+
 def test_question_above_its_answer_is_no_unit() -> None:
     asked = "How can I make the server listen on another port than this one?"
 
