@@ -197,4 +197,5 @@ def test_rows_far_down_a_table_stand_below_the_names_of_its_columns(lead: str) -
     last = next(path for held, path in paths.items() if "KX199 " in held)
     first = next(path for held, path in paths.items() if "Model" in held)
     assert (first, last) == (("Motors",), ("Motors", "Model | Idle draw"))
+    assert {chunk.heading for chunk in chunks} == {"Motors", "Pumps"}
     assert next(path for held, path in paths.items() if "None." in held) == ("Pumps",)

@@ -51,3 +51,17 @@ def test_table_in_a_quotation_has_columns_too() -> None:
     text = "> | Name |\n> | --- |\n> | x |"
 
     assert columns_at(text, text.index("x")) == "Name"
+
+
+def test_rows_at_the_beginning_of_a_text_have_the_columns_that_it_goes_on_with() -> None:
+    text = "| nut | 4 |\n| pin | 5 |\n\nEnd.\n"
+
+    assert columns_at(text, text.index("pin"), "Name | Price") == "Name | Price"
+    assert columns_at(text, text.index("End"), "Name | Price") is None
+    assert columns_at(f"Parts\n\n{text}", 16, "Name | Price") is None
+
+
+def test_columns_are_named_as_readers_see_them() -> None:
+    text = "| **Name** | [Price](p) |\n| --- | --- |\n| nut | 4 |\n"
+
+    assert columns_at(text, text.index("nut")) == "Name | Price"

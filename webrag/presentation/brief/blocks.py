@@ -12,7 +12,7 @@ from webrag.orchestration.models import AnswerUnit, OrchestrationResult, RankedC
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote, Seen
 from webrag.presentation.untrusted import clean_block, defuse, holds_forged_line
 from webrag.retrieval.citations import extract_citation
-from webrag.retrieval.markup import CELL_BAR, plain_span, read_blocks
+from webrag.retrieval.markup import CELL_BAR, plain_span, plain_text, read_blocks
 from webrag.retrieval.units import cut_units
 
 Span = tuple[int, int]
@@ -62,10 +62,11 @@ _RULE = re.compile(r"[ \t>]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
 _FENCE = re.compile(r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(`{3,}(?=[^`]*\Z)|~{3,})(.*)")
 
 
-def columns_at(text: str, offset: int) -> str | None:
+def columns_at(text: str, offset: int, begun: str | None = None) -> str | None:
     """Give the header of the table in whose body an offset lies, as `Name | Default`.
 
-    It is None outside tables, in code, at the header itself, and when the text does not reach back.
+    It is None outside tables, in code and at the header itself. Where the text begins with rows of
+    a table, its header is `begun`.
     """
     begin = text.rfind("\n", 0, offset) + 1
     if not _ROW.match(text, begin):
@@ -77,7 +78,7 @@ def columns_at(text: str, offset: int) -> str | None:
         line = above.pop()
         if _RULE.match(line):
             return _joined(above[-1]) if above and _ROW.match(above[-1]) else None
-    return None
+    return None if above else begun
 
 
 def _ends_in_code(lines: Iterable[str]) -> bool:
@@ -94,8 +95,8 @@ def _ends_in_code(lines: Iterable[str]) -> bool:
 
 
 def _joined(row: str) -> str | None:
-    cells = [cell.strip() for cell in CELL_BAR.split(row)[1:-1]]
-    return " | ".join(cells) if any(cells) else None
+    cells = [plain_text(cell.strip()) for cell in CELL_BAR.split(row)[1:-1]]
+    return " | ".join(cell.replace("|", "\\|") for cell in cells) if any(cells) else None
 
 
 def most_quotes(result: OrchestrationResult) -> int:
@@ -372,7 +373,11 @@ def _heading(ranked: RankedChunk, span: Span) -> str | None:
 
 
 def _columns(ranked: RankedChunk, offset: int) -> str | None:
-    return columns_at(ranked.chunk.text, offset - ranked.chunk.char_start)
+    """The columns of a table that goes on from another chunk are the last part of the path."""
+    chunk = ranked.chunk
+    last = chunk.heading_path[-1] if chunk.heading_path else None
+    begun = last if last != chunk.section_heading else None
+    return columns_at(chunk.text, offset - chunk.char_start, begun)
 
 
 def _slice(ranked: RankedChunk, span: Span) -> str:

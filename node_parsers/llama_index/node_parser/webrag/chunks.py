@@ -50,6 +50,7 @@ class Chunk:
         index: Number among the chunks of its level.
         first_token: Tokens of the text before it.
         path: Headings above it, outermost first; last the columns of a table that it goes on with.
+        heading: The nearest one above it.
         parent: Number of its parent among all chunks; a parent's own number.
         image_text: What its images say and the text does not.
         html: The HTML it came from, when it is a parent that markdown flattens.
@@ -62,6 +63,7 @@ class Chunk:
     first_token: int
     tokens: int
     path: tuple[str, ...]
+    heading: str | None
     parent: int
     flags: dict[str, bool] = field(default_factory=dict)
     images: list[dict[str, Any]] = field(default_factory=list)
@@ -138,13 +140,11 @@ class _Cutter:
         number = child_index = 0
         for index, group in enumerate(parents):
             parent = number
-            path = self._path_at(group[0].start)
-            yield self._cut("parent", index, group, offset, path, parent)
+            yield self._cut("parent", index, group, offset, group[0].start, parent)
             number += 1
             for part in self._segmenter.split(group, self._sizes.child_tokens):
                 begin = next((piece.start for piece in part if not piece.level), part[0].start)
-                path = self._path_at(begin)
-                yield self._cut("child", child_index, part, offset, path, parent)
+                yield self._cut("child", child_index, part, offset, begin, parent)
                 offset += sum(piece.tokens for piece in part)
                 number += 1
                 child_index += 1
@@ -155,17 +155,21 @@ class _Cutter:
         index: int,
         pieces: Sequence[Piece],
         offset: int,
-        path: tuple[str, ...],
+        begin: int,
         parent: int,
     ) -> tuple[Chunk, int]:
         start, end = trim(self._text, pieces[0].start, pieces[-1].end)
         tokens = sum(piece.tokens for piece in pieces)
-        return Chunk(level, index, start, end, offset, tokens, path, parent), pieces[-1].end
+        number = bisect_right(self._heading_starts, begin)
+        headings = self._paths[number - 1] if number else ()
+        path = self._with_columns(headings, begin)
+        heading = headings[-1] if headings else None
+        return Chunk(level, index, start, end, offset, tokens, path, heading, parent), pieces[
+            -1
+        ].end
 
-    def _path_at(self, offset: int) -> tuple[str, ...]:
-        """The headings above a place; the columns of a table whose rows go on there come last."""
-        number = bisect_right(self._heading_starts, offset)
-        path = self._paths[number - 1] if number else ()
+    def _with_columns(self, path: tuple[str, ...], offset: int) -> tuple[str, ...]:
+        """A path, and last the columns of a table whose rows go on at an offset."""
         at = bisect_right(self._table_starts, offset)
         table = self._outline.tables[at - 1] if at else None
         if table is None or not table.columns or offset >= table.end:

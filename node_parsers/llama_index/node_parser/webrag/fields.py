@@ -115,7 +115,7 @@ def _fields(source: NodeSource, chunk: Chunk, node_id: str, line: int | None) ->
         data[keys.IMAGE_TEXT] = chunk.image_text
     data[keys.CHUNK_LEVEL] = chunk.level
     data[keys.CHUNK_INDEX] = chunk.index
-    data[keys.HEADING] = chunk.path[-1] if chunk.path else None
+    data[keys.HEADING] = chunk.heading
     data[keys.HEADING_PATH] = list(chunk.path)
     data[keys.TOKEN_START] = chunk.first_token
     data[keys.TOKEN_END] = chunk.first_token + chunk.tokens
