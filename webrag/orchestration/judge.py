@@ -222,8 +222,9 @@ def judged(
     signs = signs_of(asked, found, scores, chosen[:_SHOWN])
     chance = np.array(model.chance[bool(wordings)])
     logit = float(np.array([*signs, 1.0]) @ chance)
-    of_each_passage = _best_of_others(found, scores, chosen)
-    units = tuple(_shown(found, matched, place, scores) for place in (*chosen, *of_each_passage))
+    others = _best_of_others(found, scores, chosen)
+    placed = [*joined_neighbours(found, chosen), *zip(others, others, strict=True)]
+    units = tuple(_shown(found, matched, place, scores[scored]) for place, scored in placed)
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
@@ -486,6 +487,24 @@ def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]
     return chosen
 
 
+def joined_neighbours(found: Found, chosen: Sequence[int]) -> list[tuple[int, int]]:
+    """Each place, and the one whose score it has; neighbours of the first are the unit of both."""
+    wholes = {(rank, unit.start, unit.end): at for at, (rank, unit) in enumerate(found.units)}
+    shown: list[tuple[int, int]] = []
+    for number, place in enumerate(chosen):
+        rank, unit = found.units[place]
+        for at, (other, best) in enumerate(shown) if number < _SHOWN else ():
+            other_rank, held = found.units[other]
+            first, last = (unit, held) if unit.start < held.start else (held, unit)
+            whole = wholes.get((rank, first.start, last.end))
+            if rank == other_rank and first.last == last.first and whole is not None:
+                shown[at] = (whole, best)
+                break
+        else:
+            shown.append((place, place))
+    return shown
+
+
 def _overlap(one: tuple[int, Unit], other: tuple[int, Unit]) -> bool:
     return one[0] == other[0] and one[1].start < other[1].end and other[1].start < one[1].end
 
@@ -531,7 +550,7 @@ def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
     return ranked[rank].chunk.text[unit.start : unit.end]
 
 
-def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, scores: Floats) -> AnswerUnit:
+def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, score: float) -> AnswerUnit:
     rank, unit = found.units[place]
     chunk = ranked[rank].chunk
     lead = None
@@ -543,7 +562,7 @@ def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, scores: Floa
         char_start=chunk.char_start + unit.start,
         char_end=chunk.char_start + unit.end,
         lead=lead,
-        score=float(scores[place]),
+        score=float(score),
     )
 
 

@@ -67,6 +67,15 @@ def test_wording_finds_what_the_question_does_not_name() -> None:
     assert "512 megabytes" in units[0]
 
 
+def test_items_of_a_list_that_answer_together_are_one_unit() -> None:
+    items = "come from an office of the town\n- name the kiln\n- name the law that it breaks"
+    text = f"To count as complete, a request to close a kiln must\n\n- {items}\n\nIt was hot."
+
+    units, _ = judge("What must a request name to be complete, and be from?", text)
+
+    assert units[0] == items
+
+
 def test_passage_that_answers_is_trusted_more_than_one_that_does_not() -> None:
     question = "How far may a replica fall behind before it is expelled?"
 
