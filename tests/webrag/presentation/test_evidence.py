@@ -354,6 +354,23 @@ def test_quotation_is_told_with_the_section_it_stands_in_where_the_title_does_no
     assert told == ["Source", "§ From a package, Source", "§ From source, Source"]
 
 
+def test_section_of_rows_far_down_a_table_is_not_the_names_of_its_columns(
+    make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    rows = "".join(f"| KX{number} | {number} W |\n" for number in range(400))
+    text = f"| Model | Draw |\n| --- | --- |\n{rows}"
+    chunk = make_chunk(text, text, heading="Motors", focus=text[text.index("| KX200") :])
+    match = chunk.chunk.matches[0].model_copy(update={"heading_path": ("Motors", "Model | Draw")})
+    chunk = chunk.model_copy(update={"chunk": chunk.chunk.model_copy(update={"matches": (match,)})})
+    unit = make_unit(chunk, "KX300 | 300 W")
+
+    brief = format_brief(
+        make_result(chunk, units=(unit,), parts=()), BriefConfig(), count_tokens=count_tokens
+    )
+
+    assert "\u00a7 Motors, Source [1]\nColumns: Model | Draw\n" in brief
+
+
 @pytest.mark.parametrize("band", ["high", "medium"])
 def test_sure_quotations_are_printed_with_nothing_but_their_passages_in_their_order(
     make_chunk: MakeChunk,

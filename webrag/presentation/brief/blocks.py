@@ -367,8 +367,10 @@ def _heading(ranked: RankedChunk, span: Span) -> str | None:
     """Nearest heading above what is printed, within its passage or as its child has it."""
     focus, is_whole = ranked.chunk.focus, span[0] == ranked.chunk.char_start
     above = _heading_above(ranked, span[0])
-    if above is None and not is_whole and focus is not None and focus.heading_path:
-        above = focus.heading_path[-1] if focus.char_start <= span[0] < focus.char_end else None
+    if above is None and not is_whole and focus is not None:
+        goes_on = _columns(ranked, focus.char_start) is not None  # with a table: its last part
+        headings = focus.heading_path[:-1] if goes_on else focus.heading_path
+        above = headings[-1] if headings and focus.char_start <= span[0] < focus.char_end else None
     return above or ranked.chunk.section_heading
 
 
