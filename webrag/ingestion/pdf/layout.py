@@ -320,7 +320,7 @@ def _is_large(line: Line, usual: float) -> bool:
 
 
 class Heading(NamedTuple):
-    """What an outline or large type names; the page counts from 0, the level from 1."""
+    """A heading that an outline or large type names; the page counts from 0, the level from 1."""
 
     title: str
     level: int
@@ -328,7 +328,7 @@ class Heading(NamedTuple):
 
 
 def large_headings(pages: Sequence[Sequence[Line]]) -> list[Heading]:
-    """What the pages show in larger type than their text; nothing where that is seldom."""
+    """Find what the pages show in larger type than their text; nothing where that is seldom."""
     usual = _usual_height(pages)
     sizes = _sizes({line.height for lines in pages for line in lines if _is_large(line, usual)})
     found: list[Heading] = []
@@ -498,7 +498,7 @@ def _rows(lines: Sequence[Line]) -> _Rows:
 
 
 def _apart(lines: Sequence[Line]) -> list[float]:
-    """Where columns begin between which no cell reaches."""
+    """Left edges of columns between which no cell reaches."""
     columns: list[list[float]] = []
     for cell in sorted((cell for line in lines for cell in line.cells), key=lambda cell: cell.left):
         if columns and (cell.left < columns[-1][1] or cell.left == columns[-1][0]):
@@ -509,7 +509,7 @@ def _apart(lines: Sequence[Line]) -> list[float]:
 
 
 def _shared(lines: Sequence[Line]) -> list[float]:
-    """Where cells of most rows begin: one that is too near to the next reaches over it."""
+    """Left edges that cells of most rows share: one too near to the next reaches over it."""
     begun = Counter(round(cell.left) for line in lines for cell in line.cells)
     least = sum(bool(line.cells) for line in lines) / 2
     return sorted(left - _SAME_PLACE for left, count in begun.items() if count > least)
