@@ -53,6 +53,7 @@ _SAME_WORDS: Final = 0.9999  # cosine; rounding alone keeps it from 1
 _TELLING: Final = 40 / _MAX_CHARS  # what is shorter, as a value, says another thing elsewhere
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_MUCH_LESS: Final = 2.0  # of the score, for what an answer would not show beside the better one
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
@@ -223,7 +224,7 @@ def judged(
     chance = np.array(model.chance[bool(wordings)])
     logit = float(np.array([*signs, 1.0]) @ chance)
     others = _best_of_others(found, scores, chosen)
-    placed = [*joined_neighbours(found, chosen), *zip(others, others, strict=True)]
+    placed = [*joined_neighbours(found, scores, chosen), *zip(others, others, strict=True)]
     units = tuple(_shown(found, matched, place, scores[scored]) for place, scored in placed)
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
@@ -487,7 +488,7 @@ def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]
     return chosen
 
 
-def joined_neighbours(found: Found, chosen: Sequence[int]) -> list[tuple[int, int]]:
+def joined_neighbours(found: Found, scores: Floats, chosen: Sequence[int]) -> list[tuple[int, int]]:
     """Each place, and the one whose score it has; neighbours of the first are the unit of both."""
     wholes = {(rank, unit.start, unit.end): at for at, (rank, unit) in enumerate(found.units)}
     shown: list[tuple[int, int]] = []
@@ -497,7 +498,9 @@ def joined_neighbours(found: Found, chosen: Sequence[int]) -> list[tuple[int, in
             other_rank, held = found.units[other]
             first, last = (unit, held) if unit.start < held.start else (held, unit)
             whole = wholes.get((rank, first.start, last.end))
-            if rank == other_rank and first.last == last.first and whole is not None:
+            is_near = scores[place] >= scores[best] - _MUCH_LESS
+            is_beside = rank == other_rank and first.last == last.first
+            if is_near and is_beside and whole is not None:
                 shown[at] = (whole, best)
                 break
         else:

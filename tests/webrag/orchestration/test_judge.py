@@ -68,8 +68,8 @@ def test_wording_finds_what_the_question_does_not_name() -> None:
 
 
 def test_items_of_a_list_that_answer_together_are_one_unit() -> None:
-    items = "come from an office of the town\n- name the kiln\n- name the law that it breaks"
-    text = f"To count as complete, a request to close a kiln must\n\n- {items}\n\nIt was hot."
+    items = "name the kiln\n- name the law that it breaks"
+    text = f"To be complete, a request must\n\n- come from an office\n- {items}\n\nIt was hot."
 
     units, _ = judge("What must a request name to be complete, and be from?", text)
 
