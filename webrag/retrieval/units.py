@@ -378,9 +378,8 @@ class _Cutter:
         above = self._last_sentence
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
-        is_last = first == len(self._pieces) - 1
-        is_name = is_last and (self._asks(first) or self._is_name(first))
-        if is_last and not self._announces(above) and self._introduces(first, is_name=is_name):
+        is_name = self._asks(first) or (self._is_name(first) and not self._announces(above))
+        if first == len(self._pieces) - 1 and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]
         if self._size(above, first) <= self._max_chars and not between.strip():

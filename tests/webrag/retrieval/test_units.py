@@ -91,6 +91,12 @@ def test_sentence_that_announces_the_next_paragraph_is_only_quoted_with_it() -> 
     assert not [unit for unit in cut if unit.endswith(":")]
 
 
+def test_sentence_above_a_question_is_quoted_though_it_ends_like_an_announcement() -> None:
+    told = "Tell the oven to ignore the clock of that kitchen: clock=11:22,id:*"
+
+    assert (told, None) in units(f"It has a clock. {told}\n\nWhich networks are there for it?")
+
+
 def test_definition_of_several_terms_stands_below_all_of_them() -> None:
     assert ("Runs it. It ends.", "-a  \n--all") in units("-a  \n--all  \nRuns it. It ends.")
 
