@@ -19,6 +19,14 @@ from webrag.orchestration.question.patterns import quantity_asked
         ("一分間に何回沸かすか？", "2回沸かす。", "沸かさない。"),
         ("How many ms does it wait?", "It waits 300ms.", "It waits for 2 kettles."),
         ("How high is kettle 7?", "It is 30 cm high.", "Kettle 7 is red."),
+        ("max length of a spout", "It has 3 segments.", "A spout is a row of segments."),
+        ("default boil time of the kettle", "It boils 4 minutes.", "The time it boils."),
+        ("Whats the widest lid in mm", "It is 90 mm wide.", "Lids are wide."),
+        ("On which TCP port does it listen?", "It listens on 6820.", "It listens for kettles."),
+        ("Какой максимальный размер крышки?", "Не более 90 мм.", "Крышка бывает большой."),
+        ("Since which version does it whistle?", "Since v0.10 it does.", "RFC 8092 - Whistles"),
+        ("What is the minimum version of the lid?", "It fits lid 2.4.", "It fits 3 lids."),
+        ("Ab welcher Version pfeift er?", "Seit Version 3.", "Er hat 2 Pfeifen."),
     ],
 )
 def test_figure_that_was_asked_for_is_told_from_other_text(
@@ -48,6 +56,9 @@ def test_number_in_words_is_a_figure_too(number: str) -> None:
         "Where in Costa Rica is it sold?",
         "How do I descale it?",
         "Is it fine to boil milk?",
+        "How can I tell which kettle version I have?",
+        "What is the ceremonial release of the steam believed to bring?",
+        "Which parameters for default real lid size exclude each other?",
     ],
 )
 def test_question_that_wants_no_figure_asks_for_none(question: str) -> None:

@@ -5,7 +5,7 @@ A wrong split hurts more than a missed one, so every pattern wants clear evidenc
 
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze
 from webrag.pattern_file import PatternFile
@@ -46,6 +46,8 @@ _ALSO_VERSUS: Final = _FILE.pattern("also_versus")
 _ASKS_PRICE: Final = _FILE.pattern("asks_price")
 _ASKS_NUMBER: Final = _FILE.pattern("asks_number")
 _PRICE: Final = _FILE.pattern("price")
+_ASKS_VERSION: Final = _FILE.pattern("asks_version")
+_VERSION: Final = _FILE.pattern("version")
 _NUMBER: Final = _FILE.pattern("number")
 _ITEM_NUMBER: Final = _FILE.pattern("item_number")
 _COUNTED: Final = _FILE.pattern("counted")
@@ -319,20 +321,20 @@ class Quantity(NamedTuple):
     """The quantity that a question asks for in figures.
 
     Attributes:
-        is_price: An amount of money; else any number.
+        form: An amount of money, the version of a program, or any number.
         counted: Index terms of what is counted, near which the number stands; empty where the
             question does not say.
         told: Numbers of the question, which are no answer.
     """
 
-    is_price: bool
+    form: Literal["price", "version", "number"]
     counted: frozenset[str]
     told: frozenset[str]
 
     def is_stated(self, text: str) -> bool:
         """Tell whether a text has such a figure."""
-        if self.is_price:
-            return _PRICE.search(text) is not None
+        if self.form != "number":
+            return (_PRICE if self.form == "price" else _VERSION).search(text) is not None
         text = _ITEM_NUMBER.sub("\n", text)
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
         if not found or not self.counted:
@@ -350,12 +352,16 @@ def _terms_near(text: str, number: re.Match[str]) -> list[str]:
 
 def quantity_asked(question: str) -> Quantity | None:
     """The quantity that would answer a question; None where it asks for none."""
-    is_price = _ASKS_PRICE.search(question) is not None
-    if not is_price and not _ASKS_NUMBER.search(question):
+    form: Literal["price", "version", "number"] = "number"
+    if _ASKS_PRICE.search(question):
+        form = "price"
+    elif _ASKS_VERSION.search(question):
+        form = "version"
+    elif not _ASKS_NUMBER.search(question):
         return None
     counted = _COUNTED.search(question)
     return Quantity(
-        is_price,
+        form,
         frozenset(analyze(counted[1]) if counted else ()),
         frozenset(number.casefold() for number in _NUMBER.findall(question)),
     )
