@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from typing import Any
 
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 
@@ -80,15 +79,6 @@ _BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 def clean_block(text: str) -> str:
     """Page text with controls, bidirectional overrides and invisible characters removed."""
     return _INVISIBLE.sub("", _BREAKS.sub("\n", text))
-
-
-def clean_json(value: Any) -> Any:
-    """A JSON value with every text in it cleaned, names of fields included."""
-    if isinstance(value, str):
-        return clean_block(value)
-    if isinstance(value, dict):
-        return {clean_json(name): clean_json(each) for name, each in value.items()}
-    return [clean_json(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def defuse(text: str) -> str:

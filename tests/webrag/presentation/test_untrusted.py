@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tests.growth import grows_as_its_input
 from webrag.presentation.untrusted import (
     clean_block,
-    clean_json,
     defuse,
     holds_forged_line,
     one_line,
@@ -187,8 +186,3 @@ def test_what_changes_how_its_neighbour_is_drawn_is_kept(kept: str) -> None:
 
 def test_selectors_in_a_row_smuggle_nothing() -> None:
     assert clean_block("\u2764\ufe0f\ufe01\ufe02\ufe03 love") == "\u2764\ufe0f love"
-
-
-def test_json_is_cleaned_in_every_depth() -> None:
-    value = {"a\u202e": ["b\U000e0041", {"c": ("d\x1b[0m", 1, None, True)}]}
-    assert clean_json(value) == {"a": ["b", {"c": ["d[0m", 1, None, True]}]}
