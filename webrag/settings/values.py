@@ -51,7 +51,7 @@ PARTS = ("answering", "fetching", "orchestration", "retrieval")
 _FIRECRAWL = FirecrawlConfig()
 
 
-def _limit(description: str, **more: Any) -> int | None:
+def _limit(description: str) -> int | None:
     limit: int | None = setting(
         None,
         description,
@@ -59,7 +59,6 @@ def _limit(description: str, **more: Any) -> int | None:
         default_text="no limit",
         ge=1,
         le=10**15,
-        **more,
     )
     return limit
 
@@ -365,7 +364,6 @@ class Values(BaseSettings):
     mcp_oauth_jwks_url: SecureUrl | None = setting(
         None,
         "Where the keys of the authorization server are, if not where its metadata says.",
-        is_variable=False,
     )
     collection_claim: str | None = setting(
         None,
@@ -383,12 +381,10 @@ class Values(BaseSettings):
         le=1000,
     )
     mcp_calls_per_minute: int | None = _limit("Calls of one caller within 60 seconds.")
-    mcp_calls_per_day: int | None = _limit(
-        "Calls of one caller in one day (UTC).", is_variable=False
-    )
+    mcp_calls_per_day: int | None = _limit("Calls of one caller in one day (UTC).")
     mcp_pages_per_day: int | None = _limit("Pages requested for one caller in one day (UTC).")
     mcp_bytes_per_day: int | None = _limit(
-        "Bytes of pages received for one caller in one day (UTC), as decoded.", is_variable=False
+        "Bytes of pages received for one caller in one day (UTC), as decoded."
     )
 
     agent_rerank_recency_boost: float = taken(
