@@ -13,6 +13,8 @@ def names_columns(rows: Sequence[Sequence[str]]) -> bool:
     of more it names them, unless one has figures in all rows.
     """
     names, *others = [[any(map(str.isdigit, cell)) for cell in row] for row in rows]
+    if not others:
+        return True
     columns = list(zip(*others, strict=True))
     if not names[0] and len(others) > 1 and all(columns[0]):
         return True

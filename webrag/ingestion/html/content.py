@@ -174,13 +174,19 @@ def remove_contents(root: LexborNode) -> None:
 
 
 def remove_ways_back(root: LexborNode) -> None:
-    """Remove paragraphs that say nothing but the same link within the page, such as to its top."""
+    """Remove paragraphs that say nothing but the same link upwards, such as to the page's top."""
     found: defaultdict[tuple[str, str], list[LexborNode]] = defaultdict(list)
-    for link in select(root, "a[href^='#']"):
-        around = next((up for up in ancestors(link) if up.tag not in _INLINE), None)
-        told = _letters(link)
+    inside = {attribute(node, "id") for node in select(root, "[id]")}
+    above: set[str] = set()
+    for node in select(root, "[id], a[href^='#']"):
+        above.add(attribute(node, "id"))
+        target = attribute(node, "href").removeprefix("#")
+        if node.tag != "a" or (target in inside and target not in above):
+            continue
+        around = next((up for up in ancestors(node) if up.tag not in _INLINE), None)
+        told = _letters(node)
         if told and around is not None and around.tag in ("p", "div") and _letters(around) == told:
-            found[attribute(link, "href"), told].append(around)
+            found[target, told].append(around)
     drop(node for alike in found.values() if len(alike) >= _LEAST_WAYS_BACK for node in alike)
 
 
@@ -301,7 +307,11 @@ def _lone_marks(boxes: Sequence[_Box]) -> list[LexborNode]:
 
 def _is_value(box: _Box) -> bool:
     around = itertools.takewhile(lambda outer: outer.all_chars == box.all_chars, _outward(box))
-    return any(outer.node.tag in ("td", "th", "dd") for outer in around)
+    return any(
+        outer.node.tag in ("td", "th", "dd")
+        or attribute(outer.node, "role") in ("cell", "gridcell", "columnheader", "rowheader")
+        for outer in around
+    )
 
 
 def _last_segment(address: str) -> str:

@@ -40,7 +40,7 @@ _MARK_CLASSES: Final = (
 )
 _TABS: Final = (
     "[role=tab], [data-toggle=tab], [data-bs-toggle=tab], [data-toggle=pill],"
-    " [data-bs-toggle=pill], :is([data-tab], [data-tabs]) > * > a[href^='#']"
+    " [data-bs-toggle=pill], :is([data-tab], [data-tabs]) > :is(li, .tabs-title, dd) > a[href^='#']"
 )
 # Labels and panels of tabs that only their order joins, within the first element.
 _TAB_SETS: Final = (

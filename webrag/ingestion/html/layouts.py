@@ -21,6 +21,7 @@ from webrag.ingestion.html.tree import (
     drop,
     element,
     inline_text,
+    move_children,
     next_element,
     rename,
     replace_with_contents,
@@ -96,7 +97,7 @@ def _flatten_prototypes(root: LexborNode) -> None:
 
 def _set_in_line(root: LexborNode) -> None:
     """YARD sets a paragraph into the line of the name and type that it is about."""
-    for box in select(root, "div.inline"):
+    for box in select(root, "li > div.inline"):
         first = next(box.iter(include_text=False), None)
         if first is not None and first.tag == "p":
             first.unwrap()
@@ -162,7 +163,7 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
 
 
 def _raise_questions(root: LexborNode) -> None:
-    """Make headings of bold lines, where several of those beside each other ask."""
+    """Make headings of bold lines that ask, where several stand beside each other."""
     lines: list[tuple[LexborNode, list[LexborNode], str]] = []
     level = 1
     for node in select(root, f"{_HEADINGS}, p"):
@@ -170,10 +171,14 @@ def _raise_questions(root: LexborNode) -> None:
             level = int((node.tag or "h1")[1])
         elif bold := _bold_line(node):
             lines.append((node, bold, f"h{min(level + 1, 6)}"))
-    asking = Counter(line.parent.mem_id for line, bold, _ in lines if line.parent and _asks(bold))
-    for line, bold, tag in lines:
-        if line.parent is not None and asking[line.parent.mem_id] >= _LEAST_QUESTIONS:
-            line.insert_before(element(tag, " ".join(map(inline_text, bold))))
+    asking = [each for each in lines if _asks(each[1])]
+    beside = Counter(line.parent.mem_id for line, _, _ in asking if line.parent)
+    for line, bold, tag in asking:
+        if line.parent is not None and beside[line.parent.mem_id] >= _LEAST_QUESTIONS:
+            heading = line.parser.create_node(tag)
+            line.insert_before(heading, move=True)
+            for part in bold:
+                move_children(part, heading)
             drop(bold)
             if not shows_something(line):
                 line.decompose()
@@ -233,7 +238,8 @@ def _flatten_headings(root: LexborNode) -> None:
     """
     for heading in select(root, _HEADINGS):
         for box in select(heading, "span.sep"):
-            box.replace_with(" ")
+            if not inline_text(box):
+                box.replace_with(" ")
         boxes = select(heading, "div, p")
         drop(box for box in boxes if not inline_text(box) and box.css_first("img") is None)
         for box in select(heading, "div, p"):
@@ -325,8 +331,10 @@ def _is_layout(table: LexborNode) -> bool:
 
 
 def _is_column(table: LexborNode) -> bool:
-    """Tell a table of one column without a name, whose rows are a list."""
-    return all(len(_cells(row)) == 1 for row in _own(table, "tr")) and not _names_columns(table)
+    """Tell a table of one column without a name, whose rows are a list and no lines of code."""
+    is_single = all(len(_cells(row)) == 1 for row in _own(table, "tr"))
+    is_code = table.css_first("td[class*=code]") is not None
+    return is_single and not is_code and not _names_columns(table)
 
 
 def _names_columns(table: LexborNode) -> bool:
@@ -354,14 +362,23 @@ def _cells(row: LexborNode) -> list[LexborNode]:
 
 
 def _lift_titles(table: LexborNode, rows: list[LexborNode]) -> list[LexborNode]:
-    """Put lines over the whole table that it begins with above it: the next row names columns."""
-    if sum(len(_cells(row)) > 1 for row in rows) < 2:
+    """Put lines over the whole table that it begins with above it: the next row names columns.
+
+    Where such lines stand further down too, they part its rows.
+    """
+    titles = list(takewhile(_is_title, rows))
+    others = rows[len(titles) :]
+    if sum(len(_cells(row)) > 1 for row in others) < 2 or any(map(_is_title, others)):
         return rows
-    while len(held := _cells(rows[0])) == 1 and _span(held[0], "colspan") > 1:
-        table.insert_before(rename(held[0], "div"), move=True)
-        rows[0].decompose()
-        rows = rows[1:]
-    return rows
+    for row in titles:
+        table.insert_before(rename(_cells(row)[0], "div"), move=True)
+        row.decompose()
+    return others
+
+
+def _is_title(row: LexborNode) -> bool:
+    cells = _cells(row)
+    return len(cells) == 1 and _span(cells[0], "colspan") > 1
 
 
 def _repeat_spans(rows: Sequence[LexborNode]) -> None:

@@ -465,7 +465,7 @@ def _names(
     here = urlsplit(url)
     for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS]:
         to = urlsplit(urljoin(url, attribute(node, "href")))
-        written += [node.text()] if _is_start_page(to, here) else []
+        written += [node.text()] if _is_start_page(to, here, tree) else []
     host = (here.hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
@@ -473,11 +473,16 @@ def _names(
     return _Names(next(filter(None, headlines), None), site, named)
 
 
-def _is_start_page(to: SplitResult, here: SplitResult) -> bool:
-    """Tell the first page of a host, or of a folder that holds the page read."""
+def _is_start_page(to: SplitResult, here: SplitResult, tree: LexborHTMLParser) -> bool:
+    """Tell the first page of a host, or of a folder that holds the page read.
+
+    A folder's may be that of a thread or chapter, unless it is a file of a copied site, or the page
+    has another main heading.
+    """
     folder, own = (_INDEX_FILE.sub("/", each.path or "/") for each in (to, here))
     is_above = folder.endswith("/") and own.startswith(folder) and (folder != own or own == "/")
-    return is_above and not to.query and to.hostname == here.hostname
+    is_told = folder == "/" or _INDEX_FILE.search(to.path) or len(tree.css("h1")) > 1
+    return is_above and bool(is_told) and not to.query and to.hostname == here.hostname
 
 
 def site_headings(tree: LexborHTMLParser, page_url: str, title: str | None) -> list[LexborNode]:
@@ -487,7 +492,11 @@ def site_headings(tree: LexborHTMLParser, page_url: str, title: str | None) -> l
     for link in tree.css("h1 > a[href]")[:_MOST_HEADINGS]:
         to = urlsplit(urljoin(page_url, attribute(link, "href")))
         heading = link.parent
-        if heading is not None and _is_start_page(to, here) and not _is_start_page(here, to):
+        if (
+            heading is not None
+            and _is_start_page(to, here, tree)
+            and not _is_start_page(here, to, tree)
+        ):
             is_name = inline_text(heading) == inline_text(link) and _heading(heading) != title
             found += [heading] if is_name else []
     return found
@@ -607,11 +616,13 @@ def _is_by_others(mark: LexborNode, outer: set[int]) -> bool:
     """Tell an element in comments, a form, a masthead or a box of other pages."""
     around = [mark, *ancestors(mark)]
     is_in_article = any(above.tag == "article" for above in around)
+    is_in_main = is_in_article or any(above.tag == "main" for above in around)
     # Boxes around headings do not tell: layouts call that around page and sidebar by both.
     boxes = itertools.takewhile(lambda above: above.mem_id not in outer, around)
     return any(
         above.tag in ("form", "aside")
-        or (above.tag in ("footer", "header", "nav") and not is_in_article)
+        or (above.tag == "footer" and not is_in_article)
+        or (above.tag in ("header", "nav") and not is_in_main)
         or _BY_OTHERS.search(f"{attribute(above, 'class')} {attribute(above, 'id')}")
         for above in boxes
         if above.tag not in ("html", "body")

@@ -154,7 +154,7 @@ def check_markup(html: str) -> None:
 
 
 def _depth(markup: str) -> int:
-    """How deep elements are nested at most, unless their end tags may be left out."""
+    """The levels of elements in each other at most, of those whose end tags are not left out."""
     depth = most = 0
     for closing in _NESTING_TAG.findall(markup):
         depth = max(0, depth - 1) if closing else depth + 1

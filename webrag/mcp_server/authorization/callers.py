@@ -116,7 +116,7 @@ class CallLimits:
 
 
 class CallerUsage:
-    """What one caller has used of their limits, and the counter of the pages they ask for."""
+    """The use one caller has made of their limits, and the counter of the pages they ask for."""
 
     def __init__(
         self, limits: CallLimits, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)

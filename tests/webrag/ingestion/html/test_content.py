@@ -445,3 +445,34 @@ def test_labels_that_show_over_code_are_not_stored_in_it(convert: Convert) -> No
 
     assert "bridge_open();" in text
     assert "Definition: b.h" not in text
+
+
+def test_types_that_lead_to_what_they_are_below_stay(convert: Convert) -> None:
+    fields = "".join(
+        f"<h3>field {name}</h3><div class=type><a href=#string>String</a></div><p>{ARTICLE}</p>"
+        for name in "abc"
+    )
+
+    text = convert(f"<h1>Api</h1>{fields}<h2 id=string>String</h2><p>{ARTICLE}</p>").markdown
+
+    assert text.count("String") == 4
+
+
+def test_marks_in_cells_that_only_roles_tell_are_values(convert: Convert) -> None:
+    row = "<div role=row><div role=cell>{}</div><div role=cell>{}</div></div>"
+    table = "<div role=table>" + row.format("Plan", "Free") + row.format("Backup", "✕") + "</div>"
+
+    assert (
+        "| Backup | ✕ |" in convert(f"<main><h1>Plans</h1><p>{ARTICLE}</p>{table}</main>").markdown
+    )
+
+
+def test_name_of_a_thread_that_leads_to_its_first_page_stays_the_title(convert: Convert) -> None:
+    body = f"<main><h1><a href=/threads/jams.12/>Printer jams</a></h1><p>{ARTICLE}</p></main>"
+
+    page = convert(
+        f"<title>Printer jams - page 2</title>{body}", url="https://f.test/threads/jams.12/page-2"
+    )
+
+    assert "Printer jams" in (page.title or "")
+    assert page.markdown.startswith("# Printer jams")

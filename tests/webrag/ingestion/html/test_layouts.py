@@ -177,11 +177,11 @@ def test_links_in_rewritten_layouts_keep_their_place(convert: Convert) -> None:
 )
 def test_bold_questions_above_their_answers_are_headings(convert: Convert, entry: str) -> None:
     told = [("Is it hot?", "Very."), ("Is it red?", "Hardly."), ("Is it big?", "Not at all.")]
-    entries = "".join(entry.format(*each) for each in [*told, ("Its use", "Pots.")])
+    entries = "".join(entry.format(*each) for each in told) + "<p><b>Its use</b><br>Pots.</p>"
 
     assert convert(f"<h1>Kiln</h1>{entries}").markdown == (
         "# Kiln\n\n## Is it hot?\n\nVery.\n\n## Is it red?\n\nHardly."
-        "\n\n## Is it big?\n\nNot at all.\n\n## Its use\n\nPots."
+        "\n\n## Is it big?\n\nNot at all.\n\n**Its use**  \nPots."
     )
 
 
@@ -209,3 +209,15 @@ def test_yard_says_what_is_returned_in_one_line_and_shows_code_without_numbers(
 def test_parts_of_a_name_with_a_drawn_sign_between_them_are_not_glued(convert: Convert) -> None:
     name = "<h1><a href=p.html>Pixbuf</a><span class=sep></span>save</h1>"
     assert convert(f"<main>{name}<p>Saves it.</p></main>").markdown.startswith("# Pixbuf save\n")
+
+
+def test_sign_between_the_parts_of_a_name_stays(convert: Convert) -> None:
+    name = "<h1>std<span class=sep>::</span>vector</h1>"
+
+    assert convert(f"<main>{name}<p>Grows.</p></main>").markdown.startswith("# std::vector\n")
+
+
+def test_boxes_called_inline_stay_apart_outside_of_lists(convert: Convert) -> None:
+    boxes = "<div class=inline>Three</div><div class=inline>Four</div>"
+
+    assert "ThreeFour" not in convert(f"<main><h1>Kiln</h1>{boxes}</main>").markdown

@@ -231,3 +231,13 @@ def test_row_that_holds_only_a_drawn_line_of_an_inner_table_still_counts(convert
 
 def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
     assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
+
+
+def test_lines_that_part_the_rows_of_a_table_stay_in_it(convert: Convert) -> None:
+    sizes = "<tr><td colspan=2>Sizes<tr><td>Small<td>red<tr><td>Large<td>blue"
+    weights = "<tr><td colspan=2>Weights<tr><td>Light<td>soft"
+
+    rows = convert(f"<p>x</p><table>{sizes}{weights}</table>").markdown
+
+    assert rows.index("Sizes") > rows.index("|")
+    assert "| Small | red |\n| ---" not in rows
