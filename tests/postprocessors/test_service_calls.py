@@ -45,6 +45,12 @@ async def test_passing_failures_are_repeated_until_it_works() -> None:
     assert (await policy().run(service.later), service.asked) == ("works", 3)
 
 
+def test_synchronous_callers_get_the_same_policy() -> None:
+    service = Service(ConnectionError(), ConnectionError())
+
+    assert (policy().run_sync(service), service.asked) == ("works", 3)
+
+
 @pytest.mark.parametrize(
     ("failures", "asked"),
     [([ConnectionError("last")] * 9, 3), ([ValueError("last")], 1)],

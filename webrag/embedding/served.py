@@ -4,7 +4,9 @@ import asyncio
 import base64
 import binascii
 import json
-from typing import Any, Final, Self
+import time
+from collections.abc import Mapping
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -12,8 +14,9 @@ import openai
 from llama_index.core.base.embeddings.base import Embedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
-    AnswerTooLargeError,
+    RetryPolicy,
     limited_client,
     size_failure,
 )
@@ -23,10 +26,10 @@ from webrag.errors import ProviderError
 from webrag.ingestion.characters import storable
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
+_RETRIED = frozenset({408, 409, 425, 429})
 _MOST_DETAIL = 200
 _ATTEMPT_TIMEOUT_S = 30.0
-_REPETITIONS: Final = 3
-_PASSING: Final = frozenset({408, 409, 425})
+_MOST_ATTEMPTS = 4
 _REFUSALS = {
     401: "refused the key",
     402: "wants payment for the account of this key",
@@ -38,8 +41,17 @@ _REFUSALS = {
 _ABOUT_THE_KEY = frozenset({401, 403})
 
 
-class _VectorsTooLargeError(AnswerTooLargeError, openai.OpenAIError):
-    """An answer whose like would come again: the SDK repeats no request after errors of its own."""
+class PassingError(ProviderError):
+    """A failure that another request may not meet, after the pause that the service asks for."""
+
+    asked_pause_s = 0.0
+
+
+def _asked_pause_s(headers: Mapping[str, str]) -> float:
+    milliseconds = headers.get("retry-after-ms", "")
+    if milliseconds.isascii() and milliseconds.isdigit():
+        return int(milliseconds) / 1000
+    return retry_after_s(headers.get("retry-after")) or 0.0
 
 
 def _is_quota(body: Any) -> bool:
@@ -60,18 +72,21 @@ def _detail(body: Any) -> str:
 
 
 class ServedEmbedding(OpenAIEmbedding):
-    """LlamaIndex's `OpenAIEmbedding` with answers that are checked; the SDK repeats its requests.
+    """LlamaIndex's `OpenAIEmbedding` under one retry policy, with answers that are checked.
 
-    At most four requests a call, only after 408, 409, 429, 5xx or a broken connection, with the
-    pauses that a service asks for. The stock class (0.7.0) retries within retries, pairs vectors
-    with texts by their place and not by `index`, turns line breaks into spaces, and raises
-    `AttributeError` at what is not JSON.
+    At most four requests a call, only after 408, 409, 425, 429, 5xx or a broken connection;
+    `Retry-After` is waited for when it fits the time of a call, in seconds and retries included.
+    The stock class (0.7.0) retries within retries, pairs vectors with texts by their place and not
+    by `index`, turns line breaks into spaces, and raises `AttributeError` at what is not JSON.
 
     Attributes:
+        backoff_s: Longest pause before the second request; doubled for each further one.
         as_base64: Ask for vectors in the short form, which OpenAI knows and many others do not.
         proxy: Address of a proxy, or `environment` for those that variables name; None for none.
     """
 
+    call_timeout_s: float = Field(default=60.0, gt=0)
+    backoff_s: float = Field(default=0.5, gt=0)
     as_base64: bool = False
     proxy: str | None = Field(default=None, exclude=True, repr=False)
 
@@ -103,20 +118,26 @@ class ServedEmbedding(OpenAIEmbedding):
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
         create = self._get_client().embeddings.with_raw_response.create
-        try:
-            answer = create(input=list(map(storable, texts)), **self._arguments())
-        except openai.OpenAIError as error:
-            raise self._failure(error) from safe_cause(error)
-        return self._read(answer.content, len(texts))
+
+        def ask() -> bytes:
+            try:
+                return create(input=list(map(storable, texts)), **self._arguments()).content
+            except openai.APIError as error:
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(self._retries().run_sync(ask), len(texts))
 
     @override
     async def _aget_text_embeddings(self, texts: list[str]) -> list[Embedding]:
         create = self._get_aclient().embeddings.with_raw_response.create
-        try:
-            answer = await create(input=list(map(storable, texts)), **self._arguments())
-        except openai.OpenAIError as error:
-            raise self._failure(error) from safe_cause(error)
-        return self._read(answer.content, len(texts))
+
+        async def ask() -> bytes:
+            try:
+                return (await create(input=list(map(storable, texts)), **self._arguments())).content
+            except openai.APIError as error:
+                raise self._failure(error) from safe_cause(error)
+
+        return self._read(await self._retries().run(ask), len(texts))
 
     @override
     def _get_text_embedding(self, text: str) -> Embedding:
@@ -138,9 +159,12 @@ class ServedEmbedding(OpenAIEmbedding):
     def _get_credential_kwargs(self, is_async: bool = False) -> dict[str, Any]:
         given: dict[str, Any] = super()._get_credential_kwargs(is_async)
         if given["http_client"] is None:
-            kind: Any = openai.DefaultAsyncHttpxClient if is_async else openai.DefaultHttpxClient
-            given["http_client"] = limited_client(kind, self.proxy, error=_VectorsTooLargeError)
-        return given | {"max_retries": _REPETITIONS}
+            given["http_client"] = (
+                limited_client(openai.DefaultAsyncHttpxClient, self.proxy)
+                if is_async
+                else limited_client(openai.DefaultHttpxClient, self.proxy)
+            )
+        return given
 
     @override
     def _get_aclient(self) -> openai.AsyncOpenAI:
@@ -150,13 +174,22 @@ class ServedEmbedding(OpenAIEmbedding):
             self._loop, self._aclient = loop, None
         return super()._get_aclient()
 
+    def _retries(self) -> RetryPolicy:
+        return RetryPolicy(
+            attempts=_MOST_ATTEMPTS,
+            backoff_s=self.backoff_s,
+            deadline=time.monotonic() + self.call_timeout_s,
+            is_passing=lambda error: isinstance(error, PassingError),
+            asked_pause_s=lambda error: getattr(error, "asked_pause_s", 0.0),
+        )
+
     def _arguments(self) -> dict[str, Any]:
         form = "base64" if self.as_base64 else "float"
         return {"model": self.model_name, "encoding_format": form} | self.additional_kwargs
 
-    def _failure(self, error: openai.OpenAIError) -> ProviderError:
+    def _failure(self, error: openai.APIError) -> ProviderError:
         if isinstance(error, openai.APIStatusError):
-            return self._refused(error.status_code, error.body)
+            return self._refused(error.status_code, error.body, error.response.headers)
         if large := size_failure(error):
             return self._unusable(str(large))
         reason = error.__cause__ or error
@@ -164,32 +197,46 @@ class ServedEmbedding(OpenAIEmbedding):
         return self._error(
             f"could not be reached or broke the call off ({text[:_MOST_DETAIL]})",
             hint="Check EMBEDDING_BASE_URL and that the server runs.",
+            kind=PassingError,
         )
 
-    def _refused(self, status: int, body: Any) -> ProviderError:
+    def _refused(self, status: int, body: Any, headers: Mapping[str, str]) -> ProviderError:
         detail = "" if status in _ABOUT_THE_KEY else _detail(body)
+        kind: type[ProviderError] = ProviderError
         hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
         if _is_quota(body):
             what, hint = "has no quota left for this key", "Check plan and billing of the account."
         elif status == 429:
-            what = "refused the request because of its rate limit"
+            kind, what = PassingError, "refused the request because of its rate limit"
             hint = "Wait a little, then try again."
-        elif status >= 500 or status in _PASSING:
-            what, hint = "failed", "Try again later."
+        elif status >= 500 or status in _RETRIED:
+            kind, what, hint = PassingError, "failed", "Try again later."
         else:
             what = _REFUSALS.get(status, "refused the request")
         if status in _ABOUT_THE_KEY:
             hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
-        return self._error(f"{what} (HTTP {status}){detail}", hint=hint, status=status)
+        if headers.get("x-should-retry") == "false":
+            kind = ProviderError
+        error = self._error(f"{what} (HTTP {status}){detail}", hint=hint, status=status, kind=kind)
+        if isinstance(error, PassingError):
+            error.asked_pause_s = _asked_pause_s(headers)
+        return error
 
     def _unusable(self, what: str) -> ProviderError:
         hint = "Check that EMBEDDING_BASE_URL is the address of an embedding server."
         return self._error(f"answered with {what}", hint=hint)
 
-    def _error(self, what: str, *, hint: str, status: int | None = None) -> ProviderError:
+    def _error(
+        self,
+        what: str,
+        *,
+        hint: str,
+        status: int | None = None,
+        kind: type[ProviderError] = ProviderError,
+    ) -> ProviderError:
         host = urlsplit(self.api_base or "").netloc.rpartition("@")[2]  # without a user's password
         message = f"The embedding model {self.model_name} at {host} {what}."
-        return ProviderError(message, provider=self.model_name, status=status, hint=hint)
+        return kind(message, provider=self.model_name, status=status, hint=hint)
 
     def _read(self, body: bytes, expected: int) -> list[Embedding]:
         try:

@@ -119,7 +119,9 @@ async def _firecrawl(url: str, timeout_s: float) -> str:
 
 
 async def _embedding(url: str, timeout_s: float) -> str:
-    model = ServedEmbedding("m", api_key=KEY, api_base=f"{url}/v1", timeout=timeout_s / 2)
+    model = ServedEmbedding(
+        "m", api_key=KEY, api_base=f"{url}/v1", timeout=timeout_s / 2, backoff_s=0.01
+    )
     async with model:
         limits = EmbeddingLimits(timeout_s=timeout_s)
         return str(await Embedder(model, 2, limits=limits).embed_documents(["text"]))

@@ -89,11 +89,13 @@ async def map_site(settings: Settings, _: Any) -> None:
 
 async def embed(settings: Settings, bundled: Any) -> None:
     async with choose_embedding(settings, None, bundled).load() as model:  # type: ignore[attr-defined]
+        model.backoff_s = 0.001
         await model.aget_text_embedding("text")
 
 
 async def embed_synchronously(settings: Settings, bundled: Any) -> None:
     async with choose_embedding(settings, None, bundled).load() as model:  # type: ignore[attr-defined]
+        model.backoff_s = 0.001
         model.get_text_embedding("text")
 
 

@@ -42,15 +42,20 @@ class RetryPolicy:
 
     async def run(self, request: Callable[[], Awaitable[T]]) -> T:
         """The result of the first request that works; else the last failure is raised."""
-        attempts = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(self.is_passing),
-            wait=self._pause_s,
-            stop=self._is_over,
-            before_sleep=self._tell,
-            reraise=True,
-            sleep=asyncio.sleep,
-        )
-        return await attempts(request)
+        return await tenacity.AsyncRetrying(**self._rules(), sleep=asyncio.sleep)(request)
+
+    def run_sync(self, request: Callable[[], T]) -> T:
+        """As `run`, for synchronous callers."""
+        return tenacity.Retrying(**self._rules(), sleep=time.sleep)(request)
+
+    def _rules(self) -> dict[str, Any]:
+        return {
+            "retry": tenacity.retry_if_exception(self.is_passing),
+            "wait": self._pause_s,
+            "stop": self._is_over,
+            "before_sleep": self._tell,
+            "reraise": True,
+        }
 
     def _pause_s(self, state: tenacity.RetryCallState) -> float:
         longest = self.backoff_s * 2 ** (state.attempt_number - 1)
