@@ -49,8 +49,6 @@ _SHOWN: Final = 3
 _MOST_UNITS: Final = 12
 _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
-_SAME_WORDS: Final = 0.9999  # cosine; rounding alone keeps it from 1
-_TELLING: Final = 40 / _MAX_CHARS  # what is shorter, as a value, says another thing elsewhere
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
 _MUCH_LESS: Final = 2.0  # of the score, for what an answer would not show beside the better one
@@ -468,13 +466,9 @@ def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
 
 
 def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
-    """Places of the best units that do not overlap.
-
-    What means the same as a better one counts less, what says it in the same words nothing.
-    """
+    """Places of the best units that do not overlap; what repeats a better one counts less."""
     left = np.argsort(-scores, kind="stable")[:_MOST_COMPARED].tolist()
     alike = dict.fromkeys(left, 0.0)
-    is_telling = found.column("length") >= _TELLING
     chosen: list[int] = []
     while left and len(chosen) < most:
         # Of equal ones the first: `max` keeps the order.
@@ -484,7 +478,6 @@ def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]
         if found.vectors is not None and left:
             for place, near in zip(left, found.vectors[left] @ found.vectors[best], strict=True):
                 alike[place] = max(alike[place], float(near))
-            left = [e for e in left if alike[e] < _SAME_WORDS or not is_telling[e]]
     return chosen
 
 
@@ -523,18 +516,13 @@ def _best_of_others(found: Found, scores: Floats, chosen: Sequence[int]) -> list
     return list(best.values())
 
 
-def signs_of(asked: Asked, found: Found, scores: Floats, chosen: list[int]) -> list[float]:
-    """The `SIGNS` of the units chosen for a question; what says the same as these is shown too."""
+def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) -> list[float]:
+    """The `SIGNS` of the units chosen for a question."""
     best = chosen[0]
     odds = np.exp(scores - scores.max())
-    shown = np.array(
-        [any(_overlap(u, found.units[place]) for place in chosen) for u in found.units]
-    )
-    if found.vectors is not None:
-        is_repeated = (found.vectors @ found.vectors[chosen].T).max(axis=1) >= _SAME_WORDS
-        shown |= is_repeated & (found.column("length") >= _TELLING)
+    shown = [any(_overlap(unit, found.units[place]) for place in chosen) for unit in found.units]
     cos = float(found.column("cos_all")[best])
-    stated = found.column("quantity")[chosen]
+    stated = found.column("quantity")[list(chosen)]
     is_wanted = asked.quantity is not None
     return [
         float(scores[best]),

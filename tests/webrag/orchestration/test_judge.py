@@ -109,20 +109,6 @@ def test_words_of_another_language_are_compared_by_their_stems() -> None:
     assert found.confidence > 0.7  # .54 where "Dateien" is another word than "Datei"
 
 
-def test_sentence_of_two_pages_is_quoted_once_and_trusted_as_much_as_of_one() -> None:
-    told, other = "The magic number of a file is 1197763408.", "A file is read by its header."
-    texts, twice = judge("What is the magic number?", told, told, other)
-
-    assert texts[:2] == [told, other]
-    assert twice.confidence >= judge("What is the magic number?", told, other)[1].confidence
-
-
-def test_value_in_the_same_words_may_be_of_something_else() -> None:
-    texts, _ = judge("What is the default number?", "The default is 3.", "The default is 3.")
-
-    assert texts == ["The default is 3.", "The default is 3."]
-
-
 def test_nothing_is_known_of_passages_that_were_not_ranked() -> None:
     found = judged("Which port?", [build_ranked(0.0, MANUAL)], term_idf={}, encode=ENCODE)
 
