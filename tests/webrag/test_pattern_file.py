@@ -7,7 +7,7 @@ QUESTIONS = PatternFile("webrag.orchestration.question", "patterns.ini")
 
 
 def test_lines_of_a_pattern_are_put_together() -> None:
-    assert "impossible|unsupported" in SUPPORT.pattern("negation").pattern
+    assert "entire(?:ly)?|both|never" in SUPPORT.pattern("universal").pattern
 
 
 def test_a_doubled_dollar_sign_is_the_end_of_a_text() -> None:

@@ -1,4 +1,4 @@
-from webrag.answering.support import clauses, is_bound, numbers
+from webrag.answering.support import clauses, is_bound, nearest_clauses, numbers
 
 
 def test_sentences_are_read_clause_by_clause() -> None:
@@ -7,6 +7,16 @@ def test_sentences_are_read_clause_by_clause() -> None:
         "but writes do not.",
         "Both end.",
     ]
+
+
+def test_of_clauses_with_as_many_words_that_with_the_subject_is_nearest() -> None:
+    known = ["Logging is enabled by default", "caching is disabled by default"]
+
+    assert nearest_clauses("Caching is enabled by default.", known) == [known[1]]
+
+
+def test_nothing_is_nearest_to_what_shares_one_word_of_several() -> None:
+    assert nearest_clauses("The broker restarts nightly.", ["The broker is small."]) == []
 
 
 def test_values_that_changed_places_are_not_bound() -> None:
