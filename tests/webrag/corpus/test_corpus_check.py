@@ -82,6 +82,24 @@ async def test_damage_is_found_with_a_remedy(
     assert all(check.remedy for check in result.checks if check.level == "fail")
 
 
+async def test_a_few_words_that_an_earlier_release_told_otherwise_are_a_warning(
+    filled: None, database: Database
+) -> None:
+    await execute(
+        database,
+        "delete from {}.postings where (document, term) in (select document, term from {}.postings"
+        " where document = (select document from {}.postings group by document"
+        " order by count(*) desc limit 1) limit 1)",
+    )
+
+    result = await check_corpus(database, sample=None)
+
+    (told,) = [check for check in result.checks if check.name == "dated words"]
+    assert told.level == "warn"
+    assert "words" not in failed(result)
+    assert "webrag forget" in str(told.remedy)
+
+
 async def test_remedy_for_a_missing_index_makes_the_corpus_sound(
     filled: None, database: Database
 ) -> None:

@@ -65,6 +65,16 @@ def test_refused_calls_do_not_prolong_the_wait(clock: Clock) -> None:
     usage.count_call()
 
 
+def test_use_of_a_caller_may_be_forgotten_a_day_and_a_minute_later(clock: Clock) -> None:
+    usage = CallerUsage(CallLimits(calls_per_minute=2, calls_per_day=5), now=clock)
+    usage.count_call()
+    assert not usage.is_idle
+
+    clock.pass_by(2.5 * 3600)
+
+    assert usage.is_idle
+
+
 def test_calls_of_a_day_are_free_again_at_midnight(clock: Clock) -> None:
     usage = CallerUsage(CallLimits(calls_per_day=1), now=clock)
     usage.count_call()

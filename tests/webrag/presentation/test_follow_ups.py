@@ -8,6 +8,7 @@ import pytest
 
 from webrag.orchestration.models import (
     ExpansionDecision,
+    ExpansionStep,
     NextLink,
     OrchestrationResult,
     RankedChunk,
@@ -141,6 +142,19 @@ def test_a_reader_may_stop_where_every_link_was_followed(
     assert "ADD A SOURCE: No link is left to follow: stop here, or" in follow_ups(
         result, BriefConfig()
     )
+
+
+def test_a_reader_is_not_told_to_stop_where_links_failed(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    step = ExpansionStep.model_construct(
+        candidates_expanded=(), candidates_failed={LINK.url: "HTTP 503"}
+    )
+    result = make_result(
+        install_chunk, total_iterations=1, rounds_allowed=3, confidence_band="none", next_links=()
+    ).model_copy(update={"expansion_steps": (step,)})
+
+    assert "stop here" not in follow_ups(result, BriefConfig())
 
 
 def test_exhausted_expansion_can_be_continued_with_a_larger_budget(

@@ -127,6 +127,13 @@ class CallerUsage:
         self._calls = self._pages = self._bytes = 0
         self._recent: deque[datetime] = deque()  # goes on over midnight
 
+    @property
+    def is_idle(self) -> bool:
+        """True once nothing counts any more: no call of today, and none within a minute."""
+        now = self._now()
+        is_recent = bool(self._recent) and now - self._recent[-1] < _MINUTE
+        return self._day != now.date() and not is_recent
+
     def count_call(self) -> None:
         """Count one call, unless the caller may make no more for now."""
         limits, now = self._limits, self._today()

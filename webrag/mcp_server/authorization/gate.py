@@ -317,6 +317,9 @@ class CallerEntry:
         """
         self.check_scopes(caller, tool)
         name = _EVERYBODY if caller is None else caller.name
+        if name not in self.usages:
+            for idle in [each for each, usage in self.usages.items() if usage.is_idle]:
+                del self.usages[idle]
         usage = self.usages.setdefault(name, CallerUsage(self.limits))
         usage.count_call()
         logger.info("%r calls %s", name, tool or "a resource")

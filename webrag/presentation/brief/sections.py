@@ -392,7 +392,7 @@ def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> st
     pages = [item.chunk.source_url for item in result.chunks]
     if pages and result.next_links:
         return words["site"].format(url=pages[0])
-    if result.total_iterations:
+    if result.total_iterations and not any(e.candidates_failed for e in result.expansion_steps):
         return f"No link is left to follow: stop here, or {words['grow']}"
     return words["grow"]
 
