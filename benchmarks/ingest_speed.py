@@ -197,7 +197,7 @@ def main() -> None:
         }
     with (
         serve_static_site(arguments.folder) as base,
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
     ):
         urls = [base + quote(path.relative_to(arguments.folder).as_posix()) for path in paths]
         data_dir = arguments.data_dir or Path(folder)

@@ -371,7 +371,7 @@ async def complaints(lab: Lab, hosts: int) -> list[str]:
 
 async def kill_main(kills: int, workers: int, hosts: int, pages: int) -> None:
     web = Web(pages=pages, page_s=0.02)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         lab = Lab(Path(folder), web, QUICK, pooled=False)
         try:
             await lab.start(hosts)
@@ -387,7 +387,7 @@ async def kill_main(kills: int, workers: int, hosts: int, pages: int) -> None:
 
 async def measure(workers: int, hosts: int, pages: int, page_s: float, concurrency: int) -> None:
     web = Web(pages=pages, page_s=page_s)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         options = WorkerOptions(concurrency=concurrency)
         lab = Lab(Path(folder), web, options, pooled=True)
         try:
