@@ -6,10 +6,10 @@ rows that only draw one, and tables of empty cells.
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence, Set
 from itertools import pairwise, takewhile
-from typing import Final, TypeAlias
+from typing import Final
 
 from selectolax.lexbor import LexborNode
 
@@ -251,8 +251,6 @@ def _flatten_headings(root: LexborNode) -> None:
 # As browsers and spreadsheets: a wrong number must not make a table of millions of cells.
 _MOST_SPAN: Final = 200
 _MOST_CELLS: Final = 50_000
-# Cells that reach into the rows below, by column, and into how many of them.
-_Below: TypeAlias = dict[int, tuple[LexborNode, int]]
 _BLOCKS: Final = ", ".join(sorted(BLOCK_TAGS - {"td", "th"}))
 _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 
@@ -382,21 +380,30 @@ def _is_title(row: LexborNode) -> bool:
 
 
 def _repeat_spans(rows: Sequence[LexborNode]) -> None:
+    """Write the text of each cell into all places that it reaches into."""
     if all(row.css_first("[rowspan], [colspan]") is None for row in rows):
         return
     width = max(sum(_span(cell, "colspan") for cell in _cells(row)) for row in rows)
     if width * len(rows) > _MOST_CELLS:
         return
-    below: _Below = {}
+    below: defaultdict[int, list[LexborNode]] = defaultdict(list)
     for row in rows:
         _fill_row(row, width, below)
 
 
-def _fill_row(row: LexborNode, width: int, below: _Below) -> None:
+def _fill_row(row: LexborNode, width: int, below: defaultdict[int, list[LexborNode]]) -> None:
+    """Repeat the cells of a row, and those that reach into it: each as often as rows are left."""
     cells = _cells(row)
     column = 0
+
+    def reach_into(put: Callable[[LexborNode], None]) -> None:
+        nonlocal column
+        while below[column]:
+            put(_copy(below[column].pop()))
+            column += 1
+
     for cell in cells:
-        column = _copy_from_above(below, column, cell)
+        reach_into(cell.insert_before)
         across, down = _span(cell, "colspan"), _span(cell, "rowspan")
         if across == width and len(cells) == 1:
             return  # a line over the whole table is said once
@@ -404,28 +411,11 @@ def _fill_row(row: LexborNode, width: int, below: _Below) -> None:
             if name in cell.attributes:
                 del cell.attrs[name]  # the converter would count it again
         for place in range(column, column + across):
-            if down > 1:
-                below[place] = (cell, down - 1)
+            below[place] = [cell] * (down - 1) or below[place]
         for _ in range(across - 1):
             cell.insert_after(_copy(cell))
         column += across
-    while column in below:
-        row.insert_child(_copy(_taken(below, column)))
-        column += 1
-
-
-def _copy_from_above(below: _Below, column: int, cell: LexborNode) -> int:
-    while column in below:
-        cell.insert_before(_copy(_taken(below, column)))
-        column += 1
-    return column
-
-
-def _taken(below: _Below, column: int) -> LexborNode:
-    cell, left = below.pop(column)
-    if left > 1:
-        below[column] = (cell, left - 1)
-    return cell
+    reach_into(row.insert_child)
 
 
 def _copy(cell: LexborNode) -> LexborNode:
@@ -471,30 +461,16 @@ def _add_header(first: LexborNode) -> None:
     first.insert_before(header)
 
 
-def _header_rows(rows: Sequence[LexborNode]) -> list[LexborNode]:
-    """The rows that a table begins with and that hold nothing but headers."""
-    heads: list[LexborNode] = []
-    for row in rows[:-1]:
-        if any(cell.tag != "th" for cell in _cells(row)):
-            break
-        heads.append(row)
-    return heads
-
-
 def _join_headers(rows: Sequence[LexborNode]) -> None:
     """Name each column by all headers above it, the upper first."""
-    heads = _header_rows(rows)
-    if len(heads) < 2:
+    heads = list(takewhile(lambda row: all(cell.tag == "th" for cell in _cells(row)), rows[:-1]))
+    columns = [[*map(inline_text, _cells(row))] for row in heads]
+    if len(heads) < 2 or len({*map(len, columns)}) > 1:
         return
-    columns = [[inline_text(cell) for cell in _cells(row)] for row in heads]
-    if len({len(row) for row in columns}) > 1:
-        return
-    for place, cell in enumerate(_cells(heads[0])):
-        names = list(dict.fromkeys(row[place] for row in columns if row[place]))
-        if len(names) > 1 or inline_text(cell) not in names:
-            made = element("th", " ".join(names))
-            cell.insert_before(made)
-            cell.decompose()
+    for cell, *said in zip(_cells(heads[0]), *columns, strict=True):
+        names = list(dict.fromkeys(filter(None, said)))
+        if names != said[:1]:
+            cell.replace_with(element("th", " ".join(names)))
     drop(heads[1:])
 
 
