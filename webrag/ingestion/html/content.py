@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.addresses import link_target
-from webrag.ingestion.html.tree import ancestors, attribute, drop, select
+from webrag.ingestion.characters import folded
+from webrag.ingestion.html.tree import ancestors, attribute, drop, preceding, select
 
 _INLINE: Final = frozenset(
     """a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q
@@ -165,7 +166,9 @@ def remove_contents(root: LexborNode) -> None:
             below[_title(node)] += 1
         elif len(below) > _LEAST_LISTED and _is_of_links(node, below):
             frame = _frame(node, root)
-            label = _label_before(frame)
+            label = next(filter(_letters, preceding(frame)), None)
+            if label is not None and _letters(label) not in _CONTENTS_LABELS:
+                label = None
             is_numbered = any(each.tag == "ol" for each in (node, *ancestors(node)))
             if label is not None or _letters(frame) != _letters(node) or not is_numbered:
                 doomed.append(frame)
@@ -214,26 +217,15 @@ def _frame(entries: LexborNode, root: LexborNode) -> LexborNode:
     return frame
 
 
-def _label_before(frame: LexborNode) -> LexborNode | None:
-    before = frame.prev
-    while before is not None and not _letters(before):
-        before = before.prev
-    return before if before is not None and _letters(before) in _CONTENTS_LABELS else None
-
-
 def _title(node: LexborNode) -> str:
     """The letters of a title without its number or "Q:", which its entry may lack in its link."""
     label = _LABEL.match(text := node.text())
-    letters = _letters_of(text[label.end() :] if label else text)
+    letters = folded(text[label.end() :] if label else text)
     return letters.lstrip("0123456789") or letters
 
 
 def _letters(node: LexborNode) -> str:
-    return _letters_of(node.text())
-
-
-def _letters_of(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+    return folded(node.text())
 
 
 def _unwanted(blocks: Sequence[Block]) -> set[int]:

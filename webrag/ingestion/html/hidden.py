@@ -365,7 +365,7 @@ def remove_unseen(tree: LexborHTMLParser) -> None:
         for cause, nodes in hidden:
             lengths[cause] += sum(len(node.text()) for node in nodes)
         hidden = [(cause, nodes) for cause, nodes in hidden if lengths[cause] <= most]
-    drop({node.mem_id: node for _, nodes in hidden for node in nodes}.values())
+    drop(node for _, nodes in hidden for node in nodes)
 
 
 class _Page:

@@ -12,8 +12,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url, page_address, site_of
+from webrag.ingestion.addresses import link_target, page_address, site_of
 from webrag.ingestion.characters import folded, one_line
 from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text
 from webrag.ingestion.models import PageMetadata, markdown_version
@@ -308,7 +307,8 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     said = "" if marked is None else attribute(marked, "content")
     described = metas.get("description") or metas.get("og:description") or said
     named = tree.css_first("base[href]")
-    base = (named is not None and _resolved(named, page_url, keep_tracking=True)) or page_url
+    href = "" if named is None else attribute(named, "href")
+    base = link_target(href, page_url, keep_tracking=True) or page_url
     root = tree.css_first("html")
     declared = attribute(root, "lang") or attribute(root, "xml:lang") if root is not None else ""
     robots = f"{metas.get('robots', '')},{metas.get('webrag', '')}".lower().split(",")[:50]
@@ -356,20 +356,13 @@ def _linked_data(tree: LexborHTMLParser) -> Iterator[dict[str, Any]]:
                     yield from (entry for entry in graph if isinstance(entry, dict))
 
 
-def _resolved(link: LexborNode, base: str, *, keep_tracking: bool = False) -> str | None:
-    try:
-        return canonical_url(attribute(link, "href"), base, keep_tracking=keep_tracking)
-    except InputError:
-        return None
-
-
 def _canonical(tree: LexborHTMLParser, page_url: str, base: str) -> str:
     own = page_address(page_url)
     link = tree.css_first('link[rel~="canonical"][href]')
     # One file cannot speak for another.
     if link is None or not own.startswith("http"):
         return own
-    named = _resolved(link, base) or own
+    named = link_target(attribute(link, "href"), base) or own
     if own.startswith("https:") and named.startswith("http:"):
         named = f"https:{named.removeprefix('http:')}"
     # Many sites name a section's first page on every page of it. A page filed under such an

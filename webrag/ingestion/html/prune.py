@@ -5,8 +5,7 @@ import re
 from ada_url import URL
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webrag.errors import InputError
-from webrag.ingestion.addresses import canonical_url
+from webrag.ingestion.addresses import link_target
 from webrag.ingestion.html.hidden import remove_unseen
 from webrag.ingestion.html.tree import (
     ancestors,
@@ -14,6 +13,7 @@ from webrag.ingestion.html.tree import (
     drop,
     holds,
     inline_text,
+    prepend,
     rename,
     select,
     text_length,
@@ -146,12 +146,9 @@ def main_content(body: LexborNode) -> LexborNode:
 def _bring_title(body: LexborNode, root: LexborNode) -> None:
     """Some layouts put the page's heading above its main element; a reader sees both."""
     titles = select(body, "h1")
-    first = root.first_child
-    if len(titles) != 1 or root.css_first("h1") is not None or first is None:
-        return
     # An unclosed heading holds all that follows it.
-    if not holds(titles[0], root):
-        first.insert_before(titles[0], move=True)
+    if len(titles) == 1 and root.css_first("h1") is None and not holds(titles[0], root):
+        prepend(root, titles[0], move=True)
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -165,12 +162,11 @@ _LATE_SOURCES = ("data-src", "data-lazy-src", "data-original", "data-srcset", "s
 def presentable(root: LexborNode, base_url: str) -> str:
     """Return the content's HTML without hooks for scripts, with addresses that work elsewhere."""
     for picture in select(root, "img"):
-        source = _picture_source(picture)
-        try:
-            picture.attrs["src"] = canonical_url(source, base_url, keep_tracking=True)
-        except InputError:
-            if "src" in picture.attributes:
-                del picture.attrs["src"]
+        source = link_target(_picture_source(picture), base_url, keep_tracking=True)
+        if source is not None:
+            picture.attrs["src"] = source
+        elif "src" in picture.attributes:
+            del picture.attrs["src"]
     for link in select(root, "a[href]"):
         href = attribute(link, "href")
         if not href.startswith("#"):

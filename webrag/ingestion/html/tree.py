@@ -26,6 +26,14 @@ def ancestors(node: LexborNode) -> Iterator[LexborNode]:
         parent = parent.parent
 
 
+def preceding(node: LexborNode) -> Iterator[LexborNode]:
+    """Yield what stands before a node within the same element, nearest first."""
+    before = node.prev
+    while before is not None:
+        yield before
+        before = before.prev
+
+
 def next_element(node: LexborNode) -> LexborNode | None:
     """Return the element after a node, within the same one."""
     after = node.next
@@ -45,19 +53,37 @@ def move_children(node: LexborNode, into: LexborNode) -> None:
         into.insert_child(child, move=True)
 
 
+def prepend(node: LexborNode, child: LexborNode, *, move: bool = False) -> None:
+    """Put a child before all that a node holds."""
+    if node.first_child is None:
+        node.insert_child(child, move=move)
+    else:
+        node.first_child.insert_before(child, move=move)
+
+
+def outermost(nodes: Iterable[LexborNode]) -> list[LexborNode]:
+    """Give those of some nodes that stand in none of the others, each once."""
+    known = {node.mem_id: node for node in nodes}
+    return [
+        each for each in known.values() if not any(up.mem_id in known for up in ancestors(each))
+    ]
+
+
 def drop(nodes: Iterable[LexborNode]) -> None:
     """Remove nodes with all they hold.
 
     Destroying an element leaves handles to elements inside it dangling, so of nested ones only
     the outermost is touched.
     """
-    found = list(nodes)
-    doomed = {node.mem_id for node in found}
-    outermost = [
-        node for node in found if not any(above.mem_id in doomed for above in ancestors(node))
-    ]
-    for node in outermost:
+    for node in outermost(nodes):
         node.decompose()
+
+
+def is_blank(node: LexborNode) -> bool:
+    """Tell comments, and text of nothing but white space and ends of a cell's lines."""
+    return node.is_comment_node or (
+        node.is_text_node and not _seen(node.text_content or "").strip()
+    )
 
 
 def attribute(node: LexborNode, name: str) -> str:
@@ -211,7 +237,7 @@ def mark_end(node: LexborNode, mark: str) -> None:
 
 def _mark(node: LexborNode, mark: str, *, is_end: bool) -> None:
     child = node.last_child if is_end else node.first_child
-    while child is not None and _is_blank(child):
+    while child is not None and is_blank(child):
         child = child.prev if is_end else child.next
     if child is None:
         node.insert_child(mark)
@@ -226,12 +252,6 @@ def _mark(node: LexborNode, mark: str, *, is_end: bool) -> None:
         child.insert_after(mark)
     else:
         child.insert_before(mark)
-
-
-def _is_blank(node: LexborNode) -> bool:
-    if node.is_comment_node:
-        return True
-    return node.is_text_node and not _seen(node.text_content or "").strip()
 
 
 def _seen(text: str) -> str:
