@@ -64,6 +64,7 @@ def body(html: str) -> str:
         ("<p>a</p><blockquote><p>b</p></blockquote>", "a\n\n> b"),
         ("<blockquote><blockquote><p>b</p></blockquote></blockquote>", "> b"),
         ("<p>3.1<tt>&nbsp;</tt>Ends of<code> a <b>b</b> </code>line</p>", "3.1 Ends of `a b` line"),
+        ("<p>Ends of<code> a </code>line</p>", "Ends of `a` line"),
         ('<p>a <img src="x" alt="pic"> b</p>', "a pic b"),
     ],
 )

@@ -19,7 +19,10 @@ from webrag.ingestion.html.tree import (
     element,
     holds,
     inline_text,
+    is_blank,
     next_element,
+    preceding,
+    prepend,
     rename,
     select,
     text_length,
@@ -78,15 +81,13 @@ def framed(tree: LexborHTMLParser) -> LexborHTMLParser:
     frames = tree.css("frameset frame[src]")
     if tree.body is not None or not frames:
         return tree
-    items = "".join(f"<li>{_link_to(frame)}</li>" for frame in frames[:_MOST_FRAMES])
+    items = ""
+    for frame in frames[:_MOST_FRAMES]:
+        src = attribute(frame, "src").strip()
+        name = attribute(frame, "title") or attribute(frame, "name") or src
+        items += f'<li><a href="{html.escape(src)}">{html.escape(name)}</a></li>'
     head = (tree.html or "").partition("<frameset")[0]
     return LexborHTMLParser(f"{head}<body><ul>{items}</ul></body>")
-
-
-def _link_to(frame: LexborNode) -> str:
-    src = attribute(frame, "src").strip()
-    name = attribute(frame, "title") or attribute(frame, "name") or src
-    return f'<a href="{html.escape(src)}">{html.escape(name)}</a>'
 
 
 def unveil(tree: LexborHTMLParser) -> None:
@@ -186,7 +187,7 @@ def _label_tabs(body: LexborNode) -> None:
             continue  # each shows a part of it
         label = inline_text(tab)
         if label and inline_text(panel) and not inline_text(panel).startswith(label):
-            _prepend(panel, _bold_line(label))
+            prepend(panel, _bold_line(label))
         tab.remove()
 
 
@@ -270,7 +271,10 @@ def _spell_out_pictures(body: LexborNode) -> None:
             picture.replace_with(label)
     for cell in select(body, "td:not(.icon), th"):
         if cell.css_first("*") is not None and not _shown_text(cell):
-            labels = [label for each in select(cell, _PICTURE) if (label := _label_of(each))]
+            named = (_label_of(each) for each in select(cell, _PICTURE))
+            # DocBook draws the title of a note beside it, and calls the picture `[Note]`.
+            beside = f"[{inline_text(cell.parent or cell)}]"
+            labels = [label for label in named if label and label != beside]
             if labels and sum(map(len, labels)) <= 2 * _MOST_LABEL_CHARS:
                 cell.insert_child(element("span", " ".join(labels)))
         elif not inline_text(cell) and attribute(cell, "aria-label"):
@@ -302,13 +306,6 @@ def _bold_line(text: str) -> LexborNode:
     return line
 
 
-def _prepend(node: LexborNode, child: LexborNode) -> None:
-    if node.first_child is None:
-        node.insert_child(child)
-    else:
-        node.first_child.insert_before(child)
-
-
 _OPENING: Final = ("aria-controls", "data-target", "data-bs-target", "data-tab", "onclick", "href")
 _OPENERS: Final = ", ".join(f"[{name}]" for name in _OPENING[:-1]) + ", [href^='#']"
 _CONTROL: Final = (
@@ -329,15 +326,19 @@ def opened_by_controls(body: LexborNode) -> set[str]:
 
 def follows_control(node: LexborNode) -> bool:
     """Tell an element that stands after a labelled control, or after what holds one."""
-    before = node.prev
-    while before is not None and not before.is_element_node:
-        before = before.prev
+    before = next((each for each in preceding(node) if each.is_element_node), None)
     if before is None or not inline_text(before):
         return False
     return before.css_first(_CONTROL) is not None  # which may be the element itself
 
 
 _TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
+# After a backslash the last sign is a character.
+_WRAPPED = (
+    re.compile(r"(?P<sign>\$\$|\$)(?P<held>.+)(?<!\\)(?P=sign)", re.DOTALL),
+    re.compile(r"\{\\displaystyle(?P<held>.*)\}", re.DOTALL),
+    re.compile(r"\{\\textstyle(?P<held>.*)\}", re.DOTALL),
+)
 _MAX_NESTING = 60
 # By element and number of its parts; the parts come plain first, then grouped.
 _FORMS = {
@@ -362,22 +363,10 @@ def _latex_of(math: LexborNode) -> str:
 def _plain_latex(source: str) -> str:
     """Wikipedia wraps every formula in a style command; others bring their own dollar signs."""
     text = source.strip()
-    sign = next((sign for sign in ("$$", "$") if _is_within(text, sign)), "")
-    text = text.removeprefix(sign).removesuffix(sign).strip()
-    for style in ("{\\displaystyle", "{\\textstyle"):
-        if text.startswith(style) and text.endswith("}"):
-            text = text[len(style) : -1].strip()
+    for wrapped in _WRAPPED:
+        found = wrapped.fullmatch(text)
+        text = found["held"].strip() if found else text
     return text
-
-
-def _is_within(text: str, sign: str) -> bool:
-    # After a backslash the last sign is a character.
-    return (
-        len(text) > 2 * len(sign)
-        and text.startswith(sign)
-        and text.endswith(sign)
-        and not text.endswith(f"\\{sign}")
-    )
 
 
 def _read(node: LexborNode, depth: int) -> str:
@@ -387,19 +376,10 @@ def _read(node: LexborNode, depth: int) -> str:
         return ""
     if depth > _MAX_NESTING:
         return node.text()
-    parts = [
-        _read(child, depth + 1).strip() for child in node.iter(include_text=True) if _shows(child)
-    ]
-    return _arranged(node.tag or "", parts)
-
-
-def _shows(node: LexborNode) -> bool:
     # Blank text and comments stand between arguments.
-    is_blank = node.is_text_node and (node.text_content or "").isspace()
-    return not is_blank and node.tag != "-comment"
-
-
-def _arranged(tag: str, parts: list[str]) -> str:
+    inner = [child for child in node.iter(include_text=True) if not is_blank(child)]
+    parts = [_read(child, depth + 1).strip() for child in inner]
+    tag = node.tag or ""
     if form := _FORMS.get((tag, len(parts))):
         return form.format(*parts, *map(_group, parts))
     if tag == "msqrt":

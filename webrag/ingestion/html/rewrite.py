@@ -3,11 +3,16 @@
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from selectolax.lexbor import LexborNode, create_tag
 
-from webrag.ingestion.html.layouts import rewrite_tables, shows_something, unwrap_table
+from webrag.ingestion.html.layouts import (
+    own_cells,
+    rewrite_tables,
+    shows_something,
+    unwrap_table,
+)
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
     ITEM_NUMBER,
@@ -20,9 +25,12 @@ from webrag.ingestion.html.tree import (
     drop,
     element,
     inline_text,
+    is_blank,
     mark_end,
     mark_start,
     next_element,
+    preceding,
+    prepend,
     rename,
     replace_with_contents,
     select,
@@ -34,6 +42,9 @@ _ADMONITIONS = (
     " div.caution, div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION,"
     " div.IMPORTANT"
 )
+# Quotations that are notes: mdBook has the title in one, or names its kind by the class.
+_NAMED_QUOTATIONS = 'blockquote[class^="markdown-alert-"]'
+_QUOTED_ADMONITIONS = f"blockquote.blockquote-tag, {_NAMED_QUOTATIONS}"
 # DocBook and AsciiDoc set the icon beside the text with a table.
 _ADMONITION_TABLES = (
     ".admonitionblock > table, div.note > table, div.tip > table, div.warning > table,"
@@ -41,7 +52,7 @@ _ADMONITION_TABLES = (
 )
 _ADMONITION_TITLES = (
     ".admonition-title, .title, .markdown-alert-title, .callout-title, .alert-heading,"
-    " .admonition-heading, .custom-block-title, .starlight-aside__title,"
+    " .admonition-heading, .custom-block-title, .starlight-aside__title, .blockquote-tag-title,"
     " [class*=admonitionHeading], h2, h3, h4, h5, h6"
 )
 
@@ -50,47 +61,33 @@ def rewrite_admonitions(root: LexborNode) -> None:
     """Make a note's title a bold line of the same block as its text, not a heading."""
     for table in reversed(select(root, _ADMONITION_TABLES)):
         for cell in select(table, "th"):
-            line = element("p", inline_text(cell))
-            line.attrs["class"] = "admonition-title"
-            for child in list(cell.iter(include_text=True)):
-                child.remove()
-            cell.insert_child(line)
+            table.insert_before(_title(inline_text(cell)))
+            cell.decompose()
+        drop(cell for cell in own_cells(table) if not inline_text(cell))  # the icon's
         unwrap_table(table)
-    for box in reversed(select(root, "blockquote.blockquote-tag")):
-        _join_tagged_quotation(box)
-    for box in reversed(select(root, 'blockquote[class^="markdown-alert-"]')):
-        first = box.css_first("p")
-        if first is not None:
-            kind = attribute(box, "class").removeprefix("markdown-alert-").split()[0]
-            first.insert_before(_title_line(kind.capitalize()))
-            mark_start(first, TERM_START)
-        replace_with_contents(box, [box])
-    for box in select(root, _ADMONITIONS):
+    for box in select(root, _NAMED_QUOTATIONS):
+        kind = attribute(box, "class").removeprefix("markdown-alert-").split()[0]
+        prepend(box, _title(kind.capitalize()))
+    for box in select(root, f"{_ADMONITIONS}, {_QUOTED_ADMONITIONS}"):
         title = box.css_first(_ADMONITION_TITLES)
         text = inline_text(title) if title is not None else ""
         if title is None or not (0 < len(text) <= 120 and inline_text(box).startswith(text)):
             continue
         following = _first_block_after(title, box)
-        title.replace_with(_title_line(text))
+        line = element("p", "")
+        line.insert_child(element("strong", text))
+        line.insert_child(TERM_END)
+        title.replace_with(line)
         if following is not None:
             mark_start(following, TERM_START)
+    for box in reversed(select(root, _QUOTED_ADMONITIONS)):
+        replace_with_contents(box, [box])
 
 
-def _join_tagged_quotation(box: LexborNode) -> None:
-    """MdBook makes a note of a quotation whose first paragraph is the title."""
-    title = box.css_first(".blockquote-tag-title")
-    following = _first_block_after(title, box) if title is not None else None
-    if title is not None and following is not None:
-        title.replace_with(_title_line(inline_text(title)))
-        mark_start(following, TERM_START)
-    replace_with_contents(box, [box])
-
-
-def _title_line(text: str) -> LexborNode:
-    paragraph = element("p", "")
-    paragraph.insert_child(element("strong", text))
-    paragraph.insert_child(TERM_END)
-    return paragraph
+def _title(text: str) -> LexborNode:
+    title = element("p", text)
+    title.attrs["class"] = "admonition-title"
+    return title
 
 
 def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
@@ -103,7 +100,9 @@ _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "perma
 _PERMALINKS = (
     "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
     " a.id_link, a.anchorjs-link, a.heading-link, a.toc-anchor, a.headinglink, a.mark,"
-    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link"
+    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link,"
+    " :is(h1, h2, h3, h4, h5, h6, dt, caption) a:is([href^='#'], :not([href])),"
+    " a.anchor:is([href^='#'], :not([href]))"
 )
 # Small controls that documentation generators put into the text.
 _CONTROLS = (
@@ -125,7 +124,9 @@ def remove_controls(root: LexborNode) -> None:
     Sphinx's `[source]` links stay: they stand in the line of a signature, and a quotation that
     spans one would otherwise not be on the page as quoted.
     """
-    _drop_permalinks(root)
+    links = select(root, _PERMALINKS)
+    # Some themes wrap the whole heading in the link; then it is the heading.
+    drop(link for link in links if inline_text(link).lower() in _PERMALINK_TEXTS)
     drop(select(root, _CONTROLS))
     # Doxygen ends the row of a member with a link to the section about it.
     drop(link for link in select(root, ".mdescRight > a") if inline_text(link) == "More...")
@@ -160,21 +161,9 @@ def _drop_leading_breaks(root: LexborNode) -> None:
     """Space above the text of a paragraph or a definition, made of empty lines."""
     for block in select(root, ", ".join(f"{tag}:has(> br)" for tag in _SPACED)):
         for node in list(block.iter(include_text=True)):
-            is_blank = node.is_text_node and not (node.text_content or "").strip()
-            if node.tag != "br" and not is_blank:
+            if node.tag != "br" and not is_blank(node):
                 break
             node.remove()
-
-
-def _drop_permalinks(root: LexborNode) -> None:
-    doomed = select(root, _PERMALINKS)
-    for link in select(root, "h1 a, h2 a, h3 a, h4 a, h5 a, h6 a, dt a, caption a, a.anchor"):
-        points_here = attribute(link, "href").startswith("#") or "href" not in link.attributes
-        if points_here and inline_text(link).strip().lower() in _PERMALINK_TEXTS:
-            doomed.append(link)
-    # Some themes wrap the whole heading in the link; then it is the heading.
-    marks = (node for node in doomed if inline_text(node).lower() in _PERMALINK_TEXTS)
-    drop({node.mem_id: node for node in marks}.values())
 
 
 def _trim_code(root: LexborNode) -> None:
@@ -185,37 +174,32 @@ def _trim_code(root: LexborNode) -> None:
         if not node.text().strip():
             node.unwrap()
             continue
-        texts = [each for each in node.traverse(include_text=True) if each.is_text_node]
-        if _trim(texts, str.lstrip):
-            node.insert_before(" ")
-        if _trim(texts[::-1], str.rstrip):
-            node.insert_after(" ")
-
-
-def _trim(texts: Iterable[LexborNode], strip: Callable[[str], str]) -> bool:
-    """Strip the first of some texts that says something, and those before it; true if any was."""
-    changed = False
-    for text in texts:
-        content = text.text_content or ""
-        stripped = strip(content)
-        if stripped != content:
-            changed = True
-            text.replace_with(stripped)
-        if stripped:
-            break
-    return changed
+        for step, strip, put in (
+            (1, str.lstrip, node.insert_before),
+            (-1, str.rstrip, node.insert_after),
+        ):
+            texts = [each for each in node.traverse(include_text=True) if each.is_text_node][::step]
+            blank = list(itertools.takewhile(is_blank, texts))
+            outer = texts[len(blank)]
+            text = outer.text_content or ""
+            if blank or strip(text) != text:
+                drop(blank)
+                outer.replace_with(strip(text))
+                put(" ")
 
 
 def _rewrite_scripts(root: LexborNode) -> None:
     for node in select(root, "sup, sub"):
         text = inline_text(node)
-        symbol = "^" if node.tag == "sup" else "_"
+        before, after = ("^" if node.tag == "sup" else "_"), ""
         if node.tag == "sup" and _is_footnote(node, text):
-            if not text.startswith(("[", "(")):
-                _surround(node, "[", "]")
-        elif not _reads_plainly(node, text):
-            is_word = len(text) == 1 or text.isalnum()
-            _surround(node, *((symbol, "") if is_word else (f"{symbol}(", ")")))
+            before, after = ("", "") if text.startswith(("[", "(")) else ("[", "]")
+        elif _reads_plainly(node, text):
+            before = ""
+        elif len(text) > 1 and not text.isalnum():
+            before, after = f"{before}(", ")"
+        node.insert_before(before)
+        node.insert_after(after)
         node.unwrap()
 
 
@@ -224,12 +208,6 @@ def _reads_plainly(node: LexborNode, text: str) -> bool:
     if not text or node.css_first("p, div") is not None:
         return True
     return bool(_ORDINAL.match(text)) if node.tag == "sup" else text.isdigit()
-
-
-def _surround(node: LexborNode, before: str, after: str) -> None:
-    node.insert_before(before)
-    if after:
-        node.insert_after(after)
 
 
 def _is_footnote(node: LexborNode, text: str) -> bool:
@@ -287,12 +265,11 @@ def _number(text: str) -> int | None:
 
 def _join_callout_lists(root: LexborNode) -> None:
     """AsciiDoc explains the numbers in a code block with a table of number and text."""
+    for cell in select(root, ".colist > table td:first-child:nth-last-child(2)"):
+        mark_end(cell, TERM_END)
+    for cell in select(root, ".colist > table td:nth-child(2):last-child"):
+        mark_start(cell, TERM_START)
     for table in reversed(select(root, ".colist > table")):
-        for row in select(table, "tr"):
-            cells = select(row, "td")
-            if len(cells) == 2:
-                mark_end(cells[0], TERM_END)
-                mark_start(cells[1], TERM_START)
         unwrap_table(table)
 
 
@@ -337,9 +314,7 @@ def _join_definition_lists(root: LexborNode) -> None:
 
 def _join_footnotes(root: LexborNode) -> None:
     for note in select(root, ".footnote > p, .citation > p, .footnote-definition > p"):
-        before = note.prev
-        while before is not None and before.is_text_node and not before.text().strip():
-            before = before.prev
+        before = next((each for each in preceding(note) if not is_blank(each)), None)
         if before is not None and before.tag not in BLOCK_TAGS:
             note.insert_before(TERM_END)
             mark_start(note, TERM_START)
@@ -387,13 +362,10 @@ def rewrite_code(root: LexborNode) -> None:
     _mark_numbered_lines(numbers)
     drop(numbers)
     _make_pres(root)
-    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence.
-    for outer in select(root, "pre:has(pre)"):
+    # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence; Rouge
+    # sets the table of its numbers and lines into the code.
+    for outer in reversed(select(root, "pre:has(pre), code:has(pre)")):
         outer.unwrap()
-    # Rouge sets the table of its numbers and lines into the code.
-    for around in reversed(select(root, "code")):
-        if around.css_first("pre") is not None:
-            around.unwrap()
     for pre in select(root, "pre"):
         language = _language_of(pre)
         _break_lines(pre)
@@ -472,32 +444,24 @@ def _language_of(pre: LexborNode) -> str | None:
     # Line numbers put the code into a table, which puts the class some levels up.
     boxes = itertools.islice((node for node in around if node.tag not in _SECTIONS), 8)
     nodes = [node for node in (code, pre, *boxes) if node is not None]
+    names = (name for name in _languages_said(nodes) if name and name not in _NOT_LANGUAGES)
+    return next(names, None)
+
+
+def _languages_said(nodes: Sequence[LexborNode]) -> Iterator[str]:
+    """The languages that elements around code name, the surest first, in lower case."""
     for node in nodes:
-        for name in ("data-lang", "data-language", "class", "lang"):
-            found = _language_in(attribute(node, name), is_class=name == "class")
-            if found and (name != "lang" or (found in _LANGUAGES and node.tag in ("pre", "code"))):
-                return found
-    return _named_by_itself(nodes)
-
-
-def _language_in(value: str, *, is_class: bool) -> str | None:
-    if not is_class:
-        name = value.strip().lower()
-        return name if name and name not in _NOT_LANGUAGES else None
-    if "rust" in value.split():
-        return "rust"
-    for match in _LANGUAGE_CLASS.finditer(value):
-        name = match.group(1).lower()
-        if name not in _NOT_LANGUAGES and not name.startswith("source"):
-            return name
-    return None
-
-
-def _named_by_itself(nodes: list[LexborNode]) -> str | None:
-    """Highlighters also write the bare name: `hljs python`, `highlight ruby`, `sourceCode c`."""
+        for name in ("data-lang", "data-language"):
+            yield attribute(node, name).strip().lower()
+        classes = attribute(node, "class")
+        if "rust" in classes.split():
+            yield "rust"
+        named = (found[1].lower() for found in _LANGUAGE_CLASS.finditer(classes))
+        yield from (name for name in named if not name.startswith("source"))
+        language = attribute(node, "lang").strip().lower()
+        if language in _LANGUAGES and node.tag in ("pre", "code"):
+            yield language
+    # Highlighters also write the bare name: `hljs python`, `highlight ruby`, `sourceCode c`.
     for node in nodes:
         if node.tag in ("pre", "code", "figure", "div"):
-            for name in attribute(node, "class").lower().split():
-                if name in _LANGUAGES:
-                    return name
-    return None
+            yield from filter(_LANGUAGES.__contains__, attribute(node, "class").lower().split())
