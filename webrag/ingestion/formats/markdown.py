@@ -1,7 +1,7 @@
-"""Makes plain Markdown of the dialects of site generators, and fences that fit a text."""
+"""Makes plain Markdown of the dialects of site generators; fences and heads of tables that fit."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _FENCE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))", re.MULTILINE)
 _MODULE = re.compile(r"(?:^(?:import|export)[ \t][^\n]*\n(?:[ \t}\])][^\n]*\n)*)", re.MULTILINE)
@@ -52,6 +52,22 @@ def fenced(text: str, language: str = "") -> str:
     """A block of code that holds the text, in a fence longer than any run of backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def names_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first row of a table names its columns, as far as the texts tell.
+
+    Of two columns the first row is a pair like the others, unless they are numbered and it is not;
+    of more it names them, unless one has figures in all rows.
+    """
+    names, *others = [[any(map(str.isdigit, cell)) for cell in row] for row in rows]
+    if not others:
+        return True
+    columns = list(zip(*others, strict=True))
+    if not names[0] and len(others) > 1 and all(columns[0]):
+        return True
+    are_data = (is_figure and all(column) for is_figure, column in zip(names, columns, strict=True))
+    return len(names) > 2 and not any(are_data)
 
 
 _FENCE_LINE = re.compile(r"[ ]{0,3}(`{3,100}+|~{3,100}+)([^`]{0,300}+)\Z")

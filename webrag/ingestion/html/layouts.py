@@ -13,6 +13,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborNode
 
+from webrag.ingestion.formats.markdown import names_columns
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
     CELL_LINE,
@@ -23,24 +24,28 @@ from webrag.ingestion.html.tree import (
     inline_text,
     move_children,
     next_element,
+    outermost,
     rename,
     replace_with_contents,
     select,
 )
-from webrag.ingestion.tables import names_columns
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
 _MOST_COLUMNS = 12
 _LEAST_QUESTIONS: Final = 3  # fewer may be what a text asks its readers
 _MOST_HEADING_CHARS: Final = 120
 _NO_SECTIONS: Final = frozenset({"li", "td", "th", "dd", "blockquote", "figure", "details"})
-_SCRIBBLE_CODE = ".SCodeFlow > table, table.RktBlk, table.SVerbatim"
+# Doxygen and Scribble set each line of code in a box or a row, without any `<pre>`.
+_CODE_BOXES = (
+    "div.fragment:has(div.line):not(:has(pre)), .SCodeFlow > table, table.RktBlk, table.SVerbatim"
+)
 _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)
 
 
 def rewrite_layouts(root: LexborNode) -> None:
     """Make headings, tables, code blocks and sections of what only looks like them."""
-    _number_code_lines(root)
+    for box in outermost(select(root, _CODE_BOXES)):
+        rename(box, "pre")
     _name_icons(root)
     _flatten_prototypes(root)
     _set_in_line(root)
@@ -64,17 +69,6 @@ def name_page(root: LexborNode) -> None:
     title = root.css_first(".headertitle > .title")
     if title is not None and root.css_first("h1") is None:
         title.replace_with(element("h1", inline_text(title)))
-
-
-def _number_code_lines(root: LexborNode) -> None:
-    """Doxygen and Scribble set each line of code in a box or a row, without any `<pre>`."""
-    for box in select(root, "div.fragment"):
-        if box.css_first("div.line") is not None and box.css_first("pre") is None:
-            rename(box, "pre")
-    tables = {table.mem_id: table for table in select(root, _SCRIBBLE_CODE)}
-    inner = {at for at in tables if any(up.mem_id in tables for up in ancestors(tables[at]))}
-    for at in tables.keys() - inner:
-        rename(tables[at], "pre")
 
 
 def _name_icons(root: LexborNode) -> None:
@@ -127,10 +121,8 @@ def _unwrap_section_lists(root: LexborNode) -> None:
 
 def _is_section(item: LexborNode) -> bool:
     first = item.css_first(_HEADINGS)
-    if first is None:
-        return False
+    name = "" if first is None else inline_text(first)
     text = inline_text(item)
-    name = inline_text(first)
     return bool(name) and text.startswith(name) and len(text) > len(name)
 
 
@@ -164,14 +156,13 @@ def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
 
 def _raise_questions(root: LexborNode) -> None:
     """Make headings of bold lines that ask, where several stand beside each other."""
-    lines: list[tuple[LexborNode, list[LexborNode], str]] = []
+    asking: list[tuple[LexborNode, list[LexborNode], str]] = []
     level = 1
     for node in select(root, f"{_HEADINGS}, p"):
         if node.tag != "p":
             level = int((node.tag or "h1")[1])
-        elif bold := _bold_line(node):
-            lines.append((node, bold, f"h{min(level + 1, 6)}"))
-    asking = [each for each in lines if _asks(each[1])]
+        elif (bold := _bold_line(node)) and inline_text(bold[-1]).endswith(("?", "\uff1f")):
+            asking.append((node, bold, f"h{min(level + 1, 6)}"))
     beside = Counter(line.parent.mem_id for line, _, _ in asking if line.parent)
     for line, bold, tag in asking:
         if line.parent is not None and beside[line.parent.mem_id] >= _LEAST_QUESTIONS:
@@ -197,10 +188,6 @@ def _bold_line(line: LexborNode) -> list[LexborNode]:
     return bold if is_bold and is_short and not is_placed else []
 
 
-def _asks(bold: Sequence[LexborNode]) -> bool:
-    return inline_text(bold[-1]).endswith(("?", "\uff1f"))
-
-
 def _shown_children(node: LexborNode) -> list[LexborNode]:
     children = node.iter(include_text=True)
     return [e for e in children if not e.is_text_node or (e.text_content or "").strip()]
@@ -208,19 +195,12 @@ def _shown_children(node: LexborNode) -> list[LexborNode]:
 
 def _drop_contents_titles(root: LexborNode) -> None:
     """The title of a table of contents that was removed with the page's navigation."""
-    drop(box for box in select(root, "details") if _is_title_only(box))
+    drop(box for box in select(root, "details") if _TOC_TITLE.fullmatch(inline_text(box)))
     for heading in select(root, _HEADINGS):
         following = next_element(heading)
         ends = following is None or following.tag in _HEADINGS.split(", ")
         if ends and _TOC_TITLE.fullmatch(inline_text(heading)):
             heading.decompose()
-
-
-def _is_title_only(box: LexborNode) -> bool:
-    title = box.css_first("summary")
-    if title is None or not _TOC_TITLE.fullmatch(inline_text(title)):
-        return False
-    return inline_text(box) == inline_text(title)
 
 
 def _drop_lone_dots(root: LexborNode) -> None:

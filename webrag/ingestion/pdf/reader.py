@@ -14,7 +14,7 @@ import pypdfium2.raw as pdfium_c
 from webrag.errors import UnusablePageError
 from webrag.ingestion.addresses import link_target, page_address
 from webrag.ingestion.characters import folded, one_line
-from webrag.ingestion.formats.markdown import fenced
+from webrag.ingestion.formats.markdown import fenced, names_columns
 from webrag.ingestion.models import Anchor, Content, OutgoingLink, PageMetadata, written_links
 from webrag.ingestion.pdf.layout import (
     Heading,
@@ -27,7 +27,6 @@ from webrag.ingestion.pdf.layout import (
     without_leaders,
     without_running_lines,
 )
-from webrag.ingestion.tables import names_columns
 from webrag.ingestion.versions import parse_date
 
 _MAX_LINKS = 5_000
