@@ -8,13 +8,15 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.characters import collapse
-from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute, check_markup
+from webrag.ingestion.html.tree import MarkupBomb, ancestors, attribute, check_markup, preceding
 from webrag.ingestion.site_maps.listing import (
     MAX_PAGES,
     Listing,
     MapContent,
     MapRefusedError,
     SiteListing,
+    any_list,
+    any_table,
     line,
     list_of,
     plain,
@@ -65,8 +67,8 @@ def read_docusaurus(text: str, root: str) -> SiteListing:
     """Read a `search-index.json` or `search-doc.json` of the local searches of Docusaurus."""
     data = read_json(text)
     parts = _tables(data if isinstance(data, list) else [data])
-    found = (part.get("documents", part.get("searchDocs")) for part in parts)
-    rows = itertools.chain.from_iterable(_tables(rows) for rows in found if isinstance(rows, list))
+    found = (any_list(part.get("documents", part.get("searchDocs"))) for part in parts)
+    rows = _tables(itertools.chain.from_iterable(found))
     return _sections(root, map(_docusaurus_row, rows), content="texts")
 
 
@@ -92,9 +94,8 @@ def read_vitepress(text: str, root: str) -> SiteListing:
     """Read an `@localSearchIndex` of VitePress."""
     data = table_of(read_data(text, literal_of=_VITEPRESS_DATA), "content")
     addresses = table_of(data.get("documentIds"), "table of pages")
-    stored = data.get("storedFields")
-    fields = stored if isinstance(stored, dict) else {}
-    words = _words_by_entry(data.get("index"))
+    fields = any_table(data.get("storedFields"))
+    words = _words_by_entry(any_list(data.get("index")))
     rows = (
         (href, row.get("title"), " ".join(words.get(key, ())))
         for key, href in addresses.items()
@@ -103,15 +104,14 @@ def read_vitepress(text: str, root: str) -> SiteListing:
     return _sections(root, rows, content="words")
 
 
-def _words_by_entry(index: Any) -> dict[str, list[str]]:
+def _words_by_entry(index: list[Any]) -> dict[str, list[str]]:
     """The words of each entry, from `[[word, {field: {entry: count}}], ..]`."""
     words: dict[str, list[str]] = {}
-    for row in itertools.islice(index if isinstance(index, list) else (), _MAX_ENTRIES):
-        if not (isinstance(row, list) and len(row) == 2 and isinstance(row[1], dict)):
-            continue
-        for held in row[1].values():
-            for entry in held if isinstance(held, dict) else ():
-                words.setdefault(entry, []).append(text_of(row[0]))
+    for row in index[:_MAX_ENTRIES]:
+        word, fields = row if isinstance(row, list) and len(row) == 2 else ("", {})
+        for held in any_table(fields).values():
+            for entry in any_table(held):
+                words.setdefault(entry, []).append(text_of(word))
     return words
 
 
@@ -209,7 +209,10 @@ def _term(link: LexborNode, known: dict[int, str]) -> str:
     for above in itertools.islice(ancestors(link), 12):
         if above.tag not in _ENTRY_TAGS:
             continue
-        entry = _term_of_definition(above) if above.tag == "dd" else above
+        entry: LexborNode | None = above
+        if above.tag == "dd":
+            before = itertools.islice(preceding(above), 20)
+            entry = next((each for each in before if each.tag == "dt"), None)
         if entry is not None:
             if entry.mem_id not in known:
                 known[entry.mem_id] = _own_text(entry)
@@ -217,15 +220,6 @@ def _term(link: LexborNode, known: dict[int, str]) -> str:
         if len(parts) == _MAX_ABOVE:
             break
     return collapse(" ".join(dict.fromkeys(parts)))
-
-
-def _term_of_definition(node: LexborNode) -> LexborNode | None:
-    before = node.prev
-    for _ in range(20):
-        if before is None or before.tag == "dt":
-            return before
-        before = before.prev
-    return None
 
 
 def _own_text(entry: LexborNode) -> str:
@@ -249,25 +243,17 @@ def read_javadoc(texts: Sequence[str], root: str) -> SiteListing:
     """Read `type-search-index.js` and, if it is there, `member-search-index.js` of Javadoc."""
     listing = Listing(root)
     modules: dict[str, str] = {}
-    for text in texts:
-        for row in itertools.islice(list_of(read_data(text), "content"), _MAX_ITEMS):
-            if isinstance(row, dict):
-                _note_java(listing, modules, row)
+    rows = (row for text in texts for row in list_of(read_data(text), "content")[:_MAX_ITEMS])
+    for row in _tables(rows):
+        package, label, module, owner = (text_of(row.get(key)) for key in "plmc")
+        if module:
+            modules.setdefault(package, module)
+        folder = "/".join(filter(None, [modules.get(package, ""), package.replace(".", "/")]))
+        name = owner or label
+        page = listing.page(f"{folder}/{name}.html", name) if package and label else None
+        if page is not None:
+            listing.name(page, label if owner else f"{package}.{label}")
     return listing.done()
-
-
-def _note_java(listing: Listing, modules: dict[str, str], row: Mapping[str, Any]) -> None:
-    package, label = text_of(row.get("p")), text_of(row.get("l"))
-    module = text_of(row.get("m"))
-    if module:
-        modules.setdefault(package, module)
-    folder = "/".join(filter(None, [modules.get(package, ""), package.replace(".", "/")]))
-    owner = text_of(row.get("c"))
-    if not package or not label:
-        return
-    page = listing.page(f"{folder}/{owner or label}.html", owner or label)
-    if page is not None:
-        listing.name(page, label if owner else f"{package}.{label}")
 
 
 _DOXYGEN_SECTIONS: Final = ("pages", "groups", "topics", "classes", "namespaces", "files")
@@ -344,13 +330,11 @@ def read_doxygen_search(texts: Sequence[str], root: str) -> SiteListing:
 
 def _doxygen_targets(row: Any) -> Iterator[tuple[str, str]]:
     """(name, address) of `[key, [name, [address, ..], ..]]`."""
-    entry = row[1] if isinstance(row, list) and len(row) > 1 else None
-    if not (isinstance(entry, list) and len(entry) > 1):
-        return
-    for target in entry[1:]:
-        if isinstance(target, list) and target and text_of(target[0]):
+    name, *targets = any_list(any_list(row)[1:2] and row[1]) or [""]
+    for target in targets:
+        if any_list(target) and text_of(target[0]):
             scope = text_of(target[2]) if len(target) > 2 else ""
-            yield f"{text_of(entry[0])} {scope}".strip(), target[0]
+            yield f"{text_of(name)} {scope}".strip(), target[0]
 
 
 _MAX_STEMS: Final = 500_000
@@ -408,29 +392,20 @@ def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
 def _headings(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Headings and index entries with the number of their document."""
     for key in ("alltitles", "indexentries"):
-        table = data.get(key)
-        for name, places in table.items() if isinstance(table, dict) else ():
-            for place in places if isinstance(places, list) else ():
-                if isinstance(place, list) and place and isinstance(place[0], int):
+        for name, places in any_table(data.get(key)).items():
+            for place in any_list(places):
+                if any_list(place) and isinstance(place[0], int):
                     yield plain(name), place[0]
 
 
 def _objects(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Objects with the number of their document: `{prefix: {name: [..]}}` before version 4.3."""
-    table = data.get("objects")
-    for prefix, objects in table.items() if isinstance(table, dict) else ():
-        for name, place in _named(objects):
-            if isinstance(place, list) and place and isinstance(place[0], int):
+    for prefix, objects in any_table(data.get("objects")).items():
+        rows = (row for row in any_list(objects) if len(any_list(row)) >= 5)
+        named = ((text_of(row[4]), row) for row in rows)
+        for name, place in (*any_table(objects).items(), *named):
+            if any_list(place) and isinstance(place[0], int):
                 yield (f"{prefix}.{name}" if prefix else name), place[0]
-
-
-def _named(objects: Any) -> Iterable[tuple[str, Any]]:
-    if isinstance(objects, dict):
-        return objects.items()
-    if isinstance(objects, list):
-        rows = (row for row in objects if isinstance(row, list) and len(row) >= 5)
-        return ((text_of(row[4]), row) for row in rows)
-    return ()
 
 
 def _occurrences(terms: Mapping[str, Any], places: list[int | None]) -> dict[str, list[int]]:

@@ -160,6 +160,16 @@ def list_of(value: Any, what: str) -> list[Any]:
     return value
 
 
+def any_table(value: Any) -> Mapping[str, Any]:
+    """A value when it is a table, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def any_list(value: Any) -> list[Any]:
+    """A value when it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def text_of(value: Any) -> str:
     """A value when it is a text, else nothing."""
     return value if isinstance(value, str) else ""
