@@ -59,6 +59,7 @@ def body(html: str) -> str:
         ),
         ('<h1>Top<a class="headerlink" href="#t">¶</a></h1><p>x</p>', "# Top\n\nx"),
         ("<ul><li><p>a</p></li><li><p>b</p></li></ul>", "- a\n- b"),
+        ("<ul><li>A.<p>b</p></li><li><p>C.</p>d</li></ul>", "- A.\n\n  b\n\n- C.\n\n  d"),
         ("<dl><dt>-a<dd>b<dt><dd><p><dt>-c<dd>d<dl><dt><dd>e</dl></dl>", "-a  \nb\n\n-c  \nd\n\ne"),
         ("<p>one\n  line\n- not a list</p>", "one line - not a list"),
         ("<p>a</p><blockquote><p>b</p></blockquote>", "a\n\n> b"),

@@ -289,7 +289,8 @@ def _tighten_lists(root: LexborNode) -> None:
     """Items of one paragraph need no blank lines between them."""
     for paragraph in select(root, "li > p"):
         item = paragraph.parent
-        children = [node.tag for node in item.iter(include_text=False)] if item else []
+        inner = item.iter(include_text=True) if item else ()
+        children = [node.tag for node in inner if node.is_element_node or node.text().strip()]
         if children.count("p") == 1 and children[0] == "p" and set(children[1:]) <= {"ul", "ol"}:
             paragraph.unwrap()
 
