@@ -38,8 +38,10 @@ _NAME = re.compile(r"`[^`\n]{1,80}`|(?P<mark>\*\*|__|\*|_)[^*_\n]{1,80}(?P=mark)
 _FACT = re.compile(r"(?<!\d)[*_]{0,3}:[*_]{0,3}\s+\S")
 # Of an option with its arguments, whatever they end with: "`show routes [all]`".
 _CODE_NAME = re.compile(r"`[^`\n]+`")
-# What numbers the words behind it: "Example 4.20. Baking".
-_CAPTION = re.compile(r"[*_]*+[^\W\d]\w*+ \d++(?:[.-]\d++)*+\.\s*+")
+# What numbers the words behind it: "Example 4.20. Baking", "**2. Prices**", "**IV.** Payment".
+_CAPTION = re.compile(
+    r"[*_]*+(?:[^\W\d]\w*+ )?(?:\d++(?:[.-]\d++)*+|[IVX]++|[A-Za-z])\\?\.[*_]*+\s*+"
+)
 
 _MOST_SENTENCES: Final = 4
 _LEAD_CHARS: Final = 200
