@@ -442,15 +442,25 @@ def _is_label(text: str, span: Span) -> bool:
 
 
 def _terms(text: str, groups: Sequence[Sequence[Span]]) -> set[int]:
-    """Numbers of the lines that name what the line below them defines."""
-    found: set[int] = set()
-    numbered = list(enumerate(groups))
-    for is_name, run in groupby(numbered, lambda e: len(e[1]) == 1 and _is_label(text, e[1][0])):
-        places = [place for place, _ in run]
-        if is_name and len(places) <= _TERMS:
+    """Numbers of the lines that name or announce what the line below them says."""
+    last = len(groups) - 1
+    alone = {place: group[0] for place, group in enumerate(groups) if len(group) == 1}
+    announcing = {place for place, span in alone.items() if _announces(text, span)}
+    names = {place for place, span in alone.items() if _is_label(text, span)}
+    found = set(announcing)
+    for is_name, run in groupby(range(last + 1), names.__contains__):
+        places = [*run]
+        is_announced = places[0] - 1 in announcing and places[-1] == last
+        if is_name and len(places) <= _TERMS and not is_announced:
             found.update(places)
     # The last line defines, however short it is.
-    return found - {len(groups) - 1}
+    return found - {last}
+
+
+def _announces(text: str, span: Span) -> bool:
+    """True for a short line such as "Returns:"."""
+    shown = text[slice(*span)].rstrip(_EMPHASIS)
+    return len(shown) <= _LABEL_CHARS and shown.endswith(_ANNOUNCING)
 
 
 def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[tuple[bool, Sequence[Span]]]:

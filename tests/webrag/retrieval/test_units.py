@@ -356,6 +356,13 @@ def test_no_unit_goes_on_from_the_parts_of_one_item_to_the_next() -> None:
     assert not [text for text, _ in units(NAMED_ITEMS) if "`4`" in text and "heat" in text]
 
 
+@pytest.mark.parametrize("line", ["the text", "None", "`url` - the address  \n`wait` - seconds"])
+def test_short_line_with_a_colon_leads_to_all_lines_below_it(line: str) -> None:
+    expected = [(each, "Returns:") for each in line.split("  \n")]
+
+    assert units(f"Returns:  \n{line}") == expected
+
+
 @pytest.mark.parametrize("title", ["Example 4.20. Using", "2. Prices", "IV. Prices", "a. Prices"])
 def test_line_in_emphasis_is_quoted_with_all_its_marks(title: str) -> None:
     page = f"**{title}**\n\nIt removes points within a foot."
