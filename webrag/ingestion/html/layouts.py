@@ -340,18 +340,28 @@ def _cells(row: LexborNode) -> list[LexborNode]:
 
 
 def _lift_titles(table: LexborNode, rows: list[LexborNode]) -> list[LexborNode]:
-    """Put lines over the whole table that it begins with above it: the next row names columns.
+    """Put each line over the whole table above the rows below it, if it begins with such a line.
 
-    Where such lines stand further down too, they part its rows.
+    The next row may name columns, and rows above a later line become a table of their own. Gives
+    the rows that are left.
     """
-    titles = list(takewhile(_is_title, rows))
-    others = rows[len(titles) :]
-    if sum(len(_cells(row)) > 1 for row in others) < 2 or any(map(_is_title, others)):
+    if sum(len(_cells(row)) > 1 for row in rows) < 2 or not _is_title(rows[0]):
         return rows
-    for row in titles:
+    part: list[LexborNode] = []
+    for row in rows:
+        if not _is_title(row):
+            part.append(row)
+            continue
+        if part:
+            above = table.parser.create_node("table")
+            table.insert_before(above, move=True)
+            for each in part:
+                above.insert_child(each, move=True)
+            _lay_out(above)
         table.insert_before(rename(_cells(row)[0], "div"), move=True)
         row.decompose()
-    return others
+        part = []
+    return part
 
 
 def _is_title(row: LexborNode) -> bool:

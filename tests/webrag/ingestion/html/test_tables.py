@@ -233,11 +233,14 @@ def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
     assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
 
 
-def test_lines_that_part_the_rows_of_a_table_stay_in_it(convert: Convert) -> None:
+def test_lines_over_all_of_a_table_that_begins_with_one_stand_above_their_rows(
+    convert: Convert,
+) -> None:
     sizes = "<tr><td colspan=2>Sizes<tr><td>Small<td>red<tr><td>Large<td>blue"
-    weights = "<tr><td colspan=2>Weights<tr><td>Light<td>soft"
+    weights = "<tr><td colspan=2>Weights<tr><td>Light<td>soft<tr><td colspan=2>All are in stock."
 
     rows = convert(f"<p>x</p><table>{sizes}{weights}</table>").markdown
 
-    assert rows.index("Sizes") > rows.index("|")
-    assert "| Small | red |\n| ---" not in rows
+    rule = "|  |  |\n| --- | --- |\n"
+    assert f"Sizes\n\n{rule}| Small | red |\n| Large | blue |\n\nWeights\n\n| Light |" in rows
+    assert rows.endswith("\n\nAll are in stock.")
