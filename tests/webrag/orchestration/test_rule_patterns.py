@@ -131,6 +131,8 @@ To bring a primary back, what must be enabled, and can that be done while it run
     To bring a primary back, what must be enabled | ...
 What does autovacuum do; how do I turn it off?
     What does autovacuum do | how do I turn it off (autovacuum)
+How do I install the agent and how do I stop it?
+    How do I install the agent | how do I stop it (install agent)
 What is a fixture? And how long does it live?
     What is a fixture | how long does it live (fixture)
 What is a lease, how long does it last, and who may renew it?
