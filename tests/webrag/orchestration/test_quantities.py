@@ -26,6 +26,7 @@ from webrag.orchestration.question.patterns import quantity_asked
         ("Какой максимальный размер крышки?", "Не более 90 мм.", "Крышка бывает большой."),
         ("Since which version does it whistle?", "Since v0.10 it does.", "RFC 8092 - Whistles"),
         ("What is the minimum version of the lid?", "It fits lid 2.4.", "It fits 3 lids."),
+        ("From which version is the lid there?", "New in iLid 15 beta.", "In 10 minutes it does."),
         ("Ab welcher Version pfeift er?", "Seit Version 3.", "Er hat 2 Pfeifen."),
     ],
 )
@@ -64,6 +65,7 @@ def test_number_in_words_is_a_figure_too(number: str) -> None:
         "Which function returns the size of a lid in bytes?",
         "Which function returns the current time in seconds?",
         "What is the default time zone of the kettle?",
+        "What time zone does the kettle use?",
         "What is the default conflict resolution strategy?",
         "Which setting limits the maximum lid size?",
         "Which serial port is the gauge read over?",
