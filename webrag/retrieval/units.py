@@ -292,17 +292,16 @@ class _Cutter:
         last = len(self._pieces) - 1
         if last < first_of_block:
             return
-        self._join_paragraphs(first_of_block, is_item=is_item)
+        is_alone = last == first_of_block and not is_item
+        is_name = is_alone and (self._asks(last) or self._is_name(last, before, following))
+        self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name)
         self._last_sentence = None if is_item else last
         if is_item and last == first_of_block and self._names_its_parts(last, block, following):
             self._end_list()
             self._named_item, self._lead = _indentation(self._text, block), last
             self._terms.add(last)
             return
-        is_alone = last == first_of_block and not is_item
-        is_one_of_many = self._is_label_alone(before) or self._is_label_alone(following)
-        is_name = self._asks(last) or (self._is_name(last) and not is_one_of_many)
-        self._lead_on(last, is_item=is_item, is_name=is_alone and is_name)
+        self._lead_on(last, is_item=is_item, is_name=is_name)
         if is_item:
             self._items.append((first_of_block, last + 1))
 
@@ -333,9 +332,8 @@ class _Cutter:
         piece = self._pieces[number]
         return _is_label(self._text, (piece.start, piece.end))
 
-    def _is_label_alone(self, block: Block | None) -> bool:
-        """Tell a short paragraph; each of several in a row says something itself."""
-        if block is None or block.kind != "prose" or _is_item(self._text, block):
+    def _is_label_alone(self, block: Block) -> bool:
+        if block.kind != "prose" or _is_item(self._text, block):
             return False
         span = block.start, block.end
         return "\n" not in self._text[slice(*span)] and _is_label(self._text, span)
@@ -346,12 +344,17 @@ class _Cutter:
             return False
         return self._announces(number) or is_name
 
-    def _is_name(self, number: int) -> bool:
-        """Tell a short paragraph that names what follows from one that states a fact."""
+    def _is_name(self, number: int, *beside: Block | None) -> bool:
+        """Tell a short paragraph that names what follows from one that states a fact.
+
+        Each of several in a row states one, unless it alone of them is in emphasis or code.
+        """
         piece = self._pieces[number]
-        return self._is_label(number) and not _FACT.search(
-            self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        )
+        told = self._text[piece.start : piece.end]
+        if not self._is_label(number) or _FACT.search(told.rstrip(_EMPHASIS)):
+            return False
+        others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
+        return not (any(map(_NAME.fullmatch, others)) if _NAME.fullmatch(told) else others)
 
     def _announces(self, number: int) -> bool:
         return self._ends_with(number, _ANNOUNCING)
@@ -375,12 +378,12 @@ class _Cutter:
                     break
                 self._add_unit(kind, first, last + 1, lead)
 
-    def _join_paragraphs(self, first: int, *, is_item: bool) -> None:
+    def _join_paragraphs(self, first: int, *, is_item: bool, is_name: bool) -> None:
         """The last sentence of a paragraph with the first of the next, which often refers to it."""
         above = self._last_sentence
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
-        is_name = self._asks(first) or (self._is_name(first) and not self._announces(above))
+        is_name = is_name and (self._asks(first) or not self._announces(above))
         if first == len(self._pieces) - 1 and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]

@@ -236,6 +236,18 @@ def test_each_of_several_short_paragraphs_stands_below_none_of_the_others() -> N
     assert {*codes, "It does not block."} <= {unit for unit, _ in cut}
 
 
+def test_short_paragraph_is_also_quoted_with_the_one_above_it() -> None:
+    cut = units("Width\n\n45 cm\n\nHeight\n\n90 cm")
+
+    assert {("Width\n\n45 cm", None), ("Height\n\n90 cm", None), ("90 cm", None)} <= set(cut)
+
+
+def test_name_in_emphasis_leads_to_a_short_paragraph_without_any() -> None:
+    cut = dict(units("**Width**\n\n45 cm\n\n**Height**\n\n90 cm"))
+
+    assert (cut["45 cm"], cut["90 cm"]) == ("**Width**", "**Height**")
+
+
 def test_call_over_several_lines_is_not_cut_within_its_brackets() -> None:
     told = "int\nusb_open (\n  device *dev,\n  handle **out\n)\nused = 1;"
 
