@@ -3,7 +3,7 @@
 import ctypes
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -81,6 +81,7 @@ _PDF_DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 _FILE_TITLE = re.compile(
     r"\.(?:docx?|dvi|indd|pdf|tex|pptx?|odt)\Z|^(?:microsoft word|untitled)", re.I
 )
+_UNSAID = frozenset({"(anonymous)", "(unspecified)"})  # as ReportLab writes
 _HEADING_NUMBER = re.compile(r"(?:chapter|appendix|section|part|[a-z])?[\divxlc]*")
 _BLOCK_SYNTAX = re.compile(r"(#{1,6} |>|```|~~~|\| )")
 
@@ -185,10 +186,8 @@ def _read(document: pdfium.PdfDocument, url: str) -> Content:
         meta=PageMetadata(
             base_url=url,
             url=page_address(url),
-            title=_title(
-                info.get("Title", ""), pages[0] if pages else [], bookmarks, writer.blocks
-            ),
-            description=one_line(info.get("Subject", ""))[:1_000] or None,
+            title=_title(_said(info, "Title"), pages[0] if pages else [], bookmarks, writer.blocks),
+            description=_said(info, "Subject")[:1_000] or None,
             published_at=_date(info.get("CreationDate", "")),
             modified_at=_date(info.get("ModDate", "")),
         ),
@@ -253,12 +252,16 @@ def _bookmarks(document: pdfium.PdfDocument) -> Iterator[Heading]:
             yield Heading(title[:_MAX_HEADING_CHARS], min(mark.level + 1, 6), index)
 
 
+def _said(info: Mapping[str, str], name: str) -> str:
+    text = one_line(info.get(name, ""))
+    return "" if text in _UNSAID else text
+
+
 def _title(
     named: str, first_page: list[Line], bookmarks: list[Heading], blocks: list[str]
 ) -> str | None:
-    title = one_line(named)
-    if title and not _FILE_TITLE.search(title):
-        return title[:300]
+    if named and not _FILE_TITLE.search(named):
+        return named[:300]
     title = largest_lines(first_page)
     if sum(map(str.isalpha, title)) > 2:
         return title[:300]

@@ -283,12 +283,15 @@ def test_page_of_listings_between_prose_is_read_in_time_that_grows_as_the_page()
     assert grows_as_its_input(blocks_of, page, 500)
 
 
-def test_title_is_the_files_or_its_largest_line() -> None:
+def test_title_is_the_files() -> None:
     assert read(["Text of the file."], title="A Study of Ropes").meta.title == "A Study of Ropes"
-    assert (
-        read(["small line", "", "# On Ropes", "", "text"], title="draft.docx").meta.title
-        == "On Ropes"
-    )
+
+
+@pytest.mark.parametrize("title", ["draft.docx", "(anonymous)"])
+def test_title_is_the_largest_line_where_the_file_says_none(title: str) -> None:
+    page = ["small line", "", "# On Ropes", "", "text"]
+
+    assert read(page, title=title).meta.title == "On Ropes"
 
 
 def test_dates_are_read() -> None:
