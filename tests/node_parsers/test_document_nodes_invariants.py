@@ -54,6 +54,12 @@ MARKDOWN = st.builds(
     st.sampled_from(["\n\n", "\n", "\n\n\n"]),
     st.sampled_from(["\n", "\r\n", "\n", "\r"]),
 )
+# In two parts, as its children are, it has fewer tokens than whole.
+FEWER_IN_PARTS = (
+    "a\U0008541ea\U000231d6\U00083407.a"
+    "\U000ea143\U0008a751\U000b833ea\U000d34c6a1"
+    "\U0008d844\U00077350\U00047ec7\U0009c28d"
+)
 SIZES = st.sampled_from([(1000, 256), (120, 40), (60, 60), (50, 20)])
 FIXED = {
     "empty": "",
@@ -139,6 +145,7 @@ def test_every_invariant_holds_for_generated_markdown(text: str, sizes: tuple[in
 
 @settings(max_examples=120, deadline=None)
 @given(text=st.text(max_size=2000), sizes=SIZES)
+@example(text=FEWER_IN_PARTS, sizes=(50, 20))
 def test_every_invariant_holds_for_arbitrary_text(text: str, sizes: tuple[int, int]) -> None:
     assert_invariants(text, parse(text, sizes), sizes)
 

@@ -140,9 +140,13 @@ class _Cutter:
         number = child_index = 0
         for index, group in enumerate(parents):
             parent = number
-            yield self._cut("parent", index, group, offset, group[0].start, parent)
+            parts = self._segmenter.split(group, self._sizes.child_tokens)
+            # A piece has other tokens than the parts it is cut into: a parent is as long as its
+            # children, or it would end behind the beginning of the next.
+            whole = [piece for part in parts for piece in part]
+            yield self._cut("parent", index, whole, offset, group[0].start, parent)
             number += 1
-            for part in self._segmenter.split(group, self._sizes.child_tokens):
+            for part in parts:
                 begin = next((piece.start for piece in part if not piece.level), part[0].start)
                 yield self._cut("child", child_index, part, offset, begin, parent)
                 offset += sum(piece.tokens for piece in part)
