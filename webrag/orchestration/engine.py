@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from webrag.concurrency import all_of, ended
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from workflows.handler import WorkflowHandler
 
     from webrag.orchestration.workflow import WebRAGWorkflow
+
+# Of a fast run; a third found the evidence of one more question in 72, and read 0.6 pages more.
+_LOOKS: Final = 2
 
 
 async def research(
@@ -65,10 +69,14 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
         from webrag.orchestration.steps.actions import widen
 
         decision = await found() if await widen(run) else decision
-    if lists_links and run.state.confidence < MEDIUM:
-        from webrag.orchestration.steps.actions import look_through
+    if lists_links:
+        from webrag.orchestration.steps.actions import LOOK_S, look_through
 
-        decision = await found() if await look_through(run) else decision
+        until = min(time.monotonic() + LOOK_S, run.state.clock.work_until)
+        for _ in range(_LOOKS):
+            if run.state.chance >= MEDIUM or not await look_through(run, until):
+                break
+            decision = await found()
     return decision
 
 

@@ -176,7 +176,8 @@ class RunState:
         aliases: Addresses that turned out to be another one of a known page.
         fetched: URL of each page obtained in this run to the page source it came from.
         units: What answers most likely, best first.
-        surest: Chance that everything asked is answered when it last grew.
+        chance: That everything asked is answered, [0, 1], by more than lists of links.
+        surest: The chance when it last grew.
         in_vain: Chance by their links' scores that none of the pages read since then answers.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         frontier: Links to follow next; None when they must be looked for again.
@@ -205,6 +206,7 @@ class RunState:
     signals: EvaluationSignals | None = None
     previous: EvaluationSignals | None = None
     confidence: float = 0.0
+    chance: float = 0.0
     surest: float = -1.0
     in_vain: float = 1.0
     part_confidence: dict[str, float] = field(default_factory=dict)
@@ -333,6 +335,7 @@ class RunState:
 
     def weigh(self, chance: float, followed: Iterable[NextLink]) -> None:
         """Remember how likely everything is answered, and which pages made that no likelier."""
+        self.chance = chance
         self.in_vain *= math.prod(1 - link.score for link in followed)
         if chance >= self.surest + GAIN:
             self.surest, self.in_vain = chance, 1.0

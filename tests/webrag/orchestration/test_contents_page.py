@@ -40,6 +40,47 @@ async def test_named_page_that_only_lists_links_is_looked_through(
     assert "best of them were read" in result.final_decision.reason
 
 
+async def test_section_behind_a_chapter_is_found_by_a_second_look(
+    lab: Lab, static_site: Any
+) -> None:
+    chapter = '<p>This chapter has one section.</p><p><a href="/lag.html">Lag of a replica</a></p>'
+    site = static_site(
+        contents(
+            **{
+                "/5.html": html("Replication lag", chapter),
+                "/lag.html": html("Lag of a replica", SAID),
+            }
+        )
+    )
+
+    result = await lab.engine().run(Question.of(ASKED, urls=site + "/"))
+
+    assert "512 megabytes" in texts(result)
+    assert result.total_iterations == 2
+
+
+async def test_entry_that_names_what_is_asked_for_does_not_answer(
+    lab: Lab, static_site: Any
+) -> None:
+    named = ("Replica Lag Limits", *CHAPTERS)
+    links = "".join(f'<li><a href="/{n}.html">{name}</a></li>' for n, name in enumerate(named))
+    site = static_site(
+        {
+            "/": f"<title>Manual</title><main><h1>Manual</h1><ul>{links}</ul></main>",
+            "/0.html": html("Replica Lag Limits", SAID),
+        }
+    )
+    asked = Question.of(
+        "Can a replica's lag limit be negative?",
+        urls=site + "/",
+        wordings=["The lag of a replica has a limit.", "replica lag limits", "negative limit"],
+    )
+
+    result = await lab.engine().run(asked)
+
+    assert "512 megabytes" in texts(result)
+
+
 @pytest.mark.parametrize("limit", [{"expansion_budget": 0}, {"max_pages": 0}])
 async def test_nothing_is_looked_through_where_no_page_may_be_fetched(
     lab: Lab, static_site: Any, limit: dict[str, int]

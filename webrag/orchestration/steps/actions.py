@@ -17,7 +17,7 @@ from webrag.orchestration.steps.research import Report, ResearchRun
 _MAX_EXTRA_QUERIES: Final = 4
 # Of a named page that only lists links, in a fast run.
 _LOOKED_THROUGH: Final = 4
-_LOOK_S: Final = 3.0
+LOOK_S: Final = 3.0
 
 
 async def act(run: ResearchRun, decision: ExpansionDecision) -> bool:
@@ -118,13 +118,12 @@ async def _follow(
     return outcome
 
 
-async def look_through(run: ResearchRun) -> bool:
+async def look_through(run: ResearchRun, until: float) -> bool:
     """Follow the best links of named pages that only list links, in a fast run judged before.
 
     Tells whether pages were obtained, which the question is to be searched in.
     """
     state, begun = run.state, time.monotonic()
-    until = min(begun + _LOOK_S, state.clock.work_until)
     decision = ExpansionDecision(
         action="expand_breadth",
         reason="The named page only lists links: its best links are looked through.",

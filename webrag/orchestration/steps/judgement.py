@@ -57,7 +57,8 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
     )
     judgements = await in_background(_judgements, run, frozenset())
     found = _weakest(judgements)
-    if found >= (MEDIUM if state.rounds else HIGH) and (lists := await _matched_lists(run)):
+    follows_links = bool(state.rounds) or state.may_look_through
+    if found >= (MEDIUM if follows_links else HIGH) and (lists := await _matched_lists(run)):
         judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
     chance = min(least, _chance_of_all(judgements))
@@ -173,12 +174,12 @@ def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
 
 
 async def is_contents_page(run: ResearchRun) -> bool:
-    """Tell whether a fast run has found little on named pages that are mostly lists of links.
+    """Tell whether a fast run has found little on named pages but lists of links.
 
     A table of contents names what is asked for and does not say it.
     """
     state = run.state
-    if not state.may_look_through or state.confidence >= MEDIUM:
+    if not state.may_look_through or state.chance >= MEDIUM:
         return False
     judged = (item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED])
     found = {str(each.chunk_id): (each.source_url, each.text, each.char_start) for each in judged}
