@@ -65,7 +65,7 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
 
     decision = await found()
     lists_links = await is_contents_page(run)
-    if run.state.may_look_through and run.state.confidence < LOW:
+    if lists_links or (run.state.may_look_through and run.state.confidence < LOW):
         from webrag.orchestration.steps.actions import widen
 
         decision = await found() if await widen(run) else decision

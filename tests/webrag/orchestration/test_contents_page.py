@@ -81,6 +81,20 @@ async def test_entry_that_names_what_is_asked_for_does_not_answer(
     assert "512 megabytes" in texts(result)
 
 
+async def test_second_question_finds_what_was_stored_for_the_first(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(contents())
+    await lab.engine().run(Question.of(ASKED, urls=site + "/"))
+    named = Question.of(
+        "Replication lag", urls=site + "/", wordings=["The chapter on replication lag."]
+    )
+
+    result = await lab.engine().run(named)
+
+    assert "512 megabytes" in texts(result)
+
+
 @pytest.mark.parametrize("limit", [{"expansion_budget": 0}, {"max_pages": 0}])
 async def test_nothing_is_looked_through_where_no_page_may_be_fetched(
     lab: Lab, static_site: Any, limit: dict[str, int]
