@@ -119,6 +119,20 @@ def test_one_call_that_would_settle_it_is_named_where_little_was_found(
     assert f"ADD A SOURCE: {call}" in follow_ups(result, BriefConfig())
 
 
+def test_a_site_is_stored_from_the_named_page_on(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    links = (replace(LINK, score=0.2),)
+    named = ("https://docs.example.org/contents",)
+    result = make_result(
+        install_chunk, seed_urls=named, rounds_allowed=3, confidence_band="none", next_links=links
+    )
+
+    assert "ADD A SOURCE: `ingest` url=https://docs.example.org/contents max_pages" in follow_ups(
+        result, BriefConfig()
+    )
+
+
 @pytest.mark.parametrize(("score", "other"), [(0.9, "/kilns reads the likeliest"), (0.1, "/guide")])
 def test_a_fast_answer_names_the_link_that_likely_helps(
     make_result: MakeResult, install_chunk: RankedChunk, score: float, other: str
@@ -132,11 +146,16 @@ def test_a_fast_answer_names_the_link_that_likely_helps(
     assert f"docs.example.org{other}" in line
 
 
+@pytest.mark.parametrize("rounds_allowed", [0, 3])
 def test_a_reader_may_stop_where_every_link_was_followed(
-    make_result: MakeResult, install_chunk: RankedChunk
+    make_result: MakeResult, install_chunk: RankedChunk, rounds_allowed: int
 ) -> None:
     result = make_result(
-        install_chunk, rounds_allowed=3, total_iterations=2, confidence_band="none", next_links=()
+        install_chunk,
+        rounds_allowed=rounds_allowed,
+        total_iterations=2,
+        confidence_band="none",
+        next_links=(),
     )
 
     assert "ADD A SOURCE: No link is left to follow: stop here, or" in follow_ups(

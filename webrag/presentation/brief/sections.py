@@ -27,7 +27,6 @@ _MOST_IMAGES: Final = 3
 # Less of a section is not worth another call.
 _LEAST_REST: Final = 200
 _MOST_ABSENT: Final = 5
-_LEAST_LINK_SCORE: Final = 0.05
 
 # From here on about half of the links lead to evidence (docs/experiments.md, "Link signals").
 _LIKELY_LINK_SCORE: Final = 0.3
@@ -369,8 +368,7 @@ def _options(
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
     elif is_answer and band != "high" and _may_go_deep(result):
         followed = "Only the best links were" if result.total_iterations else "No link was"
-        other = _likely_link(result, words, _LIKELY_LINK_SCORE)
-        other = other or words["site"].format(url=result.seed_urls[0])
+        other = _likely_link(result, words) or words["site"].format(url=result.seed_urls[0])
         yield f"DEEP SEARCH: {followed} followed; {words['deep']} goes on. Or {other}."
     elif is_answer and band != "high" and (rounds := _more_rounds(result)):
         more = words["more"].format(rounds=rounds)
@@ -387,9 +385,9 @@ def _options(
 
 def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> str:
     """The one call that most likely finds what the stored pages lack."""
-    if link := _likely_link(result, words, _LEAST_LINK_SCORE):
+    if link := _likely_link(result, words):
         return link
-    pages = [item.chunk.source_url for item in result.chunks]
+    pages = [*result.seed_urls, *(item.chunk.source_url for item in result.chunks)]
     if pages and result.next_links:
         return words["site"].format(url=pages[0])
     if result.total_iterations and not any(e.candidates_failed for e in result.expansion_steps):
@@ -397,16 +395,17 @@ def _what_would_settle(result: OrchestrationResult, words: dict[str, str]) -> st
     return words["grow"]
 
 
-def _likely_link(result: OrchestrationResult, words: dict[str, str], least: float) -> str:
-    """The call that reads the best link not followed; empty where it promises less than that."""
+def _likely_link(result: OrchestrationResult, words: dict[str, str]) -> str:
+    """The call that reads the best link not followed; empty where it promises little."""
     best = max(_named_links(result), key=lambda link: link.score, default=None)
-    if best is None or best.score < least:
+    if best is None or best.score < _LIKELY_LINK_SCORE:
         return ""
     return words["link"].format(url=best.url, chance=best.score)
 
 
 def _may_go_deep(result: OrchestrationResult) -> bool:
-    return result.rounds_allowed == 0 and result.rounds_ceiling != 0
+    has_links = bool(result.next_links) or not result.total_iterations
+    return has_links and result.rounds_allowed == 0 and result.rounds_ceiling != 0
 
 
 def _more_rounds(result: OrchestrationResult) -> int | None:
