@@ -118,6 +118,10 @@ _ELSEWHERE = re.compile(
     r"|\b(?:is|are) (?:described|explained|documented|discussed|covered) (?:in|on|at)\b",
     _IGNORING_CASE,
 )
+# Of 49 questions for a default 45 have it from a sentence or table that calls it one.
+_DEFAULT = re.compile(
+    r"\bdefault|\bd[ée]faut|\bvoreinge?stell|\bvorgabe|\bstandardm|\bpredetermin", _IGNORING_CASE
+)
 _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
     "name": re.compile(
         r"\b(?:which|what|name)\b.{0,40}\b(?:command|option|flag|function|directive|variable"
@@ -198,7 +202,8 @@ def judged(
         question: As asked.
         ranked: Passages, best first; the first eight that match are looked at. Where none has a
             score, nothing is known of the chance, and the confidence is 0. It is at most .6 where
-            the question names identifiers and the first three units hold none of them.
+            the question names identifiers and the first three units hold none of them, or asks for
+            a default and none of them speaks of one.
         wordings: Other wordings of the question, and the weights of the terms of each.
         term_idf: Weights of the question's index terms; others count 1.0.
         encode: Compares meanings; None to go by words alone.
@@ -234,7 +239,9 @@ def judged(
     if profile is not None and quality(best, profile) < _IRRELEVANT:
         confidence = min(confidence, quality(best, profile))
     is_named = found.column("named")[chosen[:_SHOWN]].any()
-    return Judgement(units, confidence if is_named else min(confidence, _OF_ANOTHER))
+    told = (_told(found, matched, place) for place in chosen[:_SHOWN])
+    is_met = is_named and (not _DEFAULT.search(question) or any(map(_DEFAULT.search, told)))
+    return Judgement(units, confidence if is_met else min(confidence, _OF_ANOTHER))
 
 
 class Asked:
@@ -539,6 +546,18 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
 def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
     rank, unit = found.units[place]
     return ranked[rank].chunk.text[unit.start : unit.end]
+
+
+def _told(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
+    """A unit with its lead and the headings above it; a row with its whole passage."""
+    rank, unit = found.units[place]
+    chunk = ranked[rank].chunk
+    if unit.kind == "row":
+        return chunk.text
+    pieces = _read(chunk.text).cut.pieces
+    above = [*pieces[unit.first].headings, *([] if unit.lead is None else [unit.lead])]
+    told = [chunk.text[pieces[each].start : pieces[each].end] for each in above]
+    return " ".join([*chunk.heading_path, *told, _said(found, ranked, place)])
 
 
 def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, score: float) -> AnswerUnit:

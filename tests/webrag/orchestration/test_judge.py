@@ -91,6 +91,32 @@ def test_what_never_names_the_identifier_asked_for_is_not_trusted() -> None:
     assert judge(question, told)[1].confidence <= 0.6 < named
 
 
+SCAN = "`scan time number`  \nTime in seconds between two scans of the kernel routing table."
+ASKED_SCAN = "What is the default scan time of the kernel protocol?"
+WORDED_SCAN = ["Time in seconds between two scans of the kernel routing table; default 20."]
+
+
+def test_what_never_speaks_of_a_default_does_not_say_which_it_is() -> None:
+    _, silent = judge(ASKED_SCAN, SCAN, wordings=WORDED_SCAN)
+    _, told = judge(ASKED_SCAN, SCAN[:-1] + "; default 20.", wordings=WORDED_SCAN)
+
+    assert silent.confidence <= 0.6 < told.confidence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| Option | Default |\n|---|---|\n| scan time | 20 |\n| persist | off |",
+        "## Defaults of the kernel protocol\n\nThe scan time is 20 seconds.",
+        "Defaults of the kernel protocol:\n\n- a scan time of 20 seconds\n- no learning of routes",
+    ],
+)
+def test_default_may_stand_above_its_value(text: str) -> None:
+    _, found = judge(ASKED_SCAN, text, wordings=WORDED_SCAN)
+
+    assert found.confidence > 0.6
+
+
 def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> None:
     question = "How is the filter of the kettle cleaned?"
     told = "How the filter of the kettle is cleaned {}. The kettle heats water."
