@@ -271,6 +271,7 @@ _DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?\Z")
 _COMPACT_DATE = re.compile(r"(?:19|20)\d{6}\Z")
 # A date may be ahead of this machine's by its time zone, and clocks differ.
 _AHEAD = timedelta(days=2)
+_FIRST_DAY = datetime(1970, 1, 2, tzinfo=UTC)
 
 
 def parse_date(text: str) -> datetime | None:
@@ -294,4 +295,5 @@ def parse_date(text: str) -> datetime | None:
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
         return None
-    return moment if moment.year >= 1970 and moment <= datetime.now(UTC) + _AHEAD else None
+    # The first day of Unix time stands for no date, in metadata and in examples.
+    return moment if _FIRST_DAY < moment <= datetime.now(UTC) + _AHEAD else None

@@ -174,6 +174,10 @@ def test_linked_data_with_line_breaks_in_its_texts_is_read() -> None:
     assert dates("", head)[0] == MARCH
 
 
+def test_first_day_of_unix_time_is_no_date() -> None:
+    assert dates("<h1>On time</h1><p>1 January 1970</p>")[0] is None
+
+
 @given(st.text(alphabet="0123456789.-/ ,MarchJune\n", max_size=60))
 def test_no_text_beside_a_heading_is_too_odd(text: str) -> None:
     published, _ = dates(f"<h1>On paper</h1><p>{text}</p>")
