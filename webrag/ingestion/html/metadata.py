@@ -279,6 +279,8 @@ _GENERIC_TITLE = re.compile(
     r"|default|welcome|react app|vite app)\W*\Z",
     re.IGNORECASE,
 )
+# "Site - ", where a template found no title for the page.
+_UNFILLED_TITLE = re.compile(r"(.*\S)\s+[-–—|·»«:]\Z")  # noqa: RUF001
 # "1. Introduction", "Chapter 6. Introduction", "A.2 Keys".
 _NUMBERED = re.compile(r"(?:[^\W\d_]{4,12} )?(?:\d{1,3}|[A-Z])(?:[.:]|(?:\.\d{1,3}){1,5}[.:]?)\s")
 _INDEX_FILE = re.compile(r"/(?:index|default)\.(?:html?|php|aspx?)\Z", re.IGNORECASE)
@@ -393,7 +395,11 @@ def _title(tree: LexborHTMLParser, metas: Mapping[str, str], names: _Names) -> s
     whole = _clean(tag.text() if tag is not None else None, MAX_TITLE_CHARS)
     heads = [text for node in tree.css("h1")[:_MOST_HEADINGS] if (text := _heading(node))]
     named = _without_site(metas.get("og:title") or metas.get("twitter:title"), names)
-    if not whole or _GENERIC_TITLE.match(whole):
+    site = _UNFILLED_TITLE.match(whole or "")
+    if site:
+        whole = site[1]
+        heads = [text for text in heads if folded(text) != folded(whole)]
+    if not whole or site or _GENERIC_TITLE.match(whole):
         return next(filter(None, (named, *heads, names.headline)), whole)
     tagged = _without_site(whole, names) or whole
     parts = [part for part in _SITE_SEPARATOR.split(whole) if part.strip()]

@@ -170,6 +170,10 @@ SITES = {
         "<p>x</p>",
     ),
     "name of the host": ("<title>Bread rises | Site</title>", "<h1>Site</h1>"),
+    "unfilled template": (
+        "<title>The Mill Post - </title>",
+        "<h1>The Mill Post</h1><h1>Bread rises</h1>",
+    ),
 }
 
 
