@@ -66,6 +66,7 @@ def body(html: str) -> str:
         ("<blockquote><blockquote><p>b</p></blockquote></blockquote>", "> b"),
         ("<p>3.1<tt>&nbsp;</tt>Ends of<code> a <b>b</b> </code>line</p>", "3.1 Ends of `a b` line"),
         ("<p>Ends of<code> a </code>line</p>", "Ends of `a` line"),
+        ("<p>日本\n語の<b>文</b>\n。Kiln\n窯 한글\n문</p>", "日本語の**文**。Kiln 窯 한글 문"),
         ('<p>a <img src="x" alt="pic"> b</p>', "a pic b"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ _EXTENSIONS = (
 )
 _PREFORMATTED = re.compile(r"(<(pre|textarea)\b.*?(?:</\2\s*+>|\Z))", re.DOTALL | re.IGNORECASE)
 _SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
+# The end of a line between two letters of scripts without blanks, and what may stand at it.
+_WIDE = "[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff]"
+_INLINE_TAGS = r"(?:[\U000f0000-\U0010ffff]|</?(?:a|b|code|em|i|span|strong)\b[^<>]*+>)*+"
+_WIDE_LINE_END = re.compile(
+    rf"({_WIDE}{_INLINE_TAGS})[ \t\r\f]*+\n\s*+(?={_WIDE})"
+    rf"|(?<={_WIDE})[ \t\r\f]*+\n\s*+(?={_INLINE_TAGS}{_WIDE})"
+)
 # A cell's pipe and a line's first hash would change the structure; nothing else needs escaping.
 _NEEDLESS_ESCAPE = re.compile(r"\\(?![|#])")
 _JOINED_TERM = re.compile(f"{TERM_END}[ \t]*+\n[ \t>]*+(?:\n([ \t>]*+))?{TERM_START}")
@@ -72,7 +79,11 @@ def marked_markdown(html: str) -> str:
     Args:
         html: Serialised from a parsed tree, so that `<pre` only occurs as a tag.
     """
-    html = _one_line_per_paragraph(html).replace("\\", BACKSLASH)
+    # A line break in the source is a space on the page; left in, it could start a list.
+    pieces = _PREFORMATTED.split(html)  # text, preformatted, tag name, text, ...
+    pieces[::3] = (_SOURCE_SPACE.sub(" ", _WIDE_LINE_END.sub(r"\1", text)) for text in pieces[::3])
+    del pieces[2::3]
+    html = "".join(pieces).replace("\\", BACKSLASH)
     text = str(convert(html, _OPTIONS).content)
     text = _NEEDLESS_ESCAPE.sub("", text).replace(BACKSLASH, "\\")
     if QUOTE in text:
@@ -92,17 +103,6 @@ def marked_markdown(html: str) -> str:
 def html_from_markdown(markdown: str) -> str:
     """Render markdown, so that pages written in it take the same way as HTML pages."""
     return str(pyromark.html(markdown, options=_EXTENSIONS))
-
-
-def _one_line_per_paragraph(html: str) -> str:
-    """A line break in the source is a space on the page; left in, it could start a list."""
-    pieces = _PREFORMATTED.split(html)
-    # split gives: text, preformatted, tag name, text, preformatted, tag name, ...
-    return "".join(
-        _SOURCE_SPACE.sub(" ", piece) if index % 3 == 0 else piece
-        for index, piece in enumerate(pieces)
-        if index % 3 != 2
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +142,7 @@ def page_html(content: str, facts: PageFacts) -> str:
         facts: Go to the head; links to a menu after the content.
     """
     lang = f' lang="{html.escape(facts.language)}"' if facts.language else ""
-    head = "".join(_head(facts))
-    menu = "".join(f'<a href="{html.escape(url)}"></a>' for url in facts.links)
-    return (
-        f"<!doctype html><html{lang}><head>{head}</head><body><main>{content}</main>"
-        f"<nav>{menu}</nav></body></html>"
-    )
-
-
-def _head(facts: PageFacts) -> Iterable[str]:
-    if facts.title:
-        yield f"<title>{html.escape(facts.title)}</title>"
+    head = f"<title>{html.escape(facts.title)}</title>" if facts.title else ""
     for attribute, name, value in (
         ("name", "description", facts.description),
         ("name", "author", facts.author),
@@ -160,4 +150,9 @@ def _head(facts: PageFacts) -> Iterable[str]:
         ("property", "article:modified_time", facts.modified_at),
     ):
         if value:
-            yield f'<meta {attribute}="{name}" content="{html.escape(value)}">'
+            head += f'<meta {attribute}="{name}" content="{html.escape(value)}">'
+    menu = "".join(f'<a href="{html.escape(url)}"></a>' for url in facts.links)
+    return (
+        f"<!doctype html><html{lang}><head>{head}</head><body><main>{content}</main>"
+        f"<nav>{menu}</nav></body></html>"
+    )
