@@ -461,15 +461,19 @@ def _names(
         written += _people(item.get("publisher"), linked)
     named = next((name for name in written if name and not name.startswith(("@", "http"))), None)
     # What leads to the start page from the top of a page is the site's name, or its logo.
-    here = urlsplit(url)
-    for node in tree.css("h1 > a[href], a[rel=home]")[:_MOST_HEADINGS]:
-        to = urlsplit(urljoin(url, attribute(node, "href")))
-        written += [node.text()] if _is_start_page(to, here, tree) else []
-    host = (here.hostname or "").removeprefix("www.")
+    written += [link.text() for link in _home_links(tree, url, "h1 > a[href], a[rel=home]")]
+    host = (urlsplit(url).hostname or "").removeprefix("www.")
     written += [host, *host.split(".")[:-1]]
     headlines = (_clean(str(item.get("headline") or ""), MAX_TITLE_CHARS) for item in linked)
     site = frozenset(map(folded, written)) - {""}
     return _Names(next(filter(None, headlines), None), site, named)
+
+
+def _home_links(tree: LexborHTMLParser, url: str, selector: str) -> list[LexborNode]:
+    """The first links that match and lead to the first page of a site."""
+    here, links = urlsplit(url), tree.css(selector)[:_MOST_HEADINGS]
+    targets = (urlsplit(urljoin(url, attribute(link, "href"))) for link in links)
+    return [link for link, to in zip(links, targets, strict=True) if _is_start_page(to, here, tree)]
 
 
 def _is_start_page(to: SplitResult, here: SplitResult, tree: LexborHTMLParser) -> bool:
@@ -487,18 +491,11 @@ def _is_start_page(to: SplitResult, here: SplitResult, tree: LexborHTMLParser) -
 def site_headings(tree: LexborHTMLParser, page_url: str, title: str | None) -> list[LexborNode]:
     """Main headings that are no title of a page but lead to the first page of its site."""
     here = urlsplit(page_url)
-    found = []
-    for link in tree.css("h1 > a[href]")[:_MOST_HEADINGS]:
-        to = urlsplit(urljoin(page_url, attribute(link, "href")))
-        heading = link.parent
-        if (
-            heading is not None
-            and _is_start_page(to, here, tree)
-            and not _is_start_page(here, to, tree)
-        ):
-            is_name = inline_text(heading) == inline_text(link) and _heading(heading) != title
-            found += [heading] if is_name else []
-    return found
+    if _is_start_page(here, here, tree):
+        return []
+    links = _home_links(tree, page_url, "h1 > a[href]")
+    alone = (link.parent for link in links if inline_text(link.parent or link) == inline_text(link))
+    return [heading for heading in alone if heading is not None and _heading(heading) != title]
 
 
 def _people(said: Any, linked: Sequence[Mapping[str, Any]]) -> list[str]:
