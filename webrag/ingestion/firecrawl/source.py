@@ -18,7 +18,6 @@ from webrag.errors import (
     UnusablePageError,
 )
 from webrag.ingestion.addresses import canonical_url, link_target
-from webrag.ingestion.characters import collapse
 from webrag.ingestion.fetch_context import (
     is_together,
     note,
@@ -45,8 +44,10 @@ _log = logging.getLogger(__name__)
 
 # A page drawn by scripts is nearly empty as it was sent; what was drawn is in the other forms.
 _LEAST_SHARE = 0.5
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "head"})
-_PIECE = re.compile(r"<(/?)([a-z][a-z0-9]*+)[^<>]*+>|([^<]+)|<", re.IGNORECASE)
+# Tags, and elements that show nothing; one left open goes on to the end of the page.
+_UNSEEN = re.compile(
+    r"<(script|style|template|noscript|head)\b(?:[^<]++|<(?!/\1\b))*+|<[^<>]*+>", re.IGNORECASE
+)
 
 
 def page_content(page: ScrapedPage) -> str:
@@ -70,17 +71,7 @@ def page_content(page: ScrapedPage) -> str:
 
 def _shown_chars(html: str) -> int:
     """Characters a reader would see, roughly; parsing is left to the worker processes."""
-    inside = ""
-    count = 0
-    for match in _PIECE.finditer(html):
-        slash, tag, text = match.groups()
-        if text and not inside:
-            count += len(collapse(text))
-        elif tag and tag.lower() in _UNSEEN and not inside:
-            inside = "" if slash else tag.lower()
-        elif tag and slash and tag.lower() == inside:
-            inside = ""
-    return count
+    return len("".join(_UNSEEN.sub("", html).split()))
 
 
 class FirecrawlSource:

@@ -50,9 +50,8 @@ def is_public(address: str) -> bool:
     Addresses that carry another one (IPv4-mapped, NAT64, 6to4) are judged by the one inside; a
     scoped one (`fe80::1%eth0`) is not public.
     """
-    try:
-        parsed: Address = ip_address(address)
-    except ValueError:
+    parsed = _address_of(address)
+    if parsed is None:
         return False
     if isinstance(parsed, IPv6Address):
         if parsed.scope_id:
@@ -94,19 +93,20 @@ class AllowList:
 
 def _plain_host(host: str) -> str:
     name = host.strip("[]").rstrip(".").lower()
+    return str(_address_of(name) or name)
+
+
+def _address_of(host: str) -> Address | None:
     try:
-        return str(ip_address(name))
+        return ip_address(host)
     except ValueError:
-        return name
+        return None
 
 
 def _literal(host: str) -> str | None:
-    try:
-        address: Address = ip_address(host)
-    except ValueError:
-        return None
+    address = _address_of(host)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)
+    return str(mapped or address) if address is not None else None
 
 
 async def resolve(host: str, port: int) -> list[str]:
