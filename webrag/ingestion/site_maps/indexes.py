@@ -22,6 +22,7 @@ from webrag.ingestion.site_maps.listing import (
     plain,
     read_data,
     read_json,
+    read_quoted,
     table_of,
     text_of,
 )
@@ -92,7 +93,7 @@ def vitepress_next(text: str) -> str | None:
 
 def read_vitepress(text: str, root: str) -> SiteListing:
     """Read an `@localSearchIndex` of VitePress."""
-    data = table_of(read_data(text, literal_of=_VITEPRESS_DATA), "content")
+    data = table_of(read_quoted(text, _VITEPRESS_DATA), "content")
     addresses = table_of(data.get("documentIds"), "table of pages")
     fields = any_table(data.get("storedFields"))
     words = _words_by_entry(any_list(data.get("index")))

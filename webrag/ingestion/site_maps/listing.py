@@ -197,14 +197,11 @@ def read_json(text: str) -> Any:
         raise _refusal(error) from error
 
 
-def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
+def read_data(text: str, after: str = "") -> Any:
     """Read the first table or list of a JavaScript file, as a literal or inside `JSON.parse`.
 
-    It begins `after` what stands before the data. Where the data is JSON inside a text,
-    `literal_of` stands near its beginning.
+    It begins `after` what stands before the data.
     """
-    if literal_of:
-        return _read_quoted(text, literal_of)
     begin = text.find(after)
     if begin < 0:
         raise MapRefusedError(f"{after.strip()!r} does not occur in it")
@@ -220,8 +217,8 @@ def read_data(text: str, after: str = "", *, literal_of: str = "") -> Any:
         return _read_literal(text[opening.start() :])
 
 
-def _read_quoted(text: str, known: str) -> Any:
-    """JSON inside the string around a word known to be in it."""
+def read_quoted(text: str, known: str) -> Any:
+    """Read JSON inside a string of a JavaScript file, near whose beginning a word stands."""
     at = text.find(known)
     quote = max(text.rfind(mark, max(at - _NEAR, 0), at) for mark in ("'{", '"{', "`{"))
     if at < 0 or quote < 0:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -95,7 +96,7 @@ def find_marks(tree: LexborHTMLParser, url: str) -> tuple[MapMark, ...]:
     """Maps of the site that a whole page names, the richest first."""
     page = _Page(tree, url)
     found = [mark for find in _FINDERS if (mark := find(page)) is not None]
-    found = found or [*_index_pages(page)] or [*_home(page)]
+    found = found or [*islice(_index_pages(page), _MAX_MARKS)] or [*_home(page)]
     return tuple(found[:_MAX_MARKS])
 
 
@@ -219,8 +220,6 @@ def _index_pages(page: _Page) -> Iterator[MapMark]:
             continue
         seen.add(mark.urls[0])
         yield mark
-        if len(seen) == _MAX_MARKS:
-            return
 
 
 def _home(page: _Page) -> Iterator[MapMark]:
