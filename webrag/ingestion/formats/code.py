@@ -51,33 +51,26 @@ def blocks_of(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _cut(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Blocks of the least margin, and of long ones those inside them."""
     start, end = _trimmed(lines, start, end)
     if start >= end:
         return
     margin = min(_margin(lines[at]) for at in range(start, end) if lines[at].strip())
+    for begin, stop in _parts(lines, start, end, margin):
+        inner = [at for at in range(begin + 1, stop) if lines[at].strip()]
+        inner = [at for at in inner if _margin(lines[at]) > margin]
+        if stop - begin > _LONG_LINES and inner and inner[-1] - inner[0] >= _LONG_LINES // 2:
+            yield from _parts(lines, begin, stop, min(_margin(lines[at]) for at in inner))
+        else:
+            yield begin, stop
+
+
+def _parts(lines: Sequence[str], start: int, end: int, margin: int) -> Iterator[tuple[int, int]]:
+    """Ranges that begin at the lines of a margin that stand below a blank line."""
     begin = start
     for at in range(start + 1, end):
         opens = lines[at].strip() and not lines[at - 1].strip()
         if opens and _margin(lines[at]) == margin and not _CLOSING.match(lines[at]):
-            yield from _shortened(lines, begin, at, margin)
-            begin = at
-    yield from _shortened(lines, begin, end, margin)
-
-
-def _shortened(
-    lines: Sequence[str], start: int, end: int, margin: int
-) -> Iterator[tuple[int, int]]:
-    start, end = _trimmed(lines, start, end)
-    inner = [
-        at for at in range(start + 1, end) if _margin(lines[at]) > margin and lines[at].strip()
-    ]
-    if end - start <= _LONG_LINES or not inner or inner[-1] - inner[0] < _LONG_LINES // 2:
-        yield start, end
-        return
-    step = min(_margin(lines[at]) for at in inner)
-    begin = start
-    for at in inner:
-        if at > begin + 1 and _margin(lines[at]) == step and not lines[at - 1].strip():
             yield _trimmed(lines, begin, at)
             begin = at
     yield _trimmed(lines, begin, end)
