@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterator, Sequence
 
-_FENCE = re.compile(r"^([ \t]*(?:`{3,}|~{3,}))", re.MULTILINE)
-_MODULE = re.compile(r"(?:^(?:import|export)[ \t][^\n]*\n(?:[ \t}\])][^\n]*\n)*)", re.MULTILINE)
-_COMMENT = re.compile(r"\{/\*(?:[^*]|\*(?!/)){0,2000}+\*/\}")
-_TAG = re.compile(r"^[ \t]*</?[A-Z][\w.]*(?:[ \t\n][^<>]*)?/?>[ \t]*$", re.MULTILINE)
+_FENCED = r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+).*?(?:^[ \t]*+(?P=fence)|\Z)"
+# Imports, exports and comments.
+_UNSHOWN = re.compile(
+    rf"{_FENCED}|^(?:import|export)[ \t][^\n]*\n(?:[ \t}}\])][^\n]*\n)*"
+    r"|\{/\*(?:[^*]|\*(?!/)){0,2000}+\*/\}",
+    re.MULTILINE | re.DOTALL,
+)
+_TAG = re.compile(
+    rf"{_FENCED}|^[ \t]*</?[A-Z][\w.]*(?:[ \t\n][^<>]*)?/?>[ \t]*$", re.MULTILINE | re.DOTALL
+)
 _TITLED = re.compile(r"""\b(?:title|label|header|summary)=["']([^"'\n]{1,200})["']""")
 
 
@@ -15,20 +21,8 @@ def without_components(source: str) -> str:
 
     A component's title stays, as a paragraph of its own.
     """
-    parts = _FENCE.split(f"{source}\n")
-    text, fence = [], ""
-    for part in parts:
-        if _FENCE.fullmatch(part):
-            mark = part.strip()
-            if not fence:
-                fence = mark
-            elif mark.startswith(fence):
-                fence = ""
-            text.append(part)
-        else:
-            plain = _COMMENT.sub("", _MODULE.sub("", part))
-            text.append(part if fence else _TAG.sub(_title, plain))
-    return "".join(text)
+    plain = _UNSHOWN.sub(lambda found: found[0] if found["fence"] else "", f"{source}\n")
+    return _TAG.sub(lambda found: found[0] if found["fence"] else _title(found), plain)
 
 
 def _title(tag: re.Match[str]) -> str:
@@ -57,7 +51,7 @@ def fenced(text: str, language: str = "") -> str:
 def names_columns(rows: Sequence[Sequence[str]]) -> bool:
     """Tell whether the first row of a table names its columns, as far as the texts tell.
 
-    Of two columns the first row is a pair like the others, unless they are numbered and it is not;
+    Of one or two columns the first row is like the others, unless they are numbered and it is not;
     of more it names them, unless one has figures in all rows.
     """
     names, *others = [[any(map(str.isdigit, cell)) for cell in row] for row in rows]
