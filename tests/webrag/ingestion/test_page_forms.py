@@ -23,6 +23,8 @@ NOTES = {
     "docbook": '<div class="tip"><h3 class="title">Tip</h3><p>Do.</p></div>',
     "docbook table": '<div class="tip"><table><tr><td rowspan="2"><img src="i"></td><th>Tip</th>'
     "</tr><tr><td><p>Do.</p></td></tr></table></div>",
+    "docbook table with the title above": '<div class="TIP"><table><tr><td><b>Tip</b></td></tr>'
+    "<tr><td><p>Do.</p></td></tr></table></div>",
     "docbook table with a named picture": '<div class="tip"><table><tr><td rowspan="2"><img '
     'alt="[Tip]"></td><th>Tip</th></tr><tr><td><p>Do.</p></td></tr></table></div>',
     "asciidoc": '<div class="admonitionblock tip"><table><tr><td class="icon"><div class="title">'

@@ -101,7 +101,7 @@ def unveil(tree: LexborHTMLParser) -> None:
     for template in select(body, _SHADOW):
         _open_shadow(template)
     _unveil_page(body)
-    for words in select(body, f":is(td, th) :is({_READ_OUT})"):
+    for words in select(body, _READ_OUT):
         cell = next((above for above in ancestors(words) if above.tag in ("td", "th")), None)
         # Such words in place of a picture are what the cell says; beside others they are none.
         if cell is not None and cell.css_first(_ICON) is not None:
@@ -117,7 +117,7 @@ def spell_out(body: LexborNode) -> None:
     """
     _label_tabs(body)
     for button in select(body, "button"):
-        _spell_out_button(button)
+        _spell_out_button(body, button)
     _spell_out_pictures(body)
     for ruby in select(body, "ruby"):
         # Readings set above the characters would stand between them.
@@ -187,7 +187,7 @@ def _label_tabs(body: LexborNode) -> None:
             continue  # each shows a part of it
         label = inline_text(tab)
         if label and inline_text(panel) and not inline_text(panel).startswith(label):
-            prepend(panel, _bold_line(label))
+            prepend(panel, element("p", element("strong", label)))
         tab.remove()
 
 
@@ -214,7 +214,7 @@ def _target(body: LexborNode, control: LexborNode) -> LexborNode | None:
     return None
 
 
-def _spell_out_button(button: LexborNode) -> None:
+def _spell_out_button(body: LexborNode, button: LexborNode) -> None:
     label = inline_text(button)
     if not any(map(str.isalnum, label)):
         return
@@ -224,14 +224,13 @@ def _spell_out_button(button: LexborNode) -> None:
             button.unwrap()
     elif _is_in_sentence(button):
         button.unwrap()
-    elif not _GENERIC.fullmatch(label) and _discloses(button, label):
-        button.insert_before(_bold_line(label))
+    elif not _GENERIC.fullmatch(label) and _discloses(body, button, label):
+        button.insert_before(element("p", element("strong", label)))
         button.decompose()
 
 
-def _discloses(button: LexborNode, label: str) -> bool:
-    body = next((up for up in ancestors(button) if up.tag == "body"), None)
-    opened = _target(body, button) if body is not None else None
+def _discloses(body: LexborNode, button: LexborNode, label: str) -> bool:
+    opened = _target(body, button)
     if opened is None and (
         "aria-expanded" in button.attributes or _DISCLOSES.search(attribute(button, "class"))
     ):
@@ -269,8 +268,8 @@ def _spell_out_pictures(body: LexborNode) -> None:
         label = _label_of(picture)
         if label and len(label) <= _MOST_LABEL_CHARS and _is_in_sentence(picture):
             picture.replace_with(label)
-    for cell in select(body, "td:not(.icon), th"):
-        if cell.css_first("*") is not None and not _shown_text(cell):
+    for cell in select(body, "td, th"):
+        if cell.css_first("*") is not None and not _shows_text(cell):
             named = (_label_of(each) for each in select(cell, _PICTURE))
             # DocBook draws the title of a note beside it, and calls the picture `[Note]`.
             beside = f"[{inline_text(cell.parent or cell)}]"
@@ -281,13 +280,10 @@ def _spell_out_pictures(body: LexborNode) -> None:
             cell.insert_child(attribute(cell, "aria-label")[:_MOST_LABEL_CHARS])
 
 
-def _shown_text(cell: LexborNode) -> str:
-    """A cell's text without the names of its drawings, which are not shown."""
-    if cell.css_first("pre, math, input") is not None:
-        return "shown"
+def _shows_text(cell: LexborNode) -> bool:
+    """Tell a cell with more than the names of its drawings, which are not shown."""
     drawn = sum(len(inline_text(picture)) for picture in select(cell, "svg"))
-    text = inline_text(cell)
-    return text if len(text) > drawn else ""
+    return cell.css_first("pre, math, input") is not None or len(inline_text(cell)) > drawn
 
 
 def _label_of(picture: LexborNode) -> str:
@@ -298,12 +294,6 @@ def _label_of(picture: LexborNode) -> str:
         return label
     classes = attribute(picture, "class").lower()
     return next((mark for pattern, mark in _MARK_CLASSES if pattern.search(classes)), "")
-
-
-def _bold_line(text: str) -> LexborNode:
-    line = element("p", "")
-    line.insert_child(element("strong", text))
-    return line
 
 
 _OPENING: Final = ("aria-controls", "data-target", "data-bs-target", "data-tab", "onclick", "href")
@@ -332,7 +322,7 @@ def follows_control(node: LexborNode) -> bool:
     return before.css_first(_CONTROL) is not None  # which may be the element itself
 
 
-_TEX_ENCODINGS = ("application/x-tex", "tex", "latex", "application/x-latex")
+_TEX = ("application/x-tex", "tex", "latex", "application/x-latex")
 # After a backslash the last sign is a character.
 _WRAPPED = (
     re.compile(r"(?P<sign>\$\$|\$)(?P<held>.+)(?<!\\)(?P=sign)", re.DOTALL),
@@ -348,16 +338,6 @@ _FORMS = {
     **dict.fromkeys([("msub", 2), ("munder", 2)], "{0}_{3}"),
     **dict.fromkeys([("msubsup", 3), ("munderover", 3)], "{0}_{4}^{5}"),
 }
-
-
-def _latex_of(math: LexborNode) -> str:
-    """The LaTeX that a `<math>` element was made from, as it says itself; "" when it does not."""
-    told = (
-        _plain_latex(annotation.text())
-        for annotation in math.css("annotation")
-        if attribute(annotation, "encoding").lower() in _TEX_ENCODINGS
-    )
-    return next(filter(None, told), "") or _plain_latex(attribute(math, "alttext"))
 
 
 def _plain_latex(source: str) -> str:
@@ -426,7 +406,9 @@ def spell_out_formulas(root: LexborNode) -> None:
 
 
 def _unveil(math: LexborNode) -> None:
-    source = _latex_of(math)
+    notes = (each for each in math.css("annotation") if attribute(each, "encoding").lower() in _TEX)
+    told = (*(each.text() for each in notes), attribute(math, "alttext"))
+    source = next(filter(None, map(_plain_latex, told)), "")
     above = list(ancestors(math))[:4]
     is_block = attribute(math, "display") == "block" or any(
         "katex-display" in attribute(node, "class") for node in above

@@ -31,6 +31,7 @@ from webrag.ingestion.html.tree import (
 )
 
 _HEADINGS = "h1, h2, h3, h4, h5, h6"
+_ROLE_CELLS = "[role=columnheader], [role=rowheader], [role=cell], [role=gridcell]"
 _MOST_COLUMNS = 12
 _LEAST_QUESTIONS: Final = 3  # fewer may be what a text asks its readers
 _MOST_HEADING_CHARS: Final = 120
@@ -46,15 +47,13 @@ def rewrite_layouts(root: LexborNode) -> None:
     """Make headings, tables, code blocks and sections of what only looks like them."""
     for box in outermost(select(root, _CODE_BOXES)):
         rename(box, "pre")
-    _name_icons(root)
     _flatten_prototypes(root)
     _set_in_line(root)
     _lift_table_headings(root)
     _unwrap_section_lists(root)
-    for grid in reversed(select(root, ".summary-table")):
-        _tabulate_summary(grid)
-    for grid in reversed(select(root, "div[role=table], div[role=grid]")):
-        _tabulate_roles(grid)
+    for grid in reversed(select(root, ".summary-table, div[role=table], div[role=grid]")):
+        if rows := _rows_of(grid):
+            _tabulate(grid, rows)
     _raise_questions(root)
     _drop_contents_titles(root)
     _drop_lone_dots(root)
@@ -71,22 +70,10 @@ def name_page(root: LexborNode) -> None:
         title.replace_with(element("h1", inline_text(title)))
 
 
-def _name_icons(root: LexborNode) -> None:
-    """AsciiDoc's notes may have only a picture for a title, which says its name when pointed at."""
-    for cell in select(root, ".admonitionblock td.icon"):
-        icon = cell.css_first("i[title]")
-        if icon is not None and not inline_text(cell):
-            title = element("div", attribute(icon, "title"))
-            title.attrs["class"] = "title"
-            icon.replace_with(title)
-
-
 def _flatten_prototypes(root: LexborNode) -> None:
     """Doxygen aligns the parameters of a function with a table."""
     for table in select(root, "table.memname"):
-        line = element("p", "")
-        line.insert_child(element("code", inline_text(table)))
-        table.replace_with(line)
+        table.replace_with(element("p", element("code", inline_text(table))))
 
 
 def _set_in_line(root: LexborNode) -> None:
@@ -126,21 +113,18 @@ def _is_section(item: LexborNode) -> bool:
     return bool(name) and text.startswith(name) and len(text) > len(name)
 
 
-def _tabulate_summary(grid: LexborNode) -> None:
-    """Javadoc lays the cells of its summaries side by side, header cells first."""
+def _rows_of(grid: LexborNode) -> list[list[LexborNode]]:
+    """The cells of a table that is made of boxes.
+
+    Javadoc lays those of its summaries side by side, header cells first; others say by roles only
+    what is a table.
+    """
     cells = list(grid.iter(include_text=False))
     columns = sum("table-header" in attribute(cell, "class").split() for cell in cells)
     if 0 < columns <= _MOST_COLUMNS and len(cells) % columns == 0:
-        rows = [cells[start : start + columns] for start in range(0, len(cells), columns)]
-        _tabulate(grid, rows)
-
-
-def _tabulate_roles(grid: LexborNode) -> None:
-    """Some generators say by roles only what is a table."""
-    cells = "[role=columnheader], [role=rowheader], [role=cell], [role=gridcell]"
-    rows = [select(row, cells) for row in select(grid, "[role=row]")]
-    if rows and grid.css_first("table, pre") is None and all(map(len, rows)):
-        _tabulate(grid, rows)
+        return [cells[start : start + columns] for start in range(0, len(cells), columns)]
+    rows = [select(row, _ROLE_CELLS) for row in select(grid, "[role=row]")]
+    return rows if grid.css_first("table, pre") is None and all(rows) else []
 
 
 def _tabulate(grid: LexborNode, rows: Sequence[Sequence[LexborNode]]) -> None:
@@ -246,7 +230,7 @@ def rewrite_tables(root: LexborNode) -> None:
             table.decompose()
         elif _is_layout(table):
             unwrap_table(table)
-        elif _is_column(table):
+        elif _is_column(table) and not _begins_with_name(table):
             _list(table)
         else:
             _lay_out(table)
@@ -315,6 +299,11 @@ def _is_column(table: LexborNode) -> bool:
     return is_single and not is_code and not _names_columns(table)
 
 
+def _begins_with_name(table: LexborNode) -> bool:
+    first, *others = filter(shows_something, _own(table, "tr"))
+    return bool(others) and _is_header(first, others)
+
+
 def _names_columns(table: LexborNode) -> bool:
     return table.css_first("th, thead, caption") is not None
 
@@ -329,10 +318,8 @@ def _list(table: LexborNode) -> None:
 
 def _lift_nested(table: LexborNode) -> None:
     """A table in a cell stands behind the table around it, which has no place for its rows."""
-    for inner in reversed(select(table, "table")):
-        # A selector finds the element it is asked of as well.
-        if inner.mem_id != table.mem_id and _table_of(inner) == table.mem_id:
-            table.insert_after(inner, move=True)
+    for inner in reversed(_own(table, "table")):
+        table.insert_after(inner, move=True)
 
 
 def _cells(row: LexborNode) -> list[LexborNode]:

@@ -36,20 +36,18 @@ from webrag.ingestion.html.tree import (
     select,
 )
 
+_KINDS = ("note", "tip", "warning", "caution", "important", "danger")
+_NAMED_BOXES = [f"div.{name}" for kind in _KINDS for name in (kind, kind.upper())]
 _ADMONITIONS = (
     ".alert, .admonition, .admonitionblock, .theme-admonition, .markdown-alert, .callout,"
-    " .custom-block, .starlight-aside, .notecard, .nextra-callout, div.note, div.tip, div.warning,"
-    " div.caution, div.important, div.danger, div.NOTE, div.TIP, div.WARNING, div.CAUTION,"
-    " div.IMPORTANT"
+    f" .custom-block, .starlight-aside, .notecard, .nextra-callout, {', '.join(_NAMED_BOXES)}"
 )
 # Quotations that are notes: mdBook has the title in one, or names its kind by the class.
 _NAMED_QUOTATIONS = 'blockquote[class^="markdown-alert-"]'
 _QUOTED_ADMONITIONS = f"blockquote.blockquote-tag, {_NAMED_QUOTATIONS}"
-# DocBook and AsciiDoc set the icon beside the text with a table.
-_ADMONITION_TABLES = (
-    ".admonitionblock > table, div.note > table, div.tip > table, div.warning > table,"
-    " div.caution > table, div.important > table"
-)
+# DocBook and AsciiDoc set the icon beside the text with a table, or the title above it.
+_ADMONITION_TABLES = ", ".join(f"{box} > table" for box in (".admonitionblock", *_NAMED_BOXES))
+_TABLE_TITLES = "th, td.icon, tr:first-child > td > b:only-child"
 _ADMONITION_TITLES = (
     ".admonition-title, .title, .markdown-alert-title, .callout-title, .alert-heading,"
     " .admonition-heading, .custom-block-title, .starlight-aside__title, .blockquote-tag-title,"
@@ -60,9 +58,9 @@ _ADMONITION_TITLES = (
 def rewrite_admonitions(root: LexborNode) -> None:
     """Make a note's title a bold line of the same block as its text, not a heading."""
     for table in reversed(select(root, _ADMONITION_TABLES)):
-        for cell in select(table, "th"):
-            table.insert_before(_title(inline_text(cell)))
-            cell.decompose()
+        for said in filter(inline_text, select(table, _TABLE_TITLES)):
+            table.insert_before(_title(inline_text(said)))
+            said.decompose()
         drop(cell for cell in own_cells(table) if not inline_text(cell))  # the icon's
         unwrap_table(table)
     for box in select(root, _NAMED_QUOTATIONS):
@@ -74,8 +72,7 @@ def rewrite_admonitions(root: LexborNode) -> None:
         if title is None or not (0 < len(text) <= 120 and inline_text(box).startswith(text)):
             continue
         following = _first_block_after(title, box)
-        line = element("p", "")
-        line.insert_child(element("strong", text))
+        line = element("p", element("strong", text))
         line.insert_child(TERM_END)
         title.replace_with(line)
         if following is not None:
@@ -97,12 +94,13 @@ def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
 
 _SPACED = ("p", "div", "dd", "li", "td", "blockquote")
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
+# Lexbor finds nothing two levels below an element that `:is` names.
+_OWN_LINKS = ("h1 a", "h2 a", "h3 a", "h4 a", "h5 a", "h6 a", "dt a", "caption a", "a.anchor")
 _PERMALINKS = (
     "a.headerlink, a.anchor-link, a.hash-link, a.permalink, a.header-anchor, a.heading-anchor,"
     " a.id_link, a.anchorjs-link, a.heading-link, a.toc-anchor, a.headinglink, a.mark,"
-    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link,"
-    " :is(h1, h2, h3, h4, h5, h6, dt, caption) a:is([href^='#'], :not([href])),"
-    " a.anchor:is([href^='#'], :not([href]))"
+    " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link, "
+    + ", ".join(f"{link}[href^='#'], {link}:not([href])" for link in _OWN_LINKS)
 )
 # Small controls that documentation generators put into the text.
 _CONTROLS = (
@@ -238,8 +236,8 @@ def _unmark_blank(root: LexborNode) -> None:
 
     Items of numbered lists count.
     """
-    blank = [node for node in select(root, _MARKED) if not node.text().strip()]
-    blank = [node for node in blank if node.css_first("input, math") is None]
+    unsaid = (node for node in select(root, _MARKED) if not node.text().strip())
+    blank = [node for node in unsaid if node.css_first("input, math") is None]
     for heading in (node for node in blank if node.tag not in ("li", "dd")):
         rename(heading, "div")  # which parts what stands beside it
     drop(node for node in blank if node.tag in ("li", "dd"))

@@ -91,11 +91,11 @@ def attribute(node: LexborNode, name: str) -> str:
     return node.attrs.sget(name, "") or ""
 
 
-def element(tag: str, text: str) -> LexborNode:
-    """Make an element that holds only text."""
+def element(tag: str, content: str | LexborNode) -> LexborNode:
+    """Make an element that holds only a text, or another element."""
     made = create_tag(tag)
-    if text:
-        made.insert_child(text)
+    if content:
+        made.insert_child(content)
     return made
 
 
