@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from webrag.argument_checks import shown_value
 from webrag.errors import InputError, RefusedAddressError
 from webrag.ingestion.addresses import file_path, file_url, has_scheme, is_file, page_address
-from webrag.ingestion.files.gitignore import IgnoreLine, ignore_lines, is_ignored, lines_below
 from webrag.ingestion.files.source import FileAccess, opened_file, opened_folder
 from webrag.ingestion.formats.kinds import why_left_out
+from webrag.ingestion.globs import IgnoreLine, ignore_lines, is_ignored, lines_below
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 40

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.growth import grows_as_its_input
-from webrag.ingestion.files import gitignore
-from webrag.ingestion.files.gitignore import ignore_lines, is_ignored, lines_below
+from webrag.ingestion import globs
+from webrag.ingestion.globs import ignore_lines, is_ignored, lines_below
 
 # Git takes the stars of `a**/b` for folders, and `ab` with it, against its own documentation.
 _STARS_OF_GIT = re.compile(r"[^*?\[\\]+\*{2,}")
@@ -180,7 +180,7 @@ def test_a_name_that_is_no_text_is_matched() -> None:
 )
 def test_reading_and_matching_grow_as_the_lines_do(part: str) -> None:
     def work(size: int) -> None:
-        gitignore._matcher.cache_clear()
+        globs._full_matcher.cache_clear()
         verdict((part * size).encode() + b"b", "a" * 60)
 
     assert grows_as_its_input(work, int, 1_000)
