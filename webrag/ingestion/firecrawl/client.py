@@ -188,17 +188,6 @@ def scraped_page(document: Any, redactor: Redactor) -> ScrapedPage:
     return page
 
 
-def mapped_links(answer: Any, redactor: Redactor) -> list[MappedLink]:
-    """Read a list of a site's pages; what is no web address is left out."""
-    text, line = partial(_plain, redactor), partial(_one_line, redactor)
-    found: dict[str, MappedLink] = {}
-    for item in answer.links if isinstance(answer.links, list) else ():
-        if url := link_target(text(item.url)):
-            link = MappedLink(url=url, title=line(item.title), description=line(item.description))
-            found.setdefault(url, link)
-    return list(found.values())
-
-
 def _plain(redactor: Redactor, value: Any) -> str:
     return redactor.hide_whole(storable(value)) if isinstance(value, str) else ""
 
@@ -366,13 +355,22 @@ class FirecrawlClient:
         return await self.call(ask, url=url, timeout_s=self.config.timeout_s)
 
     async def map(self, url: str, *, search: str | None = None, limit: int) -> list[MappedLink]:
-        """List pages of a site, in the service's order, each once; raise what `scrape` raises."""
+        """List pages of a site, in the service's order, each once; raise what `scrape` raises.
+
+        What is no web address is left out.
+        """
 
         async def ask(sdk: Any, left_s: float) -> list[MappedLink]:
             answer = await sdk.map(
                 url, search=search, limit=limit, sitemap="include", timeout=_milliseconds(left_s)
             )
-            return mapped_links(answer, self.redactor)[:limit]
+            text, line = partial(_plain, self.redactor), partial(_one_line, self.redactor)
+            found: dict[str, MappedLink] = {}
+            for item in answer.links if isinstance(answer.links, list) else ():
+                if target := link_target(text(item.url)):
+                    said = {"title": line(item.title), "description": line(item.description)}
+                    found.setdefault(target, MappedLink(url=target, **said))
+            return list(found.values())[:limit]
 
         return await self.call(ask, url=url, timeout_s=self.config.map_timeout_s)
 
