@@ -138,17 +138,12 @@ def main_content(body: LexborNode) -> LexborNode:
             outer = {above.mem_id for above in (best, *ancestors(best))}
             around = (each for each in (other, *ancestors(other)) if each.mem_id in outer)
             best = next(around, best)
-    if best.tag != "body":
-        _bring_title(body, best)
+    # Some layouts put the page's heading above its main element; a reader sees both. An unclosed
+    # heading holds all that follows it.
+    titles = select(body, "h1") if best.tag != "body" else []
+    if len(titles) == 1 and best.css_first("h1") is None and not holds(titles[0], best):
+        prepend(best, titles[0], move=True)
     return best
-
-
-def _bring_title(body: LexborNode, root: LexborNode) -> None:
-    """Some layouts put the page's heading above its main element; a reader sees both."""
-    titles = select(body, "h1")
-    # An unclosed heading holds all that follows it.
-    if len(titles) == 1 and root.css_first("h1") is None and not holds(titles[0], root):
-        prepend(root, titles[0], move=True)
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)

@@ -58,8 +58,8 @@ def read_mdbook(text: str, root: str) -> SiteListing:
     store = table_of(table_of(index.get("documentStore"), "store").get("docs"), "store of pages")
     # Sorted as texts: "10" stands before "2", and a page's first section names it.
     keys = sorted((key for key in store if _NUMBER.fullmatch(key)), key=int)
-    found = ((addresses[int(key)], store[key]) for key in keys if int(key) < len(addresses))
-    rows = ((href, row) for href, row in found if isinstance(row, dict))
+    known = (key for key in keys if int(key) < len(addresses))
+    rows = ((addresses[int(key)], any_table(store[key])) for key in known)
     told = ((href, row.get("title"), row.get("body")) for href, row in rows)
     return _sections(root, told, content="texts")
 
@@ -98,9 +98,8 @@ def read_vitepress(text: str, root: str) -> SiteListing:
     fields = any_table(data.get("storedFields"))
     words = _words_by_entry(any_list(data.get("index")))
     rows = (
-        (href, row.get("title"), " ".join(words.get(key, ())))
+        (href, any_table(fields.get(key)).get("title"), " ".join(words.get(key, ())))
         for key, href in addresses.items()
-        if isinstance(row := fields.get(key, {}), dict)
     )
     return _sections(root, rows, content="words")
 
@@ -354,12 +353,8 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
     titles = [plain(text_of(title)) for title in list_of(data.get("titles"), "list of titles")]
     listing = Listing(root)
     addresses = _addresses(names[:MAX_PAGES], root, page_url)
-    pages = [
-        listing.page(address, title) if address is not None else None
-        for address, title in zip(
-            addresses, itertools.chain(titles, itertools.repeat("")), strict=False
-        )
-    ]
+    titled = zip(addresses, itertools.chain(titles, itertools.repeat("")), strict=False)
+    pages = [None if href is None else listing.page(href, title) for href, title in titled]
     named = itertools.chain(_headings(data), _objects(data))
     for name, at in itertools.islice(named, _MAX_OBJECTS):
         if 0 <= at < len(pages) and (page := pages[at]) is not None:
