@@ -588,16 +588,27 @@ def _indented(line: Line, margin: float, advance: float) -> str:
 
 def _paragraphs(lines: Sequence[Line]) -> list[str]:
     usual = _usual_step(lines)
-    widest = max(line.right for line in lines)
     groups: list[list[Line]] = [[lines[0]]]
-    for above, below in itertools.pairwise(lines):
-        if _begins_paragraph(above, below, usual, widest):
+    for (above, below), widest in zip(itertools.pairwise(lines), _edges(lines), strict=False):
+        is_short = above.right < above.left + (widest - above.left) * _SHORT_LINE
+        if _begins_paragraph(above, below, usual, is_short=is_short):
             groups.append([])
         groups[-1].append(below)
     return [_PLAIN_BULLET.sub("- ", _joined(group), count=1) for group in groups]
 
 
-def _begins_paragraph(above: Line, below: Line, usual: float, widest: float) -> bool:
+def _edges(lines: Sequence[Line]) -> list[float]:
+    """The right edge of the column that each line stands in."""
+    columns = [[lines[0]]]
+    for above, below in itertools.pairwise(lines):
+        if below.base > above.top:
+            columns.append([])
+        columns[-1].append(below)
+    edges = ([max(line.right for line in column)] * len(column) for column in columns)
+    return [*itertools.chain.from_iterable(edges)]
+
+
+def _begins_paragraph(above: Line, below: Line, usual: float, *, is_short: bool) -> bool:
     step = above.bottom - below.base
     if above.breaks_word:
         return False
@@ -608,9 +619,9 @@ def _begins_paragraph(above: Line, below: Line, usual: float, widest: float) -> 
     sizes = sorted((above.height, below.height))
     if sizes[0] > 0 and sizes[1] / sizes[0] > _OTHER_SIZE:
         return True
-    if _BULLET.match(below.text):
+    gaps = [{round(cell.left) for cell in line.cells[1:]} for line in (above, below)]
+    if _BULLET.match(below.text) or gaps[0] & gaps[1]:  # or two rows of too few for a table
         return True
-    is_short = above.right < widest * _SHORT_LINE
     return is_short and (above.text.endswith(_SENTENCE_END) or not below.text[:1].islower())
 
 

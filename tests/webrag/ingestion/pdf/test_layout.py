@@ -190,3 +190,27 @@ def test_first_row_of_pairs_is_a_row() -> None:
     ]
 
     assert "|  |  |\n| --- | --- |\n| -x | builds for the small kiln |\n" in rows_of(*rows)
+
+
+def test_sentence_of_the_left_column_goes_on_where_a_line_begins_with_a_capital() -> None:
+    left = ["The depot stands beside the Old", "Town Hall and is open to all the"]
+
+    text = text_of(drawn(*columns([*left, *LEFT[2:]], RIGHT)))
+
+    assert "the Old Town Hall and is" in text
+
+
+def test_short_lines_of_a_page_that_has_no_others_stand_apart() -> None:
+    facts = ["Founded: 1954", "Depots: 34", "Chairs a year: 1,200"]
+
+    lines = [(72, 700 - 12 * n, fact) for n, fact in enumerate(facts)]
+    assert text_of(drawn(*lines)) == "\n\n".join(facts)
+
+
+def test_two_rows_alone_stand_apart() -> None:
+    rows = [("bolt of oak", "12 kg in all"), ("nut", "3 kg in all")]
+    texts = [
+        (60 + 200 * at, 700 - 12 * n, t) for n, row in enumerate(rows) for at, t in enumerate(row)
+    ]
+
+    assert text_of(drawn(*texts)) == "bolt of oak 12 kg in all\n\nnut 3 kg in all"
