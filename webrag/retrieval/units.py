@@ -328,10 +328,6 @@ class _Cutter:
         piece = self._pieces[number]
         return is_within and _NAME.fullmatch(self._text, piece.start, piece.end) is not None
 
-    def _is_label(self, number: int) -> bool:
-        piece = self._pieces[number]
-        return _is_label(self._text, (piece.start, piece.end))
-
     def _is_label_alone(self, block: Block) -> bool:
         if block.kind != "prose" or _is_item(self._text, block):
             return False
@@ -349,9 +345,9 @@ class _Cutter:
 
         Each of several in a row states one, unless it alone of them is in emphasis or code.
         """
-        piece = self._pieces[number]
-        told = self._text[piece.start : piece.end]
-        if not self._is_label(number) or _FACT.search(told.rstrip(_EMPHASIS)):
+        span = self._pieces[number].start, self._pieces[number].end
+        told = self._text[slice(*span)]
+        if not _is_label(self._text, span) or _FACT.search(told.rstrip(_EMPHASIS)):
             return False
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
         return not (any(map(_NAME.fullmatch, others)) if _NAME.fullmatch(told) else others)
@@ -448,22 +444,17 @@ def _terms(text: str, groups: Sequence[Sequence[Span]]) -> set[int]:
     """Numbers of the lines that name or announce what the line below them says."""
     last = len(groups) - 1
     alone = {place: group[0] for place, group in enumerate(groups) if len(group) == 1}
-    announcing = {place for place, span in alone.items() if _announces(text, span)}
+    shown = {place: text[slice(*span)].rstrip(_EMPHASIS) for place, span in alone.items()}
+    short = (place for place, line in shown.items() if len(line) <= _LABEL_CHARS)
+    found = announcing = {place for place in short if shown[place].endswith(_ANNOUNCING)}
     names = {place for place, span in alone.items() if _is_label(text, span)}
-    found = set(announcing)
     for is_name, run in groupby(range(last + 1), names.__contains__):
         places = [*run]
         is_announced = places[0] - 1 in announcing and places[-1] == last
         if is_name and len(places) <= _TERMS and not is_announced:
-            found.update(places)
+            found = found.union(places)
     # The last line defines, however short it is.
     return found - {last}
-
-
-def _announces(text: str, span: Span) -> bool:
-    """True for a short line such as "Returns:"."""
-    shown = text[slice(*span)].rstrip(_EMPHASIS)
-    return len(shown) <= _LABEL_CHARS and shown.endswith(_ANNOUNCING)
 
 
 def _paragraphs(text: str, lines: Sequence[Span]) -> Iterator[tuple[bool, Sequence[Span]]]:

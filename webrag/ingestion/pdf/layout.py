@@ -588,24 +588,18 @@ def _indented(line: Line, margin: float, advance: float) -> str:
 
 def _paragraphs(lines: Sequence[Line]) -> list[str]:
     usual = _usual_step(lines)
+    tops = (below.base > above.top for above, below in itertools.pairwise(lines))
+    columns = [*itertools.accumulate(tops, initial=0)]
+    widest: dict[int, float] = {}
+    for column, line in zip(columns, lines, strict=True):
+        widest[column] = max(widest.get(column, 0.0), line.right)
     groups: list[list[Line]] = [[lines[0]]]
-    for (above, below), widest in zip(itertools.pairwise(lines), _edges(lines), strict=False):
-        is_short = above.right < above.left + (widest - above.left) * _SHORT_LINE
+    for column, (above, below) in zip(columns, itertools.pairwise(lines), strict=False):
+        is_short = above.right < above.left + (widest[column] - above.left) * _SHORT_LINE
         if _begins_paragraph(above, below, usual, is_short=is_short):
             groups.append([])
         groups[-1].append(below)
     return [_PLAIN_BULLET.sub("- ", _joined(group), count=1) for group in groups]
-
-
-def _edges(lines: Sequence[Line]) -> list[float]:
-    """The right edge of the column that each line stands in."""
-    columns = [[lines[0]]]
-    for above, below in itertools.pairwise(lines):
-        if below.base > above.top:
-            columns.append([])
-        columns[-1].append(below)
-    edges = ([max(line.right for line in column)] * len(column) for column in columns)
-    return [*itertools.chain.from_iterable(edges)]
 
 
 def _begins_paragraph(above: Line, below: Line, usual: float, *, is_short: bool) -> bool:
