@@ -301,18 +301,13 @@ class _Cutter:
             self._named_item, self._lead = _indentation(self._text, block), last
             self._terms.add(last)
             return
-        self._lead_on(last, is_item=is_item, is_name=is_name)
-        if is_item:
-            self._items.append((first_of_block, last + 1))
-
-    def _lead_on(self, last: int, *, is_item: bool, is_name: bool) -> None:
-        """Let a paragraph's last sentence lead to what follows, where it introduces that."""
         if self._introduces(last, is_name=is_name):
             self._lead = last
-            if self._asks(last):
-                self._terms.add(last)
+            self._terms |= {last} if self._asks(last) else set()
         elif not is_item:
             self._lead = None
+        if is_item:
+            self._items.append((first_of_block, last + 1))
 
     def _leave_named_item(self, block: Block) -> None:
         """End what the name of an item leads to at a block that stands not within the item."""
@@ -329,10 +324,9 @@ class _Cutter:
         return is_within and _NAME.fullmatch(self._text, piece.start, piece.end) is not None
 
     def _is_label_alone(self, block: Block) -> bool:
-        if block.kind != "prose" or _is_item(self._text, block):
-            return False
-        span = block.start, block.end
-        return "\n" not in self._text[slice(*span)] and _is_label(self._text, span)
+        is_line = block.kind == "prose" and "\n" not in self._text[block.start : block.end]
+        is_paragraph = is_line and not _is_item(self._text, block)
+        return is_paragraph and _is_label(self._text, (block.start, block.end))
 
     def _introduces(self, number: int, *, is_name: bool) -> bool:
         piece = self._pieces[number]
@@ -341,10 +335,7 @@ class _Cutter:
         return self._announces(number) or is_name
 
     def _is_name(self, number: int, *beside: Block | None) -> bool:
-        """Tell a short paragraph that names what follows from one that states a fact.
-
-        Each of several in a row states one, unless it alone of them is in emphasis or code.
-        """
+        """Tell a name of what follows from a fact, as all of several in a row are without marks."""
         span = self._pieces[number].start, self._pieces[number].end
         told = self._text[slice(*span)]
         if not _is_label(self._text, span) or _FACT.search(told.rstrip(_EMPHASIS)):

@@ -327,10 +327,9 @@ def _cells(row: LexborNode) -> list[LexborNode]:
 
 
 def _lift_titles(table: LexborNode, rows: list[LexborNode]) -> list[LexborNode]:
-    """Put each line over the whole table above the rows below it, if it begins with such a line.
+    """Put lines over the whole table, if it begins with one, above their rows; give the last rows.
 
-    The next row may name columns, and rows above a later line become a table of their own. Gives
-    the rows that are left.
+    The others become tables of their own, whose first row may name columns.
     """
     if sum(len(_cells(row)) > 1 for row in rows) < 2 or not _is_title(rows[0]):
         return rows
