@@ -28,6 +28,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 # Prose with fixed line ends may begin a line with a figure or a year that ends a sentence.
 _PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
+_NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",", "]")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
 # What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
@@ -428,7 +429,7 @@ def _is_label(text: str, span: Span) -> bool:
     if _CODE_NAME.fullmatch(text, *span):
         return span[1] - span[0] <= _LEAD_CHARS
     part = text[slice(*span)].rstrip("*_`\"')\u201d ")
-    return len(part) <= _LABEL_CHARS and not part.endswith((*_SENTENCE_MARKS, *_ANNOUNCING, "]"))
+    return len(part) <= _LABEL_CHARS and not part.endswith((*_NO_LABEL_ENDS, *_ANNOUNCING))
 
 
 def _terms(text: str, groups: Sequence[Sequence[Span]]) -> set[int]:

@@ -248,6 +248,14 @@ def test_name_in_emphasis_leads_to_a_short_paragraph_without_any() -> None:
     assert (cut["45 cm"], cut["90 cm"]) == ("**Width**", "**Height**")
 
 
+def test_paragraph_that_ends_with_a_comma_names_nothing() -> None:
+    rules = "Music may be played until 9 p.m.:\n\na) on Saturdays,\n\nb) on holidays."
+
+    cut = dict(units(rules))
+    assert cut["a) on Saturdays,"] == "Music may be played until 9 p.m.:"
+    assert cut["b) on holidays."] is None
+
+
 def test_call_over_several_lines_is_not_cut_within_its_brackets() -> None:
     told = "int\nusb_open (\n  device *dev,\n  handle **out\n)\nused = 1;"
 
