@@ -13,9 +13,8 @@ _NAME_SIZE: Final = 8
 
 
 @lru_cache(maxsize=1_000)
-def _matcher(name: str) -> Callable[[str], object]:
-    # It tries each of a row of wildcards once, so that no name takes long.
-    return re.compile(translate(name)).match
+def _matcher(expression: str) -> Callable[[str], object]:
+    return re.compile(expression, re.DOTALL).fullmatch
 
 
 class PathGlob:
@@ -23,25 +22,26 @@ class PathGlob:
 
     `*` stands for any characters of one name, `?` for one, `[ab]` for one of those, and a whole
     `**` for any number of folders. How far a path matches is a set of places: so many names of the
-    glob can be used up by it. Its `size` tells what matching it may cost. A `matcher` reads names
-    that are written in another way.
+    glob can be used up by it. Its `size` tells what matching it may cost. `expression_of` reads
+    names that are written in another way, so that each of a row of wildcards is tried once.
     """
 
     def __init__(
-        self, names: Iterable[str], matcher: Callable[[str], Callable[[str], object]] = _matcher
+        self, names: Iterable[str], expression_of: Callable[[str], str] = translate
     ) -> None:
         kept: list[str] = []
         for name in names:
             if name != ANY_FOLDERS or kept[-1:] != [ANY_FOLDERS]:  # a row of them is as good as one
                 kept.append(name)
-        self._names, self._matcher = kept, matcher
+        self._names, self._expression_of = kept, expression_of
         self.size = sum(_NAME_SIZE + len(name) for name in kept)
         self.start = self._skipping({0})
 
     @cached_property
     def _fits(self) -> list[Callable[[str], object] | None]:
         """Made when first needed: it takes a second for a name of 100 kB."""
-        return [None if name == ANY_FOLDERS else self._matcher(name) for name in self._names]
+        of = self._expression_of
+        return [None if name == ANY_FOLDERS else _matcher(of(name)) for name in self._names]
 
     def after(self, name: str, places: Iterable[int]) -> frozenset[int]:
         """The places that the next name of a path leads to."""
@@ -143,7 +143,7 @@ def ignore_lines(text: bytes) -> Iterator[IgnoreLine]:
             names = _names(pattern.removeprefix("/"))
         except _FitsNothing:
             continue
-        glob = PathGlob(names if "/" in pattern else [ANY_FOLDERS, *names], _full_matcher)
+        glob = PathGlob(names if "/" in pattern else [ANY_FOLDERS, *names], str)
         yield IgnoreLine(glob, is_negated, of_folders, glob.start)
 
 
@@ -234,8 +234,3 @@ def _expression(tokens: Iterable[str]) -> str:
     if not others:
         return first
     return first + "".join(f"(?>.*?{each})" for each in others[:-1]) + ".*" + others[-1]
-
-
-@lru_cache(maxsize=1_000)
-def _full_matcher(expression: str) -> Callable[[str], object]:
-    return re.compile(expression, re.DOTALL).fullmatch

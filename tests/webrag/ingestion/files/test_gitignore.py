@@ -180,7 +180,7 @@ def test_a_name_that_is_no_text_is_matched() -> None:
 )
 def test_reading_and_matching_grow_as_the_lines_do(part: str) -> None:
     def work(size: int) -> None:
-        globs._full_matcher.cache_clear()
+        globs._matcher.cache_clear()
         verdict((part * size).encode() + b"b", "a" * 60)
 
     assert grows_as_its_input(work, int, 1_000)
