@@ -47,7 +47,9 @@ def rewrite_layouts(root: LexborNode) -> None:
     """Make headings, tables, code blocks and sections of what only looks like them."""
     for box in outermost(select(root, _CODE_BOXES)):
         rename(box, "pre")
-    _flatten_prototypes(root)
+    # Doxygen aligns the parameters of a function with a table.
+    for table in select(root, "table.memname"):
+        table.replace_with(element("p", element("code", inline_text(table))))
     _set_in_line(root)
     _lift_table_headings(root)
     _unwrap_section_lists(root)
@@ -68,12 +70,6 @@ def name_page(root: LexborNode) -> None:
     title = root.css_first(".headertitle > .title")
     if title is not None and root.css_first("h1") is None:
         title.replace_with(element("h1", inline_text(title)))
-
-
-def _flatten_prototypes(root: LexborNode) -> None:
-    """Doxygen aligns the parameters of a function with a table."""
-    for table in select(root, "table.memname"):
-        table.replace_with(element("p", element("code", inline_text(table))))
 
 
 def _set_in_line(root: LexborNode) -> None:

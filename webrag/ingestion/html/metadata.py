@@ -553,15 +553,12 @@ def _authors(page: _Page) -> Iterator[list[str]]:
     yield from ([page.metas.get(f"twitter:data{n}", "")] for n in labels)
     yield from (_marked(page, selector) for selector in _BYLINES)
     written = [*itertools.islice(_WRITTEN_BY.finditer(page.text), _MOST_AUTHORS)]
-    texts = list(_texts(page.tree)) if written else []
+    body = page.tree.body if written else None
+    nodes = body.traverse(include_text=True) if body is not None else ()
+    said = ((node, (node.text_content or "").strip()) for node in nodes if node.is_text_node)
+    texts = [(node, text) for node, text in said if text]
     own = (found[1] for found in written if _is_byline(found, texts))
     yield list(itertools.islice(own, 1))
-
-
-def _texts(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, str]]:
-    for node in tree.body.traverse(include_text=True) if tree.body is not None else ():
-        if node.is_text_node and (text := (node.text_content or "").strip()):
-            yield node, text
 
 
 def _is_byline(found: re.Match[str], texts: Sequence[tuple[LexborNode, str]]) -> bool:

@@ -368,8 +368,7 @@ def rewrite_code(root: LexborNode) -> None:
     for pre in select(root, "pre"):
         language = _language_of(pre)
         _break_lines(pre)
-        code = pre.css_first("code")
-        target = code if code is not None else pre
+        target = pre.css_first("code") or pre
         if language:
             target.attrs["class"] = f"language-{language}"
         elif "class" in target.attrs:
