@@ -439,3 +439,19 @@ async def test_index_page_is_found_by_way_of_the_first_page_and_is_no_evidence(
     step = next(step for step in result.expansion_steps if step.candidates_expanded)
     assert step.found_in[f"{site}/limits.html"] == "the site's index page"
     assert not any(url.endswith("/ix.html") for url in result.urls_fetched)
+
+
+async def test_first_page_that_lists_few_pages_is_no_fault_that_people_are_told_of(
+    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
+) -> None:
+    linked = "<a rel=home href=home.html>Home</a><a href=limits.html>Limits</a></main>"
+    first = html("Turnip manual", "The manual of the broker.").replace("</main>", linked)
+    home = html("Turnip", "A message broker.")
+    site = static_site({"/index.html": first, "/home.html": home, "/limits.html": "<p>None.</p>"})
+
+    result = await make_engine().run(
+        Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
+    )
+
+    assert "/home.html" in site.paths
+    assert not any("refused" in warning for warning in result.warnings)

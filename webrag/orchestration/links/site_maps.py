@@ -198,7 +198,8 @@ class SiteMaps:
                 return await self._read_one(page_url, mark, url, parts_until)
             except UnusablePageError as error:
                 failure = str(error)
-                sentences.append(f"{error} Links were followed without it.")
+                if mark.kind != "home":  # which need not be a map
+                    sentences.append(f"{error} Links were followed without it.")
             except (FetchError, InputError) as error:
                 failure = str(error)
         return StoredMap(mark.urls[0], datetime.now(UTC), failure=failure)
