@@ -292,8 +292,15 @@ class Asked:
 
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
-        found = np.zeros(max(1, len(self._places)))
-        found[[self._places[stem] for stem in map(self._stem, terms) if stem in self._places]] = 1.0
+        return self.held_in(dict.fromkeys(terms, (0,)), 1)[0]
+
+    def held_in(self, holders: Mapping[str, Sequence[int]], count: int) -> Floats:
+        """As `held` for so many texts, a row each, by the numbers of those that hold a term."""
+        found = np.zeros((count, max(1, len(self._places))))
+        for term, numbers in holders.items():
+            place = self._places.get(self._stem(term))
+            if place is not None:
+                found[numbers, place] = 1.0
         return found
 
 
@@ -303,7 +310,8 @@ class _Read:
 
     text: str
     cut: Cut
-    terms: tuple[tuple[str, ...], ...]  # of each piece
+    parts: Mapping[int, int]  # units that are a part of a piece, numbered after the pieces
+    holders: Mapping[str, Sequence[int]]  # the numbers of pieces and parts that hold a term
     shapes: Floats  # of each unit
 
 
@@ -338,23 +346,23 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
         if not read.cut.units:
             continue
         page = asked.held(_terms_above(item.chunk.title or "", item.chunk.heading_path))
-        pieces = np.array([*map(asked.held, read.terms), asked.held(())])  # the last one is none
+        held = asked.held_in(read.holders, len(read.cut.pieces) + len(read.parts) + 1)
         alike, cos = [np.full(len(read.cut.units), _UNKNOWN_COS)] * len(_ALIKE), _UNKNOWN_COS
         if encode is not None and asked.vectors is not None:
             own, of_pieces = _vectors(read, encode)
             vectors.append(own)
             near = (of_pieces @ asked.vectors.T).mean(axis=1)
             alike, cos = _alike(asked, own @ asked.vectors.T, near, read), float(near.max())
+        pieces = held[: len(read.cut.pieces)]
         covered = float(np.maximum(pieces.max(axis=0), page) @ asked.union)
         of_passage = (item.reranked_score / best, math.log1p(rank), covered, cos)
         known = [
-            *_covered(asked, read, pieces, page),
+            *_covered(asked, read, held, page),
             *alike,
             *(np.full(len(read.cut.units), each) for each in of_passage),
             _in_focus(item, read),
         ]
-        fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
-        rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
+        rows.append(np.column_stack([*known, read.shapes, _fitting(asked, read)]))
         units += [(rank, unit) for unit in read.cut.units]
     features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
     return Found(features, units, np.concatenate(vectors) if vectors else None)
@@ -363,10 +371,20 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
 @lru_cache(maxsize=256)
 def _read(text: str) -> _Read:
     cut = cut_units(text, max_chars=_MAX_CHARS)
-    terms = tuple(tuple(analyze(text[piece.start : piece.end])) for piece in cut.pieces)
+    told: list[Unit | Piece] = [*cut.pieces]
+    parts: dict[int, int] = {}
+    for place, unit in enumerate(cut.units):
+        piece = cut.pieces[unit.first]
+        if unit.last == unit.first + 1 and (unit.start, unit.end) != (piece.start, piece.end):
+            parts[place] = len(told)
+            told.append(unit)
+    holders: dict[str, list[int]] = {}
+    for number, each in enumerate(told):
+        for term in analyze(text[each.start : each.end]):
+            holders.setdefault(term, []).append(number)
     signs = [sign.start() for sign in _SIGN.finditer(text)]
     shapes = np.array([_shape(text, unit, signs) for unit in cut.units], float)
-    return _Read(text, cut, terms, shapes)
+    return _Read(text, cut, parts, holders, shapes)
 
 
 def _shape(text: str, unit: Unit, signs: Sequence[int]) -> list[float]:
@@ -394,14 +412,14 @@ def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[
     return found[: len(read.cut.units)], found[len(read.cut.units) :]
 
 
-def _covered(asked: Asked, read: _Read, pieces: Floats, page: Floats) -> list[Floats]:
-    """Shares of the question's terms in the units, in their leads, and in the headings above."""
-    units, cut = read.cut.units, read.cut
+def _covered(asked: Asked, read: _Read, held: Floats, page: Floats) -> list[Floats]:
+    """Shares of the question's terms in the units, in their leads, and in the headings above.
+
+    What is held are the terms of pieces, of parts of them, and in the last row none.
+    """
+    units, cut, pieces = read.cut.units, read.cut, held
     own = _most(pieces, units)
-    for place, unit in enumerate(units):
-        piece = cut.pieces[unit.first]
-        if unit.last == unit.first + 1 and (unit.start, unit.end) != (piece.start, piece.end):
-            own[place] = asked.held(analyze(read.text[unit.start : unit.end]))
+    own[list(read.parts)] = held[list(read.parts.values())]
     lead = pieces[[-1 if u.lead is None else u.lead for u in units]]
     told = np.maximum(own, lead)
     headings = {piece.headings: pieces[[*piece.headings, -1]].max(axis=0) for piece in cut.pieces}
@@ -454,22 +472,46 @@ def _in_focus(item: RankedChunk, read: _Read) -> Floats:
     return np.array(inside, float)
 
 
-def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
-    """Tell, by kind, whether a unit is what a question asks for."""
-    wants = asked.wants
-    names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
-    return [
-        asked.quantity is not None and asked.quantity.is_stated(said),
-        wants["name"] and any(name not in asked.text.casefold() for name in names),
-        wants["yes"] and bool(_MODAL.search(said)),
-        wants["why"] and bool(_REASON.search(said)),
-        wants["what"] and bool(_DEFINITION.search(said)),
-        wants["how"] and unit.kind == "code",
-        wants["how"] and bool(_DIRECTION.match(said)),
-        wants["happens"] and bool(_EFFECT.search(said)),
-        wants["several"] and (unit.kind == "list" or said.count(",") >= 3),
-        wants["when"] and bool(_CONDITION.search(said)),
-    ]
+def _fitting(asked: Asked, read: _Read) -> Floats:
+    """Tell, by unit and kind, whether it is what a question asks for."""
+    found = np.zeros((len(read.cut.units), len(_FITTING)))
+    if (quantity := asked.quantity) is not None:
+        texts = (read.text[unit.start : unit.end] for unit in read.cut.units)
+        found[:, 0] = [quantity.is_stated(said) for said in texts]
+    if asked.wants["name"]:
+        folded = asked.text.casefold()
+        found[:, 1] = [any(name not in folded for name in own) for own in _names(read)]
+    for place, kind in enumerate(_FITTING[2:], 2):
+        if asked.wants[kind.partition("_")[0]]:
+            found[:, place] = _telling(read, kind)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _names(read: _Read) -> list[set[str]]:
+    """The identifiers in each unit."""
+    texts = (read.text[unit.start : unit.end] for unit in read.cut.units)
+    return [{m[0].strip("`").casefold() for m in _IDENTIFIER.finditer(said)} for said in texts]
+
+
+@lru_cache(maxsize=1024)
+def _telling(read: _Read, kind: str) -> Floats:
+    """Tell by unit whether it reads like what answers a kind of question."""
+    tells = _TELLS[kind]
+    told = [tells(read.text[unit.start : unit.end], unit) for unit in read.cut.units]
+    return np.array(told, float)
+
+
+_TELLS: Final[Mapping[str, Callable[[str, Unit], bool]]] = {
+    "yes": lambda said, _: bool(_MODAL.search(said)),
+    "why": lambda said, _: bool(_REASON.search(said)),
+    "what": lambda said, _: bool(_DEFINITION.search(said)),
+    "how_code": lambda _, unit: unit.kind == "code",
+    "how_text": lambda said, _: bool(_DIRECTION.match(said)),
+    "happens": lambda said, _: bool(_EFFECT.search(said)),
+    "several": lambda said, unit: unit.kind == "list" or said.count(",") >= 3,
+    "when": lambda said, _: bool(_CONDITION.search(said)),
+}
 
 
 def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
