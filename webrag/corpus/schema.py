@@ -183,7 +183,7 @@ async def _locked_meta(connection: Connection) -> CorpusMeta | None:
 
 async def corpus_embedding(database: Database) -> tuple[str, int] | None:
     """Model and dimension the collection was made with, None when it does not exist."""
-    return await database.run(read_embedding)
+    return await database.run(read_embedding, autocommit=True)
 
 
 async def list_collections(database: Database) -> list[str]:
