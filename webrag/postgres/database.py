@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from string import Formatter
 from typing import Any, Self, TypeVar, cast
 
@@ -72,6 +72,12 @@ def compose(collection: str, text: str, /, **parts: sql.Composable) -> sql.Compo
     named = {name for _, name, _, _ in Formatter().parse(text) if name}
     tables = {name: table(collection, name) for name in named - parts.keys()}
     return sql.SQL(text).format(**tables, **parts)
+
+
+@lru_cache(maxsize=256)
+def _named(collection: str, text: str) -> bytes:
+    """A statement with the names of its tables; composing one anew takes a tenth of a ms."""
+    return compose(collection, text).as_bytes(None)
 
 
 class Connection(AsyncConnection[TupleRow]):
@@ -148,7 +154,9 @@ class Connection(AsyncConnection[TupleRow]):
         )
 
     def _composed(self, text: Query, parts: Mapping[str, sql.Composable]) -> Any:
-        return compose(self.collection, text, **parts) if isinstance(text, str) else text
+        if not isinstance(text, str):
+            return text
+        return compose(self.collection, text, **parts) if parts else _named(self.collection, text)
 
 
 async def configure(connection: Connection, config: DatabaseConfig) -> None:
