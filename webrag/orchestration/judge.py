@@ -260,6 +260,7 @@ class Asked:
         terms = [query_terms(text) for text in texts]
         language = language_of(question)
         self._stem = partial(stem_in, language) if language else str
+        self._is_stemmed = language is None
         stems = (self._stem(term) for own in terms for term in own)
         self._places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
         weight_of: dict[str, float] = {}
@@ -297,10 +298,11 @@ class Asked:
     def held_in(self, holders: Mapping[str, Sequence[int]], count: int) -> Floats:
         """As `held` for so many texts, a row each, by the numbers of those that hold a term."""
         found = np.zeros((count, max(1, len(self._places))))
-        for term, numbers in holders.items():
-            place = self._places.get(self._stem(term))
-            if place is not None:
-                found[numbers, place] = 1.0
+        known = self._places.keys()
+        for term in holders.keys() & known if self._is_stemmed else holders:
+            stem = self._stem(term)
+            if stem in known:
+                found[holders[term], self._places[stem]] = 1.0
         return found
 
 

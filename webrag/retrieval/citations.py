@@ -1,6 +1,7 @@
 """Verbatim quotations with the address of their passage; it does not choose what to quote."""
 
 import re
+from functools import lru_cache
 from itertools import takewhile
 from urllib.parse import quote
 
@@ -68,6 +69,7 @@ def cited_line(chunk: RetrievedChunk, offset: int) -> int | None:
     return int(found[1]) + chunk.text.count("\n", start, offset - chunk.char_start)
 
 
+@lru_cache(maxsize=256)
 def passage_link(url: str, plain: str) -> str:
     """Make the address that opens a page at a passage, whose blocks tabs and line ends separate."""
     blocks = [words for part in _BLOCK_GAP.split(plain) if (words := part.split())]

@@ -286,6 +286,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[Piece]:
             yield Piece(first, first + len(plain), plain)
 
 
+@lru_cache(maxsize=256)
 def longest_piece(text: str) -> tuple[int, int]:
     """Find the longest part of a chunk, as start and end, that no number of a line interrupts."""
     breaks: list[tuple[int, int]] = []
