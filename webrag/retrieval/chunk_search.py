@@ -274,7 +274,7 @@ def _match(candidate: Candidate, row: tuple[Any, ...]) -> ChildMatch:
         text=text,
         heading_path=tuple(heading_path or ()),
         wordings=candidate.scores[1:],
-        **dict(candidate.scores[0]),
+        **vars(candidate.scores[0]),  # `dict` asks a model for `keys`, which takes an error
     )
 
 
