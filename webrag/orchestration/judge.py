@@ -260,7 +260,6 @@ class Asked:
         terms = [query_terms(text) for text in texts]
         language = language_of(question)
         self._stem = partial(stem_in, language) if language else str
-        self._is_stemmed = language is None
         stems = (self._stem(term) for own in terms for term in own)
         self._places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
         weight_of: dict[str, float] = {}
@@ -293,16 +292,16 @@ class Asked:
 
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
-        return self.held_in(dict.fromkeys(terms, (0,)), 1)[0]
+        found: Floats = self.held_in(dict.fromkeys(terms, (0,)), 1)[0]
+        return found
 
     def held_in(self, holders: Mapping[str, Sequence[int]], count: int) -> Floats:
         """As `held` for so many texts, a row each, by the numbers of those that hold a term."""
         found = np.zeros((count, max(1, len(self._places))))
-        known = self._places.keys()
-        for term in holders.keys() & known if self._is_stemmed else holders:
-            stem = self._stem(term)
-            if stem in known:
-                found[holders[term], self._places[stem]] = 1.0
+        terms = holders.keys() & self._places.keys() if self._stem is str else holders.keys()
+        for term in terms:
+            if (place := self._places.get(self._stem(term))) is not None:
+                found[holders[term], place] = 1.0
         return found
 
 
@@ -348,6 +347,7 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
         if not read.cut.units:
             continue
         page = asked.held(_terms_above(item.chunk.title or "", item.chunk.heading_path))
+        # Of pieces, of parts of them, and in the last row of none.
         held = asked.held_in(read.holders, len(read.cut.pieces) + len(read.parts) + 1)
         alike, cos = [np.full(len(read.cut.units), _UNKNOWN_COS)] * len(_ALIKE), _UNKNOWN_COS
         if encode is not None and asked.vectors is not None:
@@ -364,7 +364,8 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
             *(np.full(len(read.cut.units), each) for each in of_passage),
             _in_focus(item, read),
         ]
-        rows.append(np.column_stack([*known, read.shapes, _fitting(asked, read)]))
+        fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
+        rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
         units += [(rank, unit) for unit in read.cut.units]
     features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
     return Found(features, units, np.concatenate(vectors) if vectors else None)
@@ -415,10 +416,7 @@ def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[
 
 
 def _covered(asked: Asked, read: _Read, held: Floats, page: Floats) -> list[Floats]:
-    """Shares of the question's terms in the units, in their leads, and in the headings above.
-
-    What is held are the terms of pieces, of parts of them, and in the last row none.
-    """
+    """Shares of the question's terms in the units, in their leads, and in the headings above."""
     units, cut, pieces = read.cut.units, read.cut, held
     own = _most(pieces, units)
     own[list(read.parts)] = held[list(read.parts.values())]
@@ -474,46 +472,22 @@ def _in_focus(item: RankedChunk, read: _Read) -> Floats:
     return np.array(inside, float)
 
 
-def _fitting(asked: Asked, read: _Read) -> Floats:
-    """Tell, by unit and kind, whether it is what a question asks for."""
-    found = np.zeros((len(read.cut.units), len(_FITTING)))
-    if (quantity := asked.quantity) is not None:
-        texts = (read.text[unit.start : unit.end] for unit in read.cut.units)
-        found[:, 0] = [quantity.is_stated(said) for said in texts]
-    if asked.wants["name"]:
-        folded = asked.text.casefold()
-        found[:, 1] = [any(name not in folded for name in own) for own in _names(read)]
-    for place, kind in enumerate(_FITTING[2:], 2):
-        if asked.wants[kind.partition("_")[0]]:
-            found[:, place] = _telling(read, kind)
-    return found
-
-
-@lru_cache(maxsize=256)
-def _names(read: _Read) -> list[set[str]]:
-    """The identifiers in each unit."""
-    texts = (read.text[unit.start : unit.end] for unit in read.cut.units)
-    return [{m[0].strip("`").casefold() for m in _IDENTIFIER.finditer(said)} for said in texts]
-
-
-@lru_cache(maxsize=1024)
-def _telling(read: _Read, kind: str) -> Floats:
-    """Tell by unit whether it reads like what answers a kind of question."""
-    tells = _TELLS[kind]
-    told = [tells(read.text[unit.start : unit.end], unit) for unit in read.cut.units]
-    return np.array(told, float)
-
-
-_TELLS: Final[Mapping[str, Callable[[str, Unit], bool]]] = {
-    "yes": lambda said, _: bool(_MODAL.search(said)),
-    "why": lambda said, _: bool(_REASON.search(said)),
-    "what": lambda said, _: bool(_DEFINITION.search(said)),
-    "how_code": lambda _, unit: unit.kind == "code",
-    "how_text": lambda said, _: bool(_DIRECTION.match(said)),
-    "happens": lambda said, _: bool(_EFFECT.search(said)),
-    "several": lambda said, unit: unit.kind == "list" or said.count(",") >= 3,
-    "when": lambda said, _: bool(_CONDITION.search(said)),
-}
+def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
+    """Tell, by kind, whether a unit is what a question asks for."""
+    wants = asked.wants
+    names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
+    return [
+        asked.quantity is not None and asked.quantity.is_stated(said),
+        wants["name"] and any(name not in asked.text.casefold() for name in names),
+        wants["yes"] and bool(_MODAL.search(said)),
+        wants["why"] and bool(_REASON.search(said)),
+        wants["what"] and bool(_DEFINITION.search(said)),
+        wants["how"] and unit.kind == "code",
+        wants["how"] and bool(_DIRECTION.match(said)),
+        wants["happens"] and bool(_EFFECT.search(said)),
+        wants["several"] and (unit.kind == "list" or said.count(",") >= 3),
+        wants["when"] and bool(_CONDITION.search(said)),
+    ]
 
 
 def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
