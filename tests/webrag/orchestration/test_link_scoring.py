@@ -204,6 +204,16 @@ def test_similarity_falls_with_what_else_a_text_is_about() -> None:
     assert similarity("replica lag", LONG) < similarity("replica lag", "replica lag") - 0.05
 
 
+def test_word_counts_less_where_most_texts_hold_it() -> None:
+    texts = ["Replica cookery", "Replica sailing", "Replica children", "mirror delay"]
+    question = [LinkQuestion.of("How far may the lag of a replica grow?", ENCODER)]
+
+    (alone,) = similarities(question, texts, ENCODER)
+    (together,) = similarities(question, texts, ENCODER, tells_apart=True)
+
+    assert together[0] - together[3] < alone[0] - alone[3] - 0.05
+
+
 def test_words_of_the_question_count_in_a_long_sentence_more_than_its_whole_says() -> None:
     whole = [ENCODER.token_vectors(text)[1].sum(axis=0) for text in ("replica lag", LONG)]
     cosine = whole[0] @ whole[1] / np.prod([np.linalg.norm(each) for each in whole])

@@ -24,6 +24,7 @@ from webrag.orchestration.models import NextLink
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_SAME_TOKEN: Final = 0.9  # cosine from which a text holds a token, in whatever form
 _REMEMBERED: Final = 20_000  # names; each round scores those of the last one again
 
 
@@ -52,13 +53,11 @@ class LinkQuestion:
         terms: Distinct index terms without question words.
         vectors: Unit vectors of its tokens, one row each; no rows without an encoder.
         weights: Length of each vector before it was normalised.
-        whole: Unit vector of their sum.
     """
 
     terms: frozenset[str]
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     weights: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
-    whole: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
 
     @classmethod
     def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
@@ -67,10 +66,7 @@ class LinkQuestion:
         if encoder is None:
             return cls(terms)
         vectors = encoder.token_vectors(query)[1]
-        weights = np.linalg.norm(vectors, axis=1)
-        return cls(
-            terms, normalised(vectors), weights, normalised(vectors.sum(0, keepdims=True))[0]
-        )
+        return cls(terms, normalised(vectors), np.linalg.norm(vectors, axis=1))
 
 
 def score_links(
@@ -163,7 +159,9 @@ def link_signals(
     return {
         "title": titles,
         "path": paths,
-        "similarity": similarities(questions, list(places), encoder)[:, [places[t] for t in texts]],
+        "similarity": similarities(questions, list(places), encoder, tells_apart=True)[
+            :, [places[t] for t in texts]
+        ],
         "site_map": np.array([[site_map.get(link.url, 0.0) for link in links]]),
         "site_text": np.array([[site_text.get(link.url, 0.0) for link in links]]),
         "is_page": np.array([[penalty(link.url) for link in links]]),
@@ -174,12 +172,15 @@ def similarities(
     questions: Sequence[LinkQuestion],
     texts: Sequence[str],
     encoder: TokenEncoder | None,
+    *,
+    tells_apart: bool = False,
 ) -> Floats:
     """Compare each question with each text, [0, 1], a row a question; a mean of two measures.
 
     The best cosine of each of the question's tokens, weighted by their length, finds the one word
     that matters in a long sentence; the cosine of the sums of both says whether the rest agrees.
-    The questions were prepared with the same encoder; without one nothing is alike.
+    With `tells_apart` a token counts the less the more of the texts hold it. The questions were
+    prepared with the same encoder; without one nothing is alike.
     """
     found = np.zeros((len(questions), len(texts)))
     if encoder is None or not texts:
@@ -187,13 +188,17 @@ def similarities(
     wholes, tokens = encoder.encode_with_tokens(texts)
     wanted = np.concatenate([question.vectors for question in questions])
     best = best_cosines(wanted, tokens, encoder.vectors_of)
+    weights = np.concatenate([question.weights for question in questions])
+    if tells_apart:
+        held = (best >= _SAME_TOKEN).sum(axis=1, dtype=np.float32)
+        weights = weights * np.log1p(len(texts) / (held + 1))
     start = 0
     for row, question in enumerate(questions):
         end = start + len(question.weights)
-        total = float(question.weights.sum())
+        total = float(weights[start:end].sum())
         if total > 0:
-            by_token = question.weights @ best[start:end] / total
-            whole = wholes @ question.whole
+            by_token = weights[start:end] @ best[start:end] / total
+            whole = wholes @ normalised(weights[None, start:end] @ question.vectors)[0]
             found[row] = (by_token.clip(0, 1) + whole.clip(0, 1)) / 2
         start = end
     return found
