@@ -154,10 +154,10 @@ def _around_content(boxes: Sequence[_Box]) -> list[LexborNode]:
 
 
 def remove_contents(root: LexborNode) -> None:
-    """Remove tables of contents: lists of links whose words the page has as titles below.
+    """Remove tables of contents: lists of links whose words the page has as titles below, mostly.
 
     Numbered lists of such links may also be rankings or steps, so of these only those go that the
-    page calls its contents.
+    page calls its contents, or that stand below a title which stands again above what they list.
     """
     below = Counter(_title(title) for title in select(root, "h1"))
     doomed: list[LexborNode] = []
@@ -167,7 +167,7 @@ def remove_contents(root: LexborNode) -> None:
         elif len(below) > _LEAST_LISTED and _is_of_links(node, below):
             frame = _frame(node, root)
             label = next(filter(_letters, preceding(frame)), None)
-            if label is not None and _letters(label) not in _CONTENTS_LABELS:
+            if label is not None and not _labels_contents(label, below):
                 label = None
             is_numbered = any(each.tag == "ol" for each in (node, *ancestors(node)))
             if label is not None or _letters(frame) != _letters(node) or not is_numbered:
@@ -201,7 +201,7 @@ def _is_of_links(entries: LexborNode, titles: Mapping[str, int]) -> bool:
     told = [_title(link) for link in links]
     named = sum(titles.get(title, 0) > own[title] for title in told)
     whole = sum(map(str.isalpha, _letters(entries)))
-    return named >= _MENU_SHARE * len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
+    return 2 * named > len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
 
 
 def _frame(entries: LexborNode, root: LexborNode) -> LexborNode:
@@ -215,6 +215,11 @@ def _frame(entries: LexborNode, root: LexborNode) -> LexborNode:
             break
         frame = outer
     return frame
+
+
+def _labels_contents(label: LexborNode, below: Mapping[str, int]) -> bool:
+    is_repeated = label.tag in _HEADINGS and label.tag != "h1" and bool(below.get(_title(label)))
+    return is_repeated or _letters(label) in _CONTENTS_LABELS
 
 
 def _title(node: LexborNode) -> str:

@@ -373,6 +373,29 @@ def test_label_of_a_table_of_contents_goes_with_it(convert: Convert, contents: s
     assert text.startswith("# Bridge\n\nAll of it.\n\n## 1. Planning")
 
 
+def test_numbered_questions_under_a_title_that_stands_again_above_the_answers_go(
+    convert: Convert,
+) -> None:
+    questions = f"<h2>Building</h2><ol>{LIST}</ol>"
+
+    text = convert(f"<h1>Bridge</h1>{questions}<h2>Building</h2>{SECTIONS_BELOW}").markdown
+
+    assert [text.count(each) for each in ("## Building", *SECTIONS)] == [1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("reworded", "left"), [(1, 0), (2, 2)])
+def test_list_of_links_most_of_which_repeat_titles_is_a_table_of_contents(
+    convert: Convert, reworded: int, left: int
+) -> None:
+    entries = [f"Older {chapter.lower()}" for chapter in SECTIONS[:reworded]]
+
+    text = convert(
+        f"<h1>Bridge</h1>{listed([*entries, *SECTIONS[reworded:]])}{SECTIONS_BELOW}"
+    ).markdown
+
+    assert sum(entry in text for entry in entries) == left
+
+
 BESIDE_CONTENTS = {
     "paragraph": ("<div>{}<p>Status: archived, use pad.</p></div>", "archived, use pad."),
     "bold words": ("<div>{}<b>Removed in 3.0</b></div>", "Removed in 3.0"),
