@@ -371,6 +371,8 @@ class _Cutter:
         above = self._last_sentence
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
+        if first in self._terms and not self._announces(above):
+            return
         is_name = is_name and (self._asks(first) or not self._announces(above))
         if first == len(self._pieces) - 1 and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows

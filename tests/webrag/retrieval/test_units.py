@@ -108,6 +108,12 @@ def test_code_alone_above_its_definition_names_it(term: str) -> None:
     assert units(f"{term}  \nFires what is named.") == [("Fires what is named.", term)]
 
 
+def test_definition_is_not_quoted_with_the_next_term() -> None:
+    text = "**heat**  \nDefault: 200.\n\n**time**  \nMinutes that it bakes."
+
+    assert [unit for unit, _ in units(text)] == ["Default: 200.", "Minutes that it bakes."]
+
+
 def test_code_that_opens_brackets_ends_where_they_are_closed() -> None:
     code = "bake(\n    loaf,\n    minutes=40,\n)\nprint(loaf)"
     cut = [unit for unit, _ in units(f"```\n{code}\n```")]
