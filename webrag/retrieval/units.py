@@ -447,6 +447,8 @@ def _terms(text: str, groups: Sequence[Sequence[Span]]) -> set[int]:
         is_announced = places[0] - 1 in announcing and places[-1] == last
         if is_name and len(places) <= _TERMS and not is_announced:
             found = found.union(places)
+        elif is_name and [each for each in places if _NAME.match(text, *alone[each])] == [0]:
+            found = found | {0}
     # The last line defines, however short it is.
     return found - {last}
 

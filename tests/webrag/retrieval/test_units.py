@@ -108,6 +108,16 @@ def test_code_alone_above_its_definition_names_it(term: str) -> None:
     assert units(f"{term}  \nFires what is named.") == [("Fires what is named.", term)]
 
 
+def test_name_with_a_colon_leads_to_the_lines_below_it() -> None:
+    assert units("**Returns:**  \nthe loaf") == [("the loaf", "**Returns:**")]
+
+
+def test_marked_name_leads_to_all_short_lines_below_it() -> None:
+    text = "**heat**=*number*  \nHeat of the oven  \nDefault: *200*"
+
+    assert [lead for _, lead in units(text)] == ["**heat**=*number*"] * 2
+
+
 def test_definition_is_not_quoted_with_the_next_term() -> None:
     text = "**heat**  \nDefault: 200.\n\n**time**  \nMinutes that it bakes."
 
