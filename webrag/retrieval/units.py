@@ -31,6 +31,7 @@ _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",", "]")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
+_COLUMN = re.compile(r"\S\t")
 # What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
 _PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
 # Plain words may be an instruction, "Open the settings menu", which is quoted as it is.
@@ -476,8 +477,9 @@ def _is_wrapped_prose(text: str, lines: Sequence[Span]) -> bool:
     told = text[lines[0][0] : lines[-1][1]]
     signs = sum(not char.isspace() for char in told)
     is_wordy = len(_WORD.findall(told)) >= _WORDS_A_LINE * len(lines)
-    is_plain = sum(map(str.isalpha, told)) >= _LETTERS * signs and "|" not in told
-    return is_wordy and is_plain and len(lines) > 1
+    is_plain = sum(map(str.isalpha, told)) >= _LETTERS * signs
+    has_columns = "|" in told or _COLUMN.search(told) is not None
+    return is_wordy and is_plain and not has_columns and len(lines) > 1
 
 
 def is_header_row(text: str, block: Block, following: Block | None) -> bool:

@@ -124,6 +124,14 @@ def test_definition_is_not_quoted_with_the_next_term() -> None:
     assert [unit for unit, _ in units(text)] == ["Default: 200.", "Minutes that it bakes."]
 
 
+def test_columns_set_with_tabs_are_quoted_by_their_lines() -> None:
+    lines = ["loaf\tthe bread that is baked here", "oven\twhat the loaf is baked in"]
+
+    cut = units("```\n" + "\n".join(lines) + "\n```")
+
+    assert [unit for unit, _ in cut] == [lines[0], "\n".join(lines), lines[1]]
+
+
 def test_code_that_opens_brackets_ends_where_they_are_closed() -> None:
     code = "bake(\n    loaf,\n    minutes=40,\n)\nprint(loaf)"
     cut = [unit for unit, _ in units(f"```\n{code}\n```")]
