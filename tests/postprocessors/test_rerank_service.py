@@ -168,7 +168,7 @@ async def test_server_that_is_not_there_is_unavailable(rerank_server: RerankServ
 
 
 async def trickle_seconds(server: RerankServer, fault: Any) -> float:
-    server.faults += [fault] * 3
+    server.faults += [fault] * 3  # 4.5 s in all, if nothing ended it
     began = time.monotonic()
 
     error = await failure(server, seconds=0.2)
@@ -178,21 +178,21 @@ async def trickle_seconds(server: RerankServer, fault: Any) -> float:
 
 
 def say_nothing(handler: BaseHTTPRequestHandler) -> None:
-    time.sleep(0.6)
+    time.sleep(1.5)
 
 
 def trickle(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
-    for _ in range(12):
+    for _ in range(30):
         handler.wfile.write(b" ")
         time.sleep(0.05)
 
 
 @pytest.mark.parametrize("fault", [say_nothing, trickle])
 async def test_deadline_covers_the_whole_call(rerank_server: Any, fault: Any) -> None:
-    assert await trickle_seconds(rerank_server, fault) < 1
+    assert await trickle_seconds(rerank_server, fault) < 3
 
 
 async def test_deadline_covers_all_attempts_together(rerank_server: RerankServer) -> None:
@@ -222,10 +222,10 @@ async def test_retry_after_beyond_the_deadline_fails_at_once(
     rerank_server.fail(429, headers={"Retry-After": asked})
     began = time.monotonic()
 
-    error = await failure(rerank_server)
+    error = await failure(rerank_server, seconds=30)
 
     assert (error.status, len(rerank_server.asked)) == (429, 1)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("asked", ["", "soon", "-5", "0", "Wed, 99 Foo 2026 00:00:00 GMT"])

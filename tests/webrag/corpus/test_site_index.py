@@ -107,10 +107,10 @@ def test_ten_thousand_pages_are_ranked_quickly() -> None:
     known = index(*pages, **{f"word{n}": list(range(n, 10_000, n + 1)) for n in range(50)})
     query = " ".join(f"word{n} name{n}" for n in range(12))
 
-    begun = time.perf_counter()
+    begun = time.process_time()
     known.scores(query)
 
-    assert time.perf_counter() - begun < 1.0
+    assert time.process_time() - begun < 1.0
 
 
 def full_text(*sections: Section) -> MapIndex:

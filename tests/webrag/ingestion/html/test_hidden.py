@@ -500,10 +500,10 @@ HOSTILE = {
 def test_hostile_style_sheet_neither_stops_nor_empties_the_page(
     convert: Convert, kind: str
 ) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     document = convert(page(HOSTILE[kind], body=f"<div id=q>{MANY}</div>"))
     assert "Sentence 2999." in document.markdown
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
 
 
 @pytest.mark.parametrize(

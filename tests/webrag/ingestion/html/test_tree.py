@@ -37,11 +37,11 @@ def test_heaps_of_attributes_are_refused(end: str) -> None:
 
 @pytest.mark.parametrize("piece", ["<a ", "<", "<!--", "</", "<a\n", "<script>", "&"])
 def test_scan_takes_linear_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with contextlib.suppress(MarkupBomb):
         check_markup(piece * 200_000)
 
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_what_looks_like_a_tag_in_an_attribute_nests_nothing() -> None:
