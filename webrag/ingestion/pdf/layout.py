@@ -295,12 +295,16 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
 
 
 def _heads_of_chapters(pages: Sequence[list[Line]], usual: float) -> set[int]:
-    """Ids of outermost lines that three pages in a row, or every other one, have in small type."""
+    """Ids of outermost lines that three pages in a row, or every other one, have in small type.
+
+    A row of more than two cells is the header of a table that goes on over the pages.
+    """
     found: set[int] = set()
     for place, step in itertools.product((0, -1), (1, 2)):
         ends = [lines[place] if lines else None for lines in pages]
         for held in zip(ends, ends[step:], ends[2 * step :], strict=False):
-            lines = [line for line in held if line and not _is_large(line, usual)]
+            small = (line for line in held if line and not _is_large(line, usual))
+            lines = [line for line in small if len(line.cells) <= _PAIR]
             if len(lines) == len(held) and len({line.text.casefold() for line in lines}) == 1:
                 found |= set(map(id, lines))
     return found

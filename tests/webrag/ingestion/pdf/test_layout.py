@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.webrag.ingestion.pdf.test_reader import _file
-from webrag.ingestion.pdf.layout import Cell, Line, blocks_of
+from webrag.ingestion.pdf.layout import Cell, Line, blocks_of, without_running_lines
 from webrag.ingestion.pdf.reader import read_pdf
 
 Drawn = Sequence[tuple[float, float, str]]
@@ -214,3 +214,18 @@ def test_two_rows_alone_stand_apart() -> None:
     ]
 
     assert text_of(drawn(*texts)) == "bolt of oak 12 kg in all\n\nnut 3 kg in all"
+
+
+def test_header_that_a_table_repeats_on_three_pages_is_no_head_of_a_chapter() -> None:
+    cells = tuple(Cell(name, 60 + 90 * n, 100 + 90 * n) for n, name in enumerate("ABC"))
+    header = Line("A B C", 60, 300, 712, 700, 700, cells=cells)
+    pages = [[Line(f"Page {name}", 60, 300, 712, 700, 700)] for name in ("one", "two", "three")]
+    pages += [
+        [replace(header), Line(f"Row {name}", 60, 300, 692, 680, 680)]
+        for name in ("four", "five", "six")
+    ]
+    pages += [[Line(text, 60, 300, 712, 700, 700)] for text in ("Of ash", "The end")]
+
+    assert all(lines[0].text == "A B C" for lines in without_running_lines(pages)[3:6])
+    plain = [[replace(line, cells=()) for line in lines] for lines in pages]
+    assert not any("A B C" in line.text for lines in without_running_lines(plain) for line in lines)
