@@ -63,6 +63,8 @@ _LEAST_ENTRIES: Final = 5
 _LEAST_BESIDE: Final = 200
 # Fewer entries than these are no table of contents.
 _LEAST_LISTED: Final = 2
+# Of the entries of one; the others word their titles otherwise.
+_TITLED_SHARE: Final = 0.75
 _LABEL: Final = re.compile(r"\s*[^\W_]{1,2}[:.)\uff1a]\s")
 _LEAST_WAYS_BACK: Final = 3
 # Letters of what stands above one.
@@ -201,7 +203,7 @@ def _is_of_links(entries: LexborNode, titles: Mapping[str, int]) -> bool:
     told = [_title(link) for link in links]
     named = sum(titles.get(title, 0) > own[title] for title in told)
     whole = sum(map(str.isalpha, _letters(entries)))
-    return 2 * named > len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
+    return named >= _TITLED_SHARE * len(links) and sum(map(len, told)) >= _MENU_SHARE * whole
 
 
 def _frame(entries: LexborNode, root: LexborNode) -> LexborNode:
