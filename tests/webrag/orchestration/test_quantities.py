@@ -28,7 +28,11 @@ from webrag.orchestration.question.patterns import quantity_asked
         ("Since which version does it whistle?", "Since v0.10 it does.", "RFC 8092 - Whistles"),
         ("In which version of Kettle was the whistle added?", "New in 2.4.", "It has 2 whistles."),
         ("What is the minimum version of the lid?", "It fits lid 2.4.", "It fits 3 lids."),
-        ("From which version is the lid there?", "New in iLid 15 beta.", "In 10 minutes it does."),
+        (
+            "From which version is the lid there?",
+            "New in iLid 15 beta.",
+            "See Table 3, in 10 minutes.",
+        ),
         ("Ab welcher Version pfeift er?", "Seit Version 3.", "Er hat 2 Pfeifen."),
     ],
 )
