@@ -683,7 +683,7 @@ ROWS = (
     Row("orchestration_llm_model", ("one", "two"), SPLITTING, {"orchestration_llm_api_key": KEY}),
     Row("orchestration_timeout", (0.5, 6.0), gave_up_early),
     # Following links.
-    Row("max_expansion_depth", (0, 3), explored(lambda r: len(obtained(r)))),
+    Row("max_expansion_depth", (0, 3), explored(lambda r: r.total_iterations)),
     Row("max_candidates_per_iteration", (1, 5), explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
     Row("orchestration.expansion.candidates_to_score_per_iteration", (1, 20),

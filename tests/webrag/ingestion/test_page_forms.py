@@ -108,6 +108,22 @@ def test_note_keeps_its_title_with_its_text(convert: Convert, html: str) -> None
     assert markdown.split("\n\n", 1)[1] == "**Tip**  \nDo."
 
 
+def test_bold_word_of_a_note_in_a_table_stays_in_its_sentence(convert: Convert) -> None:
+    note = "<table><tr><td>Do <b>not</b> delete the file.</td></tr></table>"
+    markdown = convert(f"<body><p>Start.</p><div class=warning>{note}</div></body>").markdown
+
+    assert markdown == "Start.\n\nDo **not** delete the file."
+
+
+def test_table_of_data_in_a_box_of_danger_stays_one(convert: Convert) -> None:
+    rows = "<tr><th>Name<th>Value<tr><td>a<td>1<tr><td>b<td>2"
+    markdown = convert(
+        f"<body><p>x</p><div class=danger><table>{rows}</table></div></body>"
+    ).markdown
+
+    assert "| Name | Value |" in markdown
+
+
 @pytest.mark.parametrize("html", CODE.values(), ids=CODE.keys())
 def test_code_keeps_lines_and_language_without_numbers(convert: Convert, html: str) -> None:
     # A blank ends a line where the page shows a number before the next one.

@@ -58,9 +58,14 @@ _ADMONITION_TITLES = (
 def rewrite_admonitions(root: LexborNode) -> None:
     """Make a note's title a bold line of the same block as its text, not a heading."""
     for table in reversed(select(root, _ADMONITION_TABLES)):
-        for said in filter(inline_text, select(table, _TABLE_TITLES)):
-            table.insert_before(_title(inline_text(said)))
-            said.decompose()
+        if len(select(table, "th")) > 1:
+            continue  # of data
+        for said in select(table, _TABLE_TITLES):
+            text = inline_text(said)
+            around = said.parent if said.tag == "b" else None
+            if text and (around is None or inline_text(around) == text):
+                table.insert_before(_title(text))
+                said.decompose()
         drop(cell for cell in own_cells(table) if not inline_text(cell))  # the icon's
         unwrap_table(table)
     for box in select(root, _NAMED_QUOTATIONS):
