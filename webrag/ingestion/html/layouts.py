@@ -325,13 +325,23 @@ def _cells(row: LexborNode) -> list[LexborNode]:
 def _lift_titles(table: LexborNode, rows: list[LexborNode]) -> list[LexborNode]:
     """Put lines over the whole table, if it begins with one, above their rows; give the last rows.
 
-    The others become tables of their own, whose first row may name columns.
+    The others become tables of their own, whose first row may name columns; where it does not,
+    the names of the first hold on.
     """
     if sum(len(_cells(row)) > 1 for row in rows) < 2 or not _is_title(rows[0]):
         return rows
     part: list[LexborNode] = []
+    names: list[LexborNode] | None = None
     for row in rows:
         if not _is_title(row):
+            cells = _cells(row)
+            if names is None:
+                names = [_copy(cell) for cell in cells if cell.tag == "th"]
+            elif not part and len(names) == len(cells) and all(e.tag == "td" for e in cells):
+                row.insert_before(element("tr", ""))
+                part += filter(None, [row.prev])
+                for name in names:
+                    part[0].insert_child(name)
             part.append(row)
             continue
         if part:

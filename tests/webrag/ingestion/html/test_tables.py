@@ -234,6 +234,17 @@ def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
     assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
 
 
+def test_names_of_columns_below_the_first_line_over_a_table_hold_below_the_others(
+    convert: Convert,
+) -> None:
+    sizes = "<tr><td colspan=2>Sizes<tr><th>Name<th>Value<tr><td>Small<td>1<tr><td>Large<td>2"
+    weights = "<tr><td colspan=2>Weights<tr><td>Light<td>3<tr><td>Heavy<td>4"
+
+    rows = convert(f"<p>x</p><table>{sizes}{weights}</table>").markdown
+
+    assert "Weights\n\n| Name | Value |\n| --- | --- |\n| Light | 3 |" in rows
+
+
 def test_lines_over_all_of_a_table_that_begins_with_one_stand_above_their_rows(
     convert: Convert,
 ) -> None:
