@@ -74,7 +74,8 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
 
         until = min(time.monotonic() + LOOK_S, run.state.clock.work_until)
         for _ in range(_LOOKS):
-            if run.state.chance >= MEDIUM or not await look_through(run, until):
+            is_over = run.state.chance >= MEDIUM or time.monotonic() >= until
+            if is_over or not await look_through(run, until):
                 break
             decision = await found()
     return decision
