@@ -120,7 +120,15 @@ _ELSEWHERE = re.compile(
 )
 # Of 49 questions for a default 45 have it from a sentence or table that calls it one.
 _DEFAULT = re.compile(
-    r"\bdefault|\bd[ée]faut|\bvoreinge?stell|\bvorgabe|\bstandardm|\bpredetermin", _IGNORING_CASE
+    r"\bdefault|\bd[ée]faut|\bvoreinge?stell|\bvorgabe|\bstandard(?:m|wert|einst)|\bpredetermin"
+    r"|\bpor defecto|\bpredefinit|\bpadr[ãa]o",
+    _IGNORING_CASE,
+)
+# Beside these words stands what is taken instead.
+_NOT_GIVEN = re.compile(
+    r"\b(?:unless|if|when)\s(?:[\w'`*-]+\s){0,4}?(?:omitted|not\s(?:set|given|specified))\b"
+    r"|\bunless\s(?:[\w'`*-]+\s){0,3}?(?:set|given|specified|stated|configured)\b",
+    _IGNORING_CASE,
 )
 _ASKS: Final[Mapping[str, re.Pattern[str]]] = {
     "name": re.compile(
@@ -240,7 +248,7 @@ def judged(
         confidence = min(confidence, quality(best, profile))
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     told = (_told(found, matched, place) for place in chosen[:_SHOWN])
-    is_met = is_named and (not _DEFAULT.search(question) or any(map(_DEFAULT.search, told)))
+    is_met = is_named and (not _DEFAULT.search(question) or any(map(_speaks_of_default, told)))
     return Judgement(units, confidence if is_met else min(confidence, _OF_ANOTHER))
 
 
@@ -567,15 +575,22 @@ def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
 
 
 def _told(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
-    """A unit with its lead and the headings above it; a row with its whole passage."""
+    """A unit with its lead and the headings above it; a row with its whole passage.
+
+    The columns of a table that began in an earlier passage are the last of the headings.
+    """
     rank, unit = found.units[place]
     chunk = ranked[rank].chunk
     if unit.kind == "row":
-        return chunk.text
+        return " ".join([*chunk.heading_path, chunk.text])
     pieces = _read(chunk.text).cut.pieces
     above = [*pieces[unit.first].headings, *([] if unit.lead is None else [unit.lead])]
     told = [chunk.text[pieces[each].start : pieces[each].end] for each in above]
     return " ".join([*chunk.heading_path, *told, _said(found, ranked, place)])
+
+
+def _speaks_of_default(text: str) -> bool:
+    return bool(_DEFAULT.search(text) or _NOT_GIVEN.search(text))
 
 
 def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, score: float) -> AnswerUnit:

@@ -117,6 +117,41 @@ def test_default_may_stand_above_its_value(text: str) -> None:
     assert found.confidence > 0.6
 
 
+def test_default_may_be_a_column_of_a_table_that_began_in_an_earlier_passage() -> None:
+    rows = "| scan time | 20 | of the kernel routing table |\n| persist | off | of routes |"
+    path = ("Kernel protocol", "Option | Default | Meaning")
+    ranked = [build_ranked(0.9, rows, heading_path=path)]
+
+    found = judged(ASKED_SCAN, ranked, term_idf={}, encode=ENCODE)
+
+    assert found.confidence > 0.6
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "The kernel protocol's scan time is 20 seconds unless another one is set.",
+        "If it is omitted, the scan time of the kernel protocol is 20 seconds.",
+        "The scan time of the kernel protocol is 20 seconds when `scan` is not given.",
+    ],
+)
+def test_default_may_be_what_is_taken_where_nothing_is_given(told: str) -> None:
+    _, found = judge(ASKED_SCAN, told, wordings=WORDED_SCAN)
+
+    assert found.confidence > 0.6
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Was ist der voreingestellte Port des Kessels?", "Standardwert des Ports am Kessel: 20."),
+        ("¿Cuál es el puerto predeterminado del horno?", "El puerto por defecto del horno es 20."),
+    ],
+)
+def test_default_may_be_called_by_another_word_of_its_language(question: str, told: str) -> None:
+    assert judge(question, told, wordings=[told])[1].confidence > 0.6
+
+
 def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> None:
     question = "How is the filter of the kettle cleaned?"
     told = "How the filter of the kettle is cleaned {}. The kettle heats water."
