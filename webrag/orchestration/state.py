@@ -313,7 +313,8 @@ class RunState:
         """True when links of a named page that only lists them may be followed in a fast run."""
         question = self.question
         is_fast = not (question.is_search or self.rounds or question.expansion_budget == 0)
-        return is_fast and question.as_of is None and not (self.budget.is_spent or self.blocked)
+        is_at_end = self.clock.is_over or self.budget.is_spent or self.blocked
+        return is_fast and question.as_of is None and not is_at_end
 
     @property
     def sites_in_scope(self) -> tuple[str, ...] | None:

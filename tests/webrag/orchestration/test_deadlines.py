@@ -48,6 +48,20 @@ async def test_page_that_is_late_does_not_hold_up_the_others(
     assert result.partial
 
 
+async def test_fast_run_goes_beyond_no_named_page_when_the_time_is_over(
+    lab: Lab, static_site: Any, gate: Any
+) -> None:
+    site = static_site({**MANUAL, "/late.html": held(gate)})
+    await lab.acquirer.acquire(site + "/operations.html")
+    config = OrchestrationConfig(soft_deadline_s=1.5)
+
+    result = await lab.engine(config=config).run(
+        Question.of(TWO_LINKS_AWAY, urls=[site + "/late.html", site + "/questions.html"])
+    )
+
+    assert (result.partial, result.corpus_stats.total_documents) == (True, 1)
+
+
 async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: Any) -> None:
     site = static_site({**MANUAL, "/install.html": held(gate)})
     expansion = ExpansionConfig(iteration_timeout_s=1.0)
