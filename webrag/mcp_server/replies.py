@@ -213,7 +213,7 @@ def _document(result: OrchestrationResult, blocks: "Sequence[EvidenceBlock]") ->
 
 
 def failure_text(error: BaseException) -> str:
-    """Say what went wrong, why it may have, and what to tell the user.
+    """Say what went wrong, why it may have where it does not say so, and what to tell the user.
 
     The message of an unexpected exception is left out: it may hold paths or secrets.
     """
@@ -222,17 +222,17 @@ def failure_text(error: BaseException) -> str:
         text = f"[ERROR]\n{error_text(error)}"
         return text if "WEBRAG_ALLOW_HOSTS" in text else f"{text} {_REFUSED}"
     details = "An unexpected error occurred."
-    causes = _UNEXPECTED
+    cause = next((text for kind, text in _CAUSES if isinstance(error, kind)), _UNEXPECTED)
     if isinstance(error, WebRAGError):
         details = error_text(error)
-        causes = next((text for kind, text in _CAUSES if isinstance(error, kind)), _UNEXPECTED)
-    return (
-        "[ERROR]\n"
-        "WebRAG encountered an error during retrieval.\n\n"
-        f"Error type: {type(error).__name__}\n"
-        f"Details: {details}\n\n"
-        f"{causes}\n\n{_CLOSING}"
+        cause = "" if error.hint else cause
+    paragraphs = (
+        "WebRAG encountered an error during retrieval.",
+        f"Error type: {type(error).__name__}\nDetails: {details}",
+        cause,
+        _CLOSING,
     )
+    return "[ERROR]\n" + "\n\n".join(filter(None, paragraphs))
 
 
 def timeout_text(seconds: float) -> str:

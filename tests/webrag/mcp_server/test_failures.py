@@ -2,6 +2,7 @@ import pytest
 
 from webrag.errors import (
     DatabaseUnavailableError,
+    FetchError,
     InputError,
     PageGoneError,
     RefusedAddressError,
@@ -48,6 +49,14 @@ async def test_refused_address_names_a_setting_and_no_flag_of_a_command(host: st
 
     assert "--allow-host" not in text
     assert f"allow it: set WEBRAG_ALLOW_HOSTS={host}." in text
+
+
+def test_failure_that_advises_itself_gets_no_other_advice() -> None:
+    closed = FetchError("It is closed (HTTP 403).", url=URL, hint="It may want a login.")
+
+    assert "Details: It is closed (HTTP 403). It may want a login.\n\nPlease" in failure_text(
+        closed
+    )
 
 
 def test_message_of_an_unexpected_error_is_not_shown() -> None:

@@ -31,7 +31,8 @@ from webrag.ingestion.quality import wall_of_answer, wall_of_redirect
 
 _GONE = frozenset({404, 410})
 _CLOSED = frozenset({401, 403, 407, 451})
-BUSY = frozenset({429, 503})
+_TOO_OFTEN = 429
+BUSY = frozenset({_TOO_OFTEN, 503})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_VALIDATOR_CHARS = 500
 # A page that shows itself for longer than this wants to be read before it moves on.
@@ -51,11 +52,13 @@ def status_failure(url: str, status: int) -> FetchError:
     if status in _GONE:
         message = f"The page {url} does not exist (HTTP {status})."
         return PageGoneError(message, url=url, status=status)
-    hint = "The site may want a login, or may turn automatic readers away."
+    message, hint = f"The page {url} answered HTTP {status}.", None
     if status in _CLOSED:
         message = f"The page {url} is not open to everyone (HTTP {status})."
-        return FetchError(message, url=url, status=status, hint=hint)
-    return FetchError(f"The page {url} answered HTTP {status}.", url=url, status=status)
+        hint = "The site may want a login, or may turn automatic readers away."
+    elif status == _TOO_OFTEN:
+        hint = "The site wants to be asked less often; try again later."
+    return FetchError(message, url=url, status=status, hint=hint)
 
 
 def next_address(answer: Answer, *, had_login: bool = False) -> str | None:
@@ -151,7 +154,7 @@ class RobotsAnswer:
 
 def robots_answer(url: str, answer: Answer) -> RobotsAnswer:
     """Return what the answer to a request for a robots.txt says (RFC 9309)."""
-    if answer.status == 429 or answer.status >= 500:
+    if answer.status == _TOO_OFTEN or answer.status >= 500:
         return RobotsAnswer(
             failure=f"{url} answers HTTP {answer.status}, so nothing of the site may be fetched"
             " now; try again later."

@@ -18,3 +18,9 @@ def test_failures_are_told_in_a_sentence(status: int, words: str) -> None:
     assert words in str(failure)
     assert failure.status == status
     assert isinstance(failure, PageGoneError) == (status == 404)
+
+
+def test_refusal_for_too_many_requests_does_not_call_the_site_slow() -> None:
+    assert status_failure("https://site.test/a", 429).hint == (
+        "The site wants to be asked less often; try again later."
+    )
