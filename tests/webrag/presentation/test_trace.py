@@ -129,6 +129,18 @@ def test_trace_hangs_a_page_under_the_stored_page_its_link_stands_on(
     assert lines[4].startswith("└── /b (depth 1")
 
 
+def test_trace_names_no_stored_page_whose_links_led_to_nothing_printed(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
+    step = make_step(candidates_expanded=(child,), parents={child: stored}, source_url=SEED)
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)), printed=())
+
+    assert "(1 more page)" in trace
+    assert "stored before" not in trace
+
+
 def test_trace_says_which_map_of_the_site_named_a_page(
     make_result: MakeResult, make_step: MakeStep
 ) -> None:

@@ -42,6 +42,8 @@ def expansion_trace(
     roots = _tree(result, steps, base)
     if printed is not None and (others := sum(_prune(root, printed) for root in roots)):
         roots[0].children.append(_Node(f"({others} more {'page' if others == 1 else 'pages'})"))
+        named = len(result.seed_urls) or 1
+        roots[named:] = [root for root in roots[named:] if root.children]
     lines = [f"Base: {base}", ""]
     for root in roots:
         lines += _drawn(root)
