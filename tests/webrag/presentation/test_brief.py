@@ -340,6 +340,20 @@ def test_what_the_reader_has_is_named_and_what_is_new_is_printed(
     assert named == [str(unit.chunk_id) for unit in units[:2]]
 
 
+def test_no_list_of_sources_stands_above_what_the_reader_has_all_of(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    page = "A firing takes two hours."
+    chunk = make_chunk(page, page)
+    result = make_result(chunk, units=(make_unit(chunk, page),))
+    config = BriefConfig(seen=((chunk.chunk.chunk_id, 0, 25),))
+
+    text = format_brief(result, config, count_tokens=count_tokens)
+
+    assert "- You have chars 0-25" in text
+    assert "[SOURCES]" not in text
+
+
 def test_unit_of_which_the_reader_has_another_part_is_printed(
     make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:
