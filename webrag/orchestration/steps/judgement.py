@@ -247,11 +247,8 @@ def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) 
     if _brought_something(run, pending, signals):
         state.iteration += 1
     elif pending.decision.action != "expand_breadth":
+        # Other links take the place of those that failed while any are left.
         state.closed.add(pending.decision.action)
-    elif outcome.failed:
-        # The links after these may live; when none are left, there is nothing more to follow.
-        failures = failures_in_words(outcome.failure_kinds.values())
-        state.warn(f"One round brought no page: {failures}.")
 
 
 def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSignals) -> bool:
