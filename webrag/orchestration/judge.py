@@ -51,6 +51,8 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_SAYS_NOTHING: Final = 10.0  # of the score, for what only has the words of the question
+_MOST_READ: Final = 40  # units, best first, that are compared with the question word by word
 _MUCH_LESS: Final = 2.0  # of the score, for what an answer would not show beside the better one
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
@@ -78,6 +80,9 @@ SIGNS: Final = (
     "best", "mass", "told", "cos", "foreign", "foreign_cos", "no_quantity", "no_quantity_first",
 )  # fmt: skip
 """What is known of a question's best units together."""
+
+_CLOSING: Final = " *_`\"')\u201d"  # what may stand behind the end of a sentence
+_STATED: Final = (".", "!", ":", "\u3002", "\uff01")
 
 _IGNORING_CASE: Final = re.IGNORECASE
 _IDENTIFIER = re.compile(
@@ -114,7 +119,7 @@ _DIRECTION = re.compile(
     _IGNORING_CASE,
 )
 _ELSEWHERE = re.compile(
-    r"\A\W{0,9}(?:see|refer to)\b"
+    r"\A\W{0,9}(?:see|refer to|siehe|voir|v[ée]ase)\b"
     r"|\b(?:is|are) (?:described|explained|documented|discussed|covered) (?:in|on|at)\b",
     _IGNORING_CASE,
 )
@@ -230,6 +235,8 @@ def judged(
     if not found.units:
         return Judgement()
     scores = found.features @ np.array(model.units)
+    for place in np.argsort(-scores, kind="stable")[:_MOST_READ].tolist():
+        scores[place] -= _SAYS_NOTHING * _only_repeats(asked, found, matched, place)
     chosen = best_apart(found, scores, most=_MOST_UNITS)
     signs = signs_of(asked, found, scores, chosen[:_SHOWN])
     chance = np.array(model.chance[bool(wordings)])
@@ -268,6 +275,7 @@ class Asked:
         terms = [query_terms(text) for text in texts]
         language = language_of(question)
         self._stem = partial(stem_in, language) if language else str
+        self._own = frozenset(map(self._stem, terms[0]))
         stems = (self._stem(term) for own in terms for term in own)
         self._places = {stem: place for place, stem in enumerate(dict.fromkeys(stems))}
         weight_of: dict[str, float] = {}
@@ -297,6 +305,11 @@ class Asked:
         self.wants = {
             kind: not wordings and bool(pattern.search(question)) for kind, pattern in _ASKS.items()
         }
+
+    def is_repeated_by(self, text: str) -> bool:
+        """Tell whether a text has most words of the question and no other."""
+        terms = frozenset(map(self._stem, query_terms(text)))
+        return terms <= self._own and len(terms) * 2 > len(self._own)
 
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
@@ -567,6 +580,24 @@ def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) 
         float(is_wanted and not stated.any()),
         float(is_wanted and not stated[0]),
     ]
+
+
+def _only_repeats(asked: Asked, found: Found, ranked: Sequence[RankedChunk], place: int) -> bool:
+    """Tell what repeats the question and states nothing, such as an entry of a list of contents.
+
+    A sentence answers with the question's own words where that asks for a yes, or below a name.
+    """
+    rank, unit = found.units[place]
+    text, said = ranked[rank].chunk.text, _said(found, ranked, place)
+    is_stated = unit.kind in ("code", "row") or said.rstrip(_CLOSING).endswith(_STATED)
+    if is_stated or _ASKS["yes"].search(asked.text):
+        return False
+    pieces = _read(text).cut.pieces
+    lead = None if unit.lead is None else pieces[unit.lead]
+    if lead is not None and not _ELSEWHERE.search(text[lead.start : lead.end]):
+        return False
+    entries = [text[each.start : each.end] for each in pieces[unit.first : unit.last]]
+    return any(map(asked.is_repeated_by, entries if unit.kind == "list" else [said]))
 
 
 def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:

@@ -67,6 +67,37 @@ def test_wording_finds_what_the_question_does_not_name() -> None:
     assert "512 megabytes" in units[0]
 
 
+@pytest.mark.parametrize(
+    "contents",
+    [
+        "1. How to fire a kiln\n2. How to clean a kiln",
+        "See also:\n\n- Which lids a kiln has\n- How to fire a kiln",
+    ],
+)
+def test_entry_that_only_repeats_the_question_does_not_answer(contents: str) -> None:
+    page = f"{contents}\n\n## How to fire a kiln\n\nClose the lid and press the red button for two seconds."
+
+    units, _ = judge("How do I fire a kiln?", page)
+
+    assert "Close the lid" in units[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which option fires a kiln twice?", "`--again`\n: fires a kiln twice\n\nIt is hot."),
+        ("Which one should I take for this, JSON or YAML?", "- JSON\n- TOML\n\nIt is hot."),
+        ("May I fire a kiln twice?", "fire a kiln twice\n\nIt is hot."),
+    ],
+)
+def test_words_of_the_question_may_answer_below_a_name_as_a_choice_and_as_yes(
+    question: str, text: str
+) -> None:
+    units, _ = judge(question, text)
+
+    assert not units[0].startswith("It is hot")
+
+
 def test_items_of_a_list_that_answer_together_are_one_unit() -> None:
     items = "name the kiln\n- name the law that it breaks"
     text = f"To be complete, a request must\n\n- come from an office\n- {items}\n\nIt was hot."
