@@ -34,6 +34,7 @@ from webrag.orchestration.models import (
     ScoreProfile,
 )
 from webrag.orchestration.question.patterns import quantity_asked
+from webrag.pattern_file import PatternFile
 from webrag.retrieval.citations import extract_citation
 from webrag.retrieval.models import CitationSpan
 from webrag.retrieval.units import Cut, Piece, Unit, cut_units
@@ -84,87 +85,20 @@ SIGNS: Final = (
 _CLOSING: Final = " *_`\"')\u201d"  # what may stand behind the end of a sentence
 _STATED: Final = (".", "!", ":", "\u3002", "\uff01")
 
-_IGNORING_CASE: Final = re.IGNORECASE
-_IDENTIFIER = re.compile(
-    r"`[^`\n]+`|(?<![\w-])--?[A-Za-z][\w-]+|\b\w+\(\)|\b\w+_\w+|\b[a-z]+[A-Z]\w+|\b[A-Z]{3,}\b|::"
-    r"|\$\w+|\b\w+\.(?:conf|h|c|py|txt|json|xml|log|so|toml|ini)\b"
-)
-_SIGN = re.compile(r"[^\w\s]|_")
-_MODAL = re.compile(
-    r"\b(?:not|cannot|can't|only|always|never|must|may|can|no|unless|except|instead|allowed"
-    r"|supported|yes|both|either|neither)\b",
-    _IGNORING_CASE,
-)
-_REASON = re.compile(
-    r"\b(?:because|since|so that|due to|reason|therefore|thus|otherwise|avoid|in order|prevents?"
-    r"|hence|as a result|means that|ensures?|weil|damit|parce|porque)\b",
-    _IGNORING_CASE,
-)
-_DEFINITION = re.compile(
-    r"\b(?:is|are) (?:a|an|the|one|used|called|defined|known)\b|\bmeans?\b|\brefers? to\b"
-    r"|\bdenotes?\b|\bspecif(?:y|ies)\b|\brepresents?\b|\bstands for\b",
-    _IGNORING_CASE,
-)
-_EFFECT = re.compile(
-    r"\b(?:error|returns?|fails?|ignored|raised?|thrown|killed|removed|deleted|replaced|results?"
-    r"|becomes?|will be|is set|happens?|abort|skipped|treated|discarded)\b",
-    _IGNORING_CASE,
-)
-_CONDITION = re.compile(
-    r"\b(?:if|when|unless|while|until|whenever|once|after|before)\b", _IGNORING_CASE
-)
-_DIRECTION = re.compile(
-    r"\W*(?:use|run|set|add|call|type|specify|create|to |you (?:can|may|must|should)|pass|give|put"
-    r"|enable|install|first|then|in order to|by )",
-    _IGNORING_CASE,
-)
-_ELSEWHERE = re.compile(
-    r"\A\W{0,9}(?:see|refer to|siehe|voir|v[ée]ase)\b"
-    r"|\b(?:is|are) (?:described|explained|documented|discussed|covered) (?:in|on|at)\b",
-    _IGNORING_CASE,
-)
-# Of 49 questions for a default 45 have it from a sentence or table that calls it one.
-_DEFAULT = re.compile(
-    r"\bdefault|\bd[ée]faut|\bvoreinge?stell|\bvorgabe|\bstandard(?:m|wert|einst)|\bpredetermin"
-    r"|\bpor defecto|\bpredefinit|\bpadr[ãa]o",
-    _IGNORING_CASE,
-)
-# Beside these words stands what is taken instead.
-_NOT_GIVEN = re.compile(
-    r"\b(?:unless|if|when)\s(?:[\w'`*-]+\s){0,4}?(?:omitted|not\s(?:set|given|specified))\b"
-    r"|\bunless\s(?:[\w'`*-]+\s){0,3}?(?:set|given|specified|stated|configured)\b",
-    _IGNORING_CASE,
-)
-_ASKS: Final[Mapping[str, re.Pattern[str]]] = {
-    "name": re.compile(
-        r"\b(?:which|what|name)\b.{0,40}\b(?:command|option|flag|function|directive|variable"
-        r"|setting|parameter|keyword|method|module|class|operator|macro|file|attribute|property"
-        r"|type|character|symbol|switch|statement|header|tool|program|argument|key|package|field)"
-        r"s?\b",
-        _IGNORING_CASE,
-    ),
-    "yes": re.compile(
-        r"^(?:can|could|does|do|did|is|are|was|will|would|should|must|may|has|have|am)\b"
-        r"|[,.;] (?:can|does|do|is|are|will|should|must)\b[^?]*\?",
-        _IGNORING_CASE,
-    ),
-    "why": re.compile(r"\bwhy\b|\breason\b|\bcaus|\bwarum\b|\bpourquoi\b|\bpor qu", _IGNORING_CASE),
-    "what": re.compile(
-        r"\bwhat (?:is|are|does\b.{0,200}\bmean|exactly)\b|\bmeaning\b|\bstands? for\b|\bdefin",
-        _IGNORING_CASE,
-    ),
-    "how": re.compile(
-        r"\bhow (?:do|can|could|should|would|to|does|is|are)\b|\bshow\b|\bexample\b|\bway to\b",
-        _IGNORING_CASE,
-    ),
-    "happens": re.compile(r"\bhappens?\b|\bresult\b|\breturns?\b|\bbehav|\bbecomes?\b", re.I),
-    "several": re.compile(
-        r"\b(?:which|what) \w*+(?:(?<=s)|\s\w*+(?<=s)).{0,200}\b(?:are|exist|can|may|do)\b"
-        r"|\blist\b|\bwhich (?:of|two|three|four)\b",
-        _IGNORING_CASE,
-    ),
-    "when": re.compile(r"\bwhen\b|\bunder what\b|\bin which case", _IGNORING_CASE),
-}
+_SIGN: Final = re.compile(r"[^\w\s]|_")
+_FILE: Final = PatternFile(__package__, "judge.ini")
+_IDENTIFIER: Final = _FILE.pattern("identifier", 0)
+_MODAL: Final = _FILE.pattern("modal")
+_REASON: Final = _FILE.pattern("reason")
+_DEFINITION: Final = _FILE.pattern("definition")
+_EFFECT: Final = _FILE.pattern("effect")
+_CONDITION: Final = _FILE.pattern("condition")
+_DIRECTION: Final = _FILE.pattern("direction")
+_ELSEWHERE: Final = _FILE.pattern("elsewhere")
+_DEFAULT: Final = _FILE.pattern("default")
+_NOT_GIVEN: Final = _FILE.pattern("not_given")
+_KINDS: Final = ("name", "yes", "why", "what", "how", "happens", "several", "when")
+_ASKS: Final = {kind: _FILE.pattern(f"asks_{kind}") for kind in _KINDS}
 
 
 class Judgement(NamedTuple):
