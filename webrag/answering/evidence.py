@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from llama_index.postprocessor.webrag.selection import age_years
 
@@ -46,8 +46,9 @@ def boosted(score: float, fresh: float, *, profile: ScoreProfile, boost: float) 
 
 
 _COVERED_PASSAGES: Final = 5
-# An answer that leaves a part of the question out is one in part, whatever the rest is worth.
-_IN_PART: Final = MEDIUM - 0.01
+
+IN_PART: Final = MEDIUM - 0.01
+"""Most confidence of what leaves a part of the question out, whatever the rest is worth."""
 
 
 def is_missing(part: Judgement) -> bool:
@@ -82,7 +83,7 @@ def confidence_of_parts(parts: Sequence[tuple[str, Judgement]]) -> float:
     found = [part.confidence for _, part in of_parts if not is_missing(part)]
     if not found:
         return min((part.confidence for _, part in of_parts), default=0.0)
-    return min(*found, 1.0 if len(found) == len(of_parts) else _IN_PART)
+    return min(*found, 1.0 if len(found) == len(of_parts) else IN_PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +160,8 @@ class EvidenceFinder:
         judged_parts = await in_background(_judged_parts, parts, kept, self.encode, profile)
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         whole = candidates.parts[0][1]
-        step = RetrieveStep(
-            year_mode="explicit" if candidates.years else "none",
-            requested_years=tuple(sorted(candidates.years)),
-            recent_year_window=self.config.recent_year_window,
-            fusion_method=self.retrieval.fusion_method,
+        step = self._step(
+            candidates.years,
             documents=whole.corpus_stats.total_documents,
             candidates=candidates.count,
             passages=len(kept),
@@ -193,11 +191,8 @@ class EvidenceFinder:
             )
             for place, chunk in enumerate(found.chunks, start=1)
         }
-        step = RetrieveStep(
-            year_mode="explicit" if filters.years else "none",
-            requested_years=tuple(sorted(filters.years or ())),
-            recent_year_window=self.config.recent_year_window,
-            fusion_method=self.retrieval.fusion_method,
+        step = self._step(
+            filters.years or (),
             documents=pages,
             candidates=len(chunks),
             passages=len(chunks),
@@ -213,6 +208,15 @@ class EvidenceFinder:
             ),
             description=found.description,
         ), pages
+
+    def _step(self, years: Sequence[int], **found: Any) -> RetrieveStep:
+        return RetrieveStep(
+            year_mode="explicit" if years else "none",
+            requested_years=tuple(sorted(years)),
+            recent_year_window=self.config.recent_year_window,
+            fusion_method=self.retrieval.fusion_method,
+            **found,
+        )
 
     def _evidence(
         self, parts: Sequence[SubQueryResult], profile: ScoreProfile

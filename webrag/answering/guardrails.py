@@ -92,11 +92,6 @@ def _shape(word: str) -> tuple[str, str, str]:
 _BY_SHAPE: Final = {_shape(word): word for word in _KEY_WORDS}
 
 
-def _plain(text: str) -> str:
-    """Without case, width, accents, marks and what is drawn as nothing."""
-    return bare(text).casefold()
-
-
 _BLANKS: Final = re.compile(r"[^\S\n]+|(?<=\w)\n(?=\w)")
 
 
@@ -107,7 +102,7 @@ def addresses_reader(text: str) -> bool:
     Disguises of letters make no difference, and what tells a person what to do, as manuals do, is
     no such text; known are the eleven languages of the patterns. Linear in the length of the text.
     """
-    plain = _BLANKS.sub(" ", _plain(text).replace("\u2019", "'"))
+    plain = _BLANKS.sub(" ", bare(text).casefold().replace("\u2019", "'"))
     if any(script.search(plain) and found.search(plain) for script, found in _BY_SCRIPT):
         return True
     latin = _WORD.sub(_one_alphabet, plain) if _OTHER_ALPHABET.search(plain) else plain

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import Gathered
+from webrag.answering.evidence import IN_PART, Gathered
 from webrag.answering.guardrails import holds_secret, is_instruction
 from webrag.answering.language_model import (
     Judgement,
@@ -42,8 +42,6 @@ _REFLECTION_SHARE: Final = 0.4
 _REMOVED_COST: Final = 0.5
 # Nothing that was only nearly found may pass for an answer.
 _GIVEN_UP: Final = 0.45
-# Whatever a model thinks of an answer that leaves a part of the question out.
-_IN_PART: Final = MEDIUM - 0.01
 
 
 class Band(NamedTuple):
@@ -141,7 +139,7 @@ def answer_confidence(
     value *= 1 - _REMOVED_COST * wrong / (wrong + tally.kept)
     if gave_up:
         value = min(value, _GIVEN_UP)
-    return in_hundredths(min(max(value, 0.0), _IN_PART if is_in_part else 1.0))
+    return in_hundredths(min(max(value, 0.0), IN_PART if is_in_part else 1.0))
 
 
 def diagnoses(step: RetrieveStep, *, stored: int) -> tuple[Diagnosis, ...]:

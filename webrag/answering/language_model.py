@@ -176,15 +176,6 @@ def one_line(text: str, *, max_chars: int = 200) -> str:
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "\u2026"
 
 
-def evidence_text(evidence: Evidence, *, whole: bool) -> str:
-    """A passage as a model reads it: what may not be quoted is left out."""
-    chunk, focus = evidence.chunk, evidence.chunk.focus
-    start, end = chunk.char_start, chunk.char_end
-    if focus is not None and not (whole and len(chunk.text) <= _MAX_PASSAGE_CHARS):
-        start, end = focus.char_start, focus.char_end
-    return evidence.quotable_text(start, end)[:_MAX_PASSAGE_CHARS]
-
-
 def _framed(evidence: Evidence, nonce: str, place: int) -> str:
     chunk = evidence.chunk
     # A page's author writes its title and headings, too.
@@ -192,7 +183,11 @@ def _framed(evidence: Evidence, nonce: str, place: int) -> str:
     path = " > ".join(named)
     dated = f", published {chunk.published_at:%Y-%m-%d}" if chunk.published_at else ""
     head = f"Passage {evidence.number} ({one_line(path)}{dated})"
-    body = evidence_text(evidence, whole=place < _WHOLE_PASSAGES)
+    start, end = chunk.char_start, chunk.char_end
+    is_whole = place < _WHOLE_PASSAGES and len(chunk.text) <= _MAX_PASSAGE_CHARS
+    if chunk.focus is not None and not is_whole:
+        start, end = chunk.focus.char_start, chunk.focus.char_end
+    body = evidence.quotable_text(start, end)[:_MAX_PASSAGE_CHARS]
     return f"{head}\n--- {nonce}\n{body}\n--- {nonce}"
 
 

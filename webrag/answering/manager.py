@@ -33,7 +33,6 @@ from webrag.answering.models import (
     ManagerResult,
     ManagerState,
     Reflection,
-    RetrieveStep,
 )
 from webrag.answering.page_summary import asks_for_summary
 from webrag.answering.planning import Planner
@@ -278,7 +277,8 @@ class Manager:
             "reflect", lambda: self.reflector.reflect(plan, gathered, desk)
         )
         run.note(problem)
-        stored = await self._stored_pages(gathered.step)
+        stored = gathered.step.documents  # counted only where none was searched
+        stored = stored or (await self.pages.status(include_urls=False)).documents
         return self._answered(run, desk, draft, reflection, stored)
 
     async def _summary(
@@ -349,10 +349,6 @@ class Manager:
         assert run.gathered is not None
         checked = Checked(run.question.text, run.gathered.evidence, parts, texts)
         check_stage("output", checked, self.guardrails)
-
-    async def _stored_pages(self, step: RetrieveStep) -> int:
-        """Pages that are stored; counted only where none was searched."""
-        return step.documents or (await self.pages.status(include_urls=False)).documents
 
     def _answered(
         self,

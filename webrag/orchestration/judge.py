@@ -141,7 +141,6 @@ def judged(
     term_idf: Mapping[str, float],
     encode: Encode | None,
     profile: ScoreProfile | None = None,
-    model: JudgeWeights | None = None,
 ) -> Judgement:
     """Find the units of ranked passages that most likely answer a question.
 
@@ -156,9 +155,8 @@ def judged(
         encode: Compares meanings; None to go by words alone.
         profile: Scale of the scores; a scorer that finds all passages irrelevant is believed. None
             to believe no scorer.
-        model: Fitted weights; None for those of the package.
     """
-    model = model or fitted_weights()
+    model = fitted_weights()
     wordings = wordings or {}
     weights = dict(term_idf)
     for terms in wordings.values():

@@ -75,7 +75,7 @@ def test_wording_finds_what_the_question_does_not_name() -> None:
     ],
 )
 def test_entry_that_only_repeats_the_question_does_not_answer(contents: str) -> None:
-    page = f"{contents}\n\n## How to fire a kiln\n\nClose the lid and press the red button for two seconds."
+    page = f"{contents}\n\n## How to fire a kiln\n\nClose the lid and press the red button."
 
     units, _ = judge("How do I fire a kiln?", page)
 

@@ -74,8 +74,8 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         _settle(run, state.pending, signals)
     may_go_on = not (state.clock.is_over or state.blocked)
     if state.iteration < state.rounds and may_go_on:
-        state.frontier = state.frontier or await _frontier(run, chance)
-    decision = decide(signals, _loop_state(run, chance))
+        state.frontier = state.frontier or await _frontier(run)
+    decision = decide(signals, _loop_state(run))
     if decision.action != "stop" and not may_go_on:
         why = "Nothing more can be searched" if state.blocked else "The time was over"
         decision = ExpansionDecision(
@@ -264,7 +264,7 @@ def _brought_something(run: ResearchRun, pending: PendingStep, now: EvaluationSi
     )
 
 
-def _loop_state(run: ResearchRun, chance: float) -> LoopState:
+def _loop_state(run: ResearchRun) -> LoopState:
     state = run.state
     return LoopState(
         iteration=state.iteration,
@@ -273,7 +273,7 @@ def _loop_state(run: ResearchRun, chance: float) -> LoopState:
         open_actions=_open_actions(state),
         tried=frozenset(state.tried),
         confidence=state.confidence,
-        chance_of_all=chance,
+        chance_of_all=state.chance,
         profile=run.profile,
         config=run.components.config,
         links_ended=_links_ended(state),
@@ -311,7 +311,7 @@ def _open_actions(state: RunState) -> frozenset[Action]:
     return frozenset(available - state.closed)
 
 
-async def _frontier(run: ResearchRun, chance: float) -> Frontier:
+async def _frontier(run: ResearchRun) -> Frontier:
     """Links to follow next; looked for before deciding, so that no rule counts on none."""
     state = run.state
     if state.budget.is_spent or "expand_breadth" in state.closed:
@@ -323,8 +323,9 @@ async def _frontier(run: ResearchRun, chance: float) -> Frontier:
     state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
-    least = weakest_followed(chance, state.seconds_per_page, state.pages_followed, state.in_vain)
-    return frontier.reaching(least)
+    return frontier.reaching(
+        weakest_followed(state.chance, state.seconds_per_page, state.pages_followed, state.in_vain)
+    )
 
 
 async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier:
