@@ -18,14 +18,16 @@ from webrag.answering.models import (
 from webrag.answering.page_summary import SURE, page_summary
 from webrag.concurrency import all_of, in_background
 from webrag.corpus.acquirer import PageAcquirer
+from webrag.corpus.pages import Corpus
 from webrag.ingestion.fetch_context import listening
 from webrag.lexical.analysis import analyze
 from webrag.lexical.spelling import respelled
-from webrag.orchestration.confidence import LOW, MEDIUM, quality
+from webrag.orchestration.confidence import HIGH, LOW, MEDIUM, below_high, quality
 from webrag.orchestration.engine import OrchestratorEngine
 from webrag.orchestration.judge import Encode, Judgement, judged
 from webrag.orchestration.models import ProgressCallback, RankedChunk, ScoreProfile, SubQueryResult
 from webrag.orchestration.ranking.reranker import ChunkReranker, rank_parts, union
+from webrag.orchestration.steps.judgement import matched_lists
 from webrag.orchestration.steps.research import acquire_seeds
 from webrag.question import Question
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
@@ -88,10 +90,11 @@ def confidence_of_parts(parts: Sequence[tuple[str, Judgement]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The chunks retrieved for the whole question, then for each need, and the years asked for."""
+    """The chunks retrieved for the whole question, then for each need, and what limited them."""
 
     parts: tuple[tuple[str, RetrievalResult], ...]
     years: tuple[int, ...] = ()
+    as_of: datetime | None = None
 
     @property
     def count(self) -> int:
@@ -130,6 +133,7 @@ class EvidenceFinder:
     """
 
     searcher: Searcher
+    corpus: Corpus
     reranker: ChunkReranker
     retrieval: RetrievalConfig
     config: AnswerConfig
@@ -144,7 +148,8 @@ class EvidenceFinder:
             self.searcher.retrieve(query, wordings=() if place else plan.wordings, filters=filters)
             for place, query in enumerate(queries)
         )
-        found = Candidates(tuple(zip(queries, results, strict=True)), filters.years or ())
+        pairs = tuple(zip(queries, results, strict=True))
+        found = Candidates(pairs, filters.years or (), filters.as_of)
         words = found.also_searched
         return replace(found, parts=tuple((respelled(q, words), each) for q, each in found.parts))
 
@@ -158,6 +163,17 @@ class EvidenceFinder:
         )
         kept = self._evidence(parts, profile)
         judged_parts = await in_background(_judged_parts, parts, kept, self.encode, profile)
+        confidence = confidence_of_parts(judged_parts)
+        if confidence >= HIGH and candidates.as_of is None:
+            # As in the engine: an entry of a list of links names the answer and does not say it.
+            lists = await matched_lists(self.corpus, (each.chunk for each in kept))
+            others = [each for each in kept if each.chunk.chunk_id not in lists]
+            if lists and others:
+                judged_parts = await in_background(
+                    _judged_parts, parts, others, self.encode, profile
+                )
+                least = confidence_of_parts(judged_parts)
+                confidence = confidence if least >= HIGH else below_high(confidence)
         left_out = [span.kind for evidence in kept for span in evidence.unquotable]
         whole = candidates.parts[0][1]
         step = self._step(
@@ -169,7 +185,7 @@ class EvidenceFinder:
             excluded_secrets=left_out.count("secret"),
             also_searched=candidates.also_searched,
             coverage=_coverage(whole.term_idf, kept[:_COVERED_PASSAGES]),
-            confidence=confidence_of_parts(judged_parts),
+            confidence=confidence,
         )
         return Gathered(
             evidence=kept,

@@ -410,6 +410,7 @@ class Components:
             scope=NamedPages(self.acquirer, self.engine),
             finder=EvidenceFinder(
                 self.searcher,
+                self.corpus,
                 self._chunk_reranker,
                 self.settings.retrieval_config(),
                 config,

@@ -168,7 +168,7 @@ async def desk(database: Database) -> Desk:
         chosen = {
             "planner": Planner(QueryAnalyzer(mode="rule_based")),
             "scope": everything,
-            "finder": EvidenceFinder(searcher, reranker, retrieval, config, ENCODER.encode),
+            "finder": EvidenceFinder(searcher, corpus, reranker, retrieval, config, ENCODER.encode),
             "synthesizer": LanguageModelSynthesizer(llm, extractive, config) if llm else extractive,
             "reflector": Reflector(llm, config),
             "pages": corpus,

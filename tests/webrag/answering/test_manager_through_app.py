@@ -208,3 +208,20 @@ async def test_guardrail_of_the_caller_stops_an_answer(
         result = await rag.ask(QUESTION)
 
     assert (result.state, result.answer) == ("fail", "Ask about cups.")
+
+
+async def test_list_of_links_that_names_what_is_asked_for_is_no_answer(
+    static_site: Callable[..., Any], open_app: Callable[..., WebRAG]
+) -> None:
+    names = ("The spout of a kettle", "Is the filter of the kettle washed?", "Lids of kettles")
+    entries = "".join(f'<li><a href="/{n}.html">{name}</a></li>' for n, name in enumerate(names))
+    contents = f"<title>Kettles</title><main><h1>Kettles</h1><ul>{entries}</ul></main>"
+    other = "<title>Teapots</title><main><p>Teapots are made of clay and are not washed.</p></main>"
+    site = static_site({"/": contents, "/teapots": other})
+
+    async with open_app(site) as rag:
+        named = [f"{site}/", f"{site}/teapots"]
+        result = await rag.ask("Is the filter of the kettle washed?", url=named)
+
+    assert result.final_reason != "confidence_high"
+    assert "filter of the kettle" not in result.answer

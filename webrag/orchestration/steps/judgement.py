@@ -2,10 +2,12 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from webrag.concurrency import in_background
+from webrag.corpus.pages import Corpus
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import (
     HIGH,
@@ -35,6 +37,7 @@ from webrag.orchestration.models import (
 from webrag.orchestration.state import GAIN, PendingStep, RunState
 from webrag.orchestration.steps.research import ResearchRun
 from webrag.retrieval.chunk_search import in_turn
+from webrag.retrieval.models import RetrievedChunk
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +58,14 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         profile=run.profile,
         config=run.components.config,
     )
-    judgements = await in_background(_judgements, run, frozenset())
+    judgements = await in_background(_judgements, run, frozenset[UUID]())
     found = _weakest(judgements)
     follows_links = bool(state.rounds) or state.may_look_through
-    if found >= (MEDIUM if follows_links else HIGH) and (lists := await _matched_lists(run)):
-        judgements = await in_background(_judgements, run, lists)
+    if found >= (MEDIUM if follows_links else HIGH) and state.question.as_of is None:
+        # Links of earlier texts are not kept.
+        chunks = [item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED]]
+        if lists := await matched_lists(run.components.corpus, chunks):
+            judgements = await in_background(_judgements, run, lists)
     least = min(found, _weakest(judgements), _confidence_of_wordings(run))
     chance = min(least, _chance_of_all(judgements))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
@@ -110,7 +116,7 @@ def wording_weights(state: RunState) -> dict[str, dict[str, float]]:
     return dict(pair for each in state.results for pair in each.retrieval.wordings.items())
 
 
-def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgement]:
+def _judgements(run: ResearchRun, left_out: Collection[UUID]) -> dict[str, Judgement]:
     """The best units for each part of a question, or for the whole where it is one."""
     state, encoder = run.state, run.components.encoder
     parts = [each for each in state.results if each.sub_query in state.parts]
@@ -124,7 +130,7 @@ def _judgements(run: ResearchRun, left_out: frozenset[str]) -> dict[str, Judgeme
     return {
         question: judged(
             respelled(question, state.also_searched),
-            [item for item in ranked if str(item.chunk.chunk_id) not in left_out],
+            [item for item in ranked if item.chunk.chunk_id not in left_out],
             wordings=wordings,
             term_idf=term_idf,
             encode=encoder.encode if encoder else None,
@@ -182,29 +188,27 @@ async def is_contents_page(run: ResearchRun) -> bool:
     if not state.may_look_through or state.chance >= MEDIUM:
         return False
     judged = (item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED])
-    found = {str(each.chunk_id): (each.source_url, each.text, each.char_start) for each in judged}
-    of_links = sum(len(found[key][1]) for key in await _lists_of_links(run, found))
+    found = {each.chunk_id: (each.source_url, each.text, each.char_start) for each in judged}
+    lists = await _lists_of_links(run.components.corpus, found)
+    of_links = sum(len(found[key][1]) for key in lists)
     return of_links > sum(len(text) for _, text, _ in found.values()) / 2
 
 
-async def _matched_lists(run: ResearchRun) -> frozenset[str]:
+async def matched_lists(corpus: Corpus, chunks: Iterable[RetrievedChunk]) -> frozenset[UUID]:
     """The passages that matched by a list of links, which names a topic and says nothing of it."""
-    if run.state.question.as_of is not None:
-        return frozenset()  # links of earlier texts are not kept
-    chunks = (item.chunk for item in run.state.merged.chunks[:_PASSAGES_JUDGED])
     matched = {
-        str(chunk.chunk_id): (chunk.source_url, chunk.focus.text, chunk.focus.char_start)
+        chunk.chunk_id: (chunk.source_url, chunk.focus.text, chunk.focus.char_start)
         for chunk in chunks
         if chunk.focus is not None
     }
-    return await _lists_of_links(run, matched)
+    return await _lists_of_links(corpus, matched)
 
 
 async def _lists_of_links(
-    run: ResearchRun, passages: Mapping[str, tuple[str, str, int]]
-) -> frozenset[str]:
-    """The keys of passages, each with its page, text and start, that are mostly words of links."""
-    places = await run.components.corpus.link_places(
+    corpus: Corpus, passages: Mapping[UUID, tuple[str, str, int]]
+) -> frozenset[UUID]:
+    """The ids of passages, each with its page, text and start, that are mostly words of links."""
+    places = await corpus.link_places(
         [(url, start, start + len(text)) for url, text, start in passages.values()]
     )
     return frozenset(
