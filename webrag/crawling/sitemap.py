@@ -57,12 +57,15 @@ class SitemapReader:
             declared = await self.declared_sitemaps(start)
         except FetchError as error:
             _log.info("the sitemaps of %s are not known: %s", start, error)
-        await run.read([*declared, *named] or [f"{origin}/sitemap.xml"])
-        if not run.found:
-            await run.read([f"{origin}/{name}" for name in _USUAL_NAMES])
-        if not run.found:
-            nearby = parent_urls(f"{start.rstrip('/')}/x")[:_NEARBY_FOLDERS]
-            await run.read([f"{folder}sitemap.xml" for folder in nearby])
+        nearby = parent_urls(f"{start.rstrip('/')}/x")[:_NEARBY_FOLDERS]
+        for addresses in (
+            [*declared, *named],
+            [f"{origin}/sitemap.xml"],
+            [f"{origin}/{name}" for name in _USUAL_NAMES],
+            [f"{folder}sitemap.xml" for folder in nearby],
+        ):
+            if not run.found:
+                await run.read(addresses)
         if not run.found:
             await run.read_llms(f"{origin}/llms.txt")
         if not run.found:

@@ -80,6 +80,12 @@ async def test_sitemaps_of_robots_txt_are_read_instead_of_the_usual_place() -> N
     assert files.asked == [f"{SITE}/maps/1.xml"]
 
 
+async def test_usual_place_is_tried_where_robots_txt_names_a_sitemap_that_is_gone() -> None:
+    files = Files({f"{SITE}/sitemap.xml": urlset(f"{SITE}/a")}, declared=[f"{SITE}/old-map.xml"])
+
+    assert await files.urls() == [f"{SITE}/a"]
+
+
 @pytest.mark.parametrize("name", ["sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml"])
 async def test_list_is_found_where_generators_put_it(name: str) -> None:
     files = Files({f"{SITE}/{name}": urlset(f"{SITE}/a")})
