@@ -190,6 +190,8 @@ async def test_start_must_be_a_web_address() -> None:
         (gzip.compress(b"<urlset><url><loc>a</loc></url>" + b" " * 9_000, mtime=0)[:-12], 1),
         (b"\x1f\x8bnot gzip", 0),
         (b"<html>not found</html>", 0),
+        (b"<html>\nhttps://site.test/a was not found\n</html>", 0),
+        (b"<urlset><!-- <url><loc>a</loc></url> --><url><loc>b</loc></url></urlset>", 1),
         (b"", 0),
     ],
 )

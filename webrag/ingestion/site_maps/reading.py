@@ -52,6 +52,7 @@ _MAX_TITLE_CHARS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
 _WEB = ("http://", "https://")
 _ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
 
 
@@ -71,7 +72,9 @@ def parse_sitemap(body: bytes) -> Sitemap:
     root = _ROOT.search(text[:10_000])
     if root is None:
         lines = (line.strip() for line in text.splitlines()[:MAX_LISTED])
-        return Sitemap(pages=tuple((line, "") for line in lines if line.startswith(_WEB)))
+        alone = (line for line in lines if line.startswith(_WEB) and line.split() == [line])
+        return Sitemap(pages=tuple((line, "") for line in alone))
+    text = _COMMENT.sub("", text)
     prefix = f"{re.escape(root.group(1))}:" if root.group(1) else ""
     if root.group(2).lower() == "urlset":
         return Sitemap(pages=tuple(_items(text, prefix, "url")))
