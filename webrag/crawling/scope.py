@@ -13,6 +13,7 @@ from webrag.orchestration.links.rules import skip_reason
 
 _MAX_PATTERN_CHARS: Final = 500
 _REGEX_SIGNS: Final = re.compile(r"^\^|\$$|\\|\.\*|\(\?")
+_BRACES: Final = re.compile(r"\{[^{},]*+,")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class PathPattern:
     """A glob over the path of a URL, as names to match one after the other.
 
     `*` stands for any characters within one folder or file name, `**` for any folders, `?` for
-    one character. A pattern without a slash at its start may begin at any folder; one with a
-    slash at its end covers everything below.
+    one character, as does an escape such as `%C3%A9`. A pattern without a slash at its start may
+    begin at any folder; one with a slash at its end covers everything below.
     """
 
     glob: PathGlob
@@ -36,7 +37,7 @@ class PathPattern:
                 " *.html, where * stands for any characters within one folder or file name and"
                 " ** for any folders."
             )
-        segments = [part for part in text.split("/") if part]
+        segments = [part for part in unquote(text).split("/") if part]
         if not text.startswith("/"):
             segments.insert(0, ANY_FOLDERS)
         if text.endswith("/"):
@@ -117,6 +118,8 @@ def _problem(text: str) -> str | None:
         return "holds a host name"
     if _REGEX_SIGNS.search(text):
         return "looks like a regular expression"
+    if _BRACES.search(text):
+        return "has braces, which stand for nothing here: give a pattern for each"
     if any(ANY_FOLDERS in part and part != ANY_FOLDERS for part in text.split("/")):
         return "has ** beside other characters"
     return None

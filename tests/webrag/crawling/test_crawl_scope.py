@@ -27,6 +27,7 @@ def matches(pattern: str, path: str) -> bool:
         ("/**/api/*.html", "/api/x.html"),
         ("/a/?.html", "/a/b.html"),
         ("/caf\u00e9/*", "/caf%C3%A9/menu"),
+        ("/caf%C3%A9/*", "/caf%C3%A9/menu"),
         ("/v[12]/*", "/v2/x"),
     ],
 )
@@ -61,6 +62,7 @@ def test_pattern_does_not_match(pattern: str, path: str) -> None:
         ("^/guide", "looks like a regular expression"),
         (r"/guide/\d+", "looks like a regular expression"),
         ("/guide/.*", "looks like a regular expression"),
+        ("/{en,de}/**", "has braces"),
         ("/guide/a**", "has \\*\\* beside other characters"),
         ("/" + "a" * 600, "has 601 characters"),
     ],
