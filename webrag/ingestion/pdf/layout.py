@@ -27,6 +27,7 @@ _BULLET = re.compile(
 _PLAIN_BULLET = re.compile(r"[\u2022\u25aa\u25cf\u25e6\u2023\u25a0\u25a1\u2043]\s+")
 _SENTENCE_END = (".", "!", "?", ":", ";")
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
+_NUMBER_ALONE = re.compile(r"[\s\u2013\u2014-]*(?:\d+|[ivxlc]+)[\s\u2013\u2014-]*", re.IGNORECASE)
 _LEAST_PAGES_OF_RUNNING_LINE = 3
 _LEAST_HEADINGS = 3  # fewer large lines may be anything
 _MOST_HEADING_LINES = 3
@@ -274,24 +275,40 @@ def _clean(text: str) -> str:
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """Return the pages without lines that head or end most, or three in a row; page numbers too."""
     usual = _usual_height(pages)
-    key_of = partial(_running_key, usual=usual)
-    ends = Counter(key for lines in pages for key in set(map(key_of, _ends(lines))))
-    least = max(_LEAST_PAGES_OF_RUNNING_LINE, len(pages) // 2)
-    running = {key for key, count in ends.items() if count >= least}
+    least = max(_LEAST_PAGES_OF_RUNNING_LINE, len(list(filter(None, pages))) // 2)
     first = _number_of_first(pages, least)
-    of_chapters = _heads_of_chapters(pages, usual)
+    left_out = _heads_of_chapters(pages, usual) | _running(pages, least, usual)
     trimmed = []
     for place, lines in enumerate(pages):
-        keys = [(line, key_of(line)) for line in _ends(lines)]
-        edge = {id(line) for line, key in keys if key in running or key[0] == "#"}
+        edge = {id(line) for line in _ends(lines) if _NUMBER_ALONE.fullmatch(line.text)}
         if first is not None:
             edge |= {
                 id(line)
                 for line in (*lines[:1], *lines[-1:])
                 if first + place in _numbers_at_ends(line) and not _is_large(line, usual)
             }
-        trimmed.append([line for line in lines if id(line) not in edge | of_chapters])
+        trimmed.append([line for line in lines if id(line) not in edge | left_out])
     return trimmed
+
+
+def _running(pages: Sequence[list[Line]], least: int, usual: float) -> set[int]:
+    """Ids of outermost lines that so many pages have, and of those that are outermost then.
+
+    A row of more than two cells below such a line is the header of a table.
+    """
+    key_of = partial(_running_key, usual=usual)
+    found: set[int] = set()
+    while True:
+        rest = [[line for line in lines if id(line) not in found] for lines in pages]
+        ends = [
+            [line for line in _ends(lines) if not found or len(line.cells) <= _PAIR]
+            for lines in rest
+        ]
+        counts = Counter(key for lines in ends for key in set(map(key_of, lines)))
+        running = {id(line) for lines in ends for line in lines if counts[key_of(line)] >= least}
+        if not running:
+            return found
+        found |= running
 
 
 def _heads_of_chapters(pages: Sequence[list[Line]], usual: float) -> set[int]:

@@ -187,6 +187,16 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
     assert read(*pages).markdown.count("\n\nText about") == 4
 
 
+def test_running_head_of_several_lines_is_left_out_with_the_number_between_dashes() -> None:
+    head = ["Prepared by", "A. Clerk", "Approved by", "The Board of the mill", "Revision A"]
+    texts = ("Clay is dug.", "It dries.", "It is fired.", "A glaze is put on.")
+    pages = [[*head, "", text, "", f"- {number} -"] for number, text in enumerate(texts, start=1)]
+
+    found = read(*pages, bookmarks=[("None", 0)]).markdown
+
+    assert found.split("\n\n") == list(texts)
+
+
 def test_head_of_a_chapter_that_names_its_page_is_left_out() -> None:
     heads = ["Chapter 1: Clay 3", "4 Chapter 1: Clay", "Chapter 2: Glaze 5", "Chapter 3: Fire 6"]
     texts = ["Clay is dug in 2026", "It dries for 4 days", "A glaze has 5 parts", "Fire it well"]
