@@ -272,6 +272,16 @@ def _clean(text: str) -> str:
     return _BREAK.join(map(one_line, _SOFT_HYPHEN.split(text))).strip(_BREAK)
 
 
+def without_steps(pages: Sequence[list[Line]]) -> list[list[Line]]:
+    """The pages, empty those whose lines the next one has in place: slides that show line by line.
+
+    Their last step holds all of them.
+    """
+    shown = [{(line.text, line.left, line.base) for line in lines} for lines in pages]
+    steps = [here <= following for here, following in itertools.pairwise(shown)]
+    return [[] if is_step else lines for lines, is_step in zip(pages, [*steps, False], strict=True)]
+
+
 def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """Return the pages without lines that head or end most, or three in a row; page numbers too."""
     usual = _usual_height(pages)

@@ -26,6 +26,7 @@ from webrag.ingestion.pdf.layout import (
     with_hyphens,
     without_leaders,
     without_running_lines,
+    without_steps,
 )
 from webrag.ingestion.versions import parse_date
 
@@ -159,15 +160,18 @@ def _unusable(url: str, kind: str, what: str, hint: str | None) -> UnusablePageE
 
 def _read(document: pdfium.PdfDocument, url: str) -> Content:
     count = min(len(document), _MAX_PAGES)
-    pages = with_hyphens(without_running_lines(list(_pages(document, count))))
+    pages = with_hyphens(without_running_lines(without_steps(list(_pages(document, count)))))
     bookmarks = list(_bookmarks(document)) or large_headings(pages)
     writer = _Writer()
+    wanted: list[Heading] = []
     for number, lines in enumerate(pages, start=1):
-        wanted = [mark for mark in bookmarks if mark.page == number - 1]
+        wanted += [mark for mark in bookmarks if mark.page == number - 1]
         is_named = bool(lines) and not bookmarks and len(pages) > 1
         kept = without_leaders(lines, has_outline=bool(bookmarks))
         with writer.page(number, f"Page {number}" if is_named else ""):
             _write_lines(writer, kept, wanted)
+        if lines:  # else its headings stand on the next page
+            wanted = []
     markdown = "\n\n".join(writer.blocks)
     letters = sum(char.isalnum() for lines in pages for line in lines for char in line.text)
     if letters < _LEAST_LETTERS_PER_PAGE * min(count, 4) or not letters:
@@ -178,6 +182,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> Content:
     for link in annotated_links(document, count, url):
         links.setdefault(link.url, link)
     info = document.get_metadata_dict(skip_empty=True)
+    first: list[Line] = next(filter(None, pages), [])
     return Content(
         markdown=markdown,
         html=f"<article>{''.join(writer.sections)}</article>",
@@ -186,7 +191,7 @@ def _read(document: pdfium.PdfDocument, url: str) -> Content:
         meta=PageMetadata(
             base_url=url,
             url=page_address(url),
-            title=_title(_said(info, "Title"), pages[0] if pages else [], bookmarks, writer.blocks),
+            title=_title(_said(info, "Title"), first, bookmarks, writer.blocks),
             description=_said(info, "Subject")[:1_000] or None,
             published_at=_date(info.get("CreationDate", "")),
             modified_at=_date(info.get("ModDate", "")),

@@ -197,6 +197,19 @@ def test_running_head_of_several_lines_is_left_out_with_the_number_between_dashe
     assert found.split("\n\n") == list(texts)
 
 
+def test_slide_that_shows_line_by_line_is_read_once_below_its_heading() -> None:
+    slide = ["Firing", "The kiln is lit.", "It is fed for ten hours."]
+    steps = [slide[:2], slide, ["Cooling", "It takes three days."]]
+
+    found = read(*steps, bookmarks=[("Firing", 0), ("Cooling", 2)])
+
+    assert found.markdown == (
+        "# Firing\n\nThe kiln is lit.\n\nIt is fed for ten hours.\n\n"
+        "# Cooling\n\nIt takes three days."
+    )
+    assert [anchor.fragment for anchor in found.anchors] == ["page=1", "page=2", "page=3"]
+
+
 def test_head_of_a_chapter_that_names_its_page_is_left_out() -> None:
     heads = ["Chapter 1: Clay 3", "4 Chapter 1: Clay", "Chapter 2: Glaze 5", "Chapter 3: Fire 6"]
     texts = ["Clay is dug in 2026", "It dries for 4 days", "A glaze has 5 parts", "Fire it well"]
