@@ -25,6 +25,8 @@ _BULLET = re.compile(
     r"|[-*]\s+(?=\S)|\(?[0-9a-z]{1,3}[.)]\s+(?=\S)"
 )
 _PLAIN_BULLET = re.compile(r"[\u2022\u25aa\u25cf\u25e6\u2023\u25a0\u25a1\u2043]\s+")
+# Word writes bullets and ticks so, as characters of its symbol fonts.
+_SYMBOL = re.compile(r"\A\s*[\uf020-\uf0ff](?=\s|\Z)")
 _SENTENCE_END = (".", "!", "?", ":", ";")
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
 _NUMBER_ALONE = re.compile(r"[\s\u2013\u2014-]*(?:\d+|[ivxlc]+)[\s\u2013\u2014-]*", re.IGNORECASE)
@@ -269,6 +271,7 @@ def _of_cells(line: Line, cells: Sequence[Cell]) -> Line | None:
 
 
 def _clean(text: str) -> str:
+    text = _SYMBOL.sub("\u2022", text, count=1)
     return _BREAK.join(map(one_line, _SOFT_HYPHEN.split(text))).strip(_BREAK)
 
 

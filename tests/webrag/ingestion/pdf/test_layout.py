@@ -30,13 +30,18 @@ def drawn(*texts: tuple[float, float, str], turn: int = 0, matrix: str = "1 0 0 
     """A page with each text at its place; `matrix` turns what is drawn."""
     shown = "".join(f"BT /F 10 Tf {matrix} {x} {y} Tm ({text}) Tj ET\n" for x, y, text in texts)
     page = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 5 0 R/Rotate %d"
-    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
+    font = (
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding/ToUnicode 6 0 R>>"
+    )
+    # The code of a bullet means a character of a symbol font, as in what Word writes.
+    codes = b"1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfchar <95> <F0B7> endbfchar"
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         f"{page % turn}/Resources<</Font<</F 4 0 R>>>>>>".encode(),
         font,
-        b"<</Length %d>>stream\n%b\nendstream" % (len(shown), shown.encode("latin-1")),
+        b"<</Length %d>>stream\n%b\nendstream" % (len(shown), shown.encode("cp1252")),
+        b"<</Length %d>>stream\n%b\nendstream" % (len(codes), codes),
     ]
     return _file(objects, 1, b"")
 
@@ -190,6 +195,14 @@ def test_first_row_of_pairs_is_a_row() -> None:
     ]
 
     assert "|  |  |\n| --- | --- |\n| -x | builds for the small kiln |\n" in rows_of(*rows)
+
+
+def test_bullets_of_a_symbol_font_begin_items() -> None:
+    items = ["\u2022 dig the clay and let it dry for as long", "as it takes", "\u2022 fire it"]
+
+    text = text_of(drawn(*((72, 700 - 12 * n, text) for n, text in enumerate(items))))
+
+    assert text == "- dig the clay and let it dry for as long as it takes\n\n- fire it"
 
 
 def test_sentence_of_the_left_column_goes_on_where_a_line_begins_with_a_capital() -> None:
