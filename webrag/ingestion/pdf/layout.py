@@ -34,6 +34,7 @@ _LEAST_PAGES_OF_RUNNING_LINE = 3
 _LEAST_HEADINGS = 3  # fewer large lines may be anything
 _MOST_HEADING_LINES = 3
 _MAX_TITLE_CHARS = 150
+_MOST_TITLE_LINES = 5
 _SAME_SIZE = 1.06
 _WITHIN_TEXT = (".", ",", ";")
 # Lines of one paragraph are this much closer than those of two, in multiples of the usual step.
@@ -661,9 +662,9 @@ def largest_lines(lines: Sequence[Line]) -> str:
     largest = max(line.height for line in lines)
     if largest < usual * _OTHER_SIZE:
         return ""
-    first = next(index for index, line in enumerate(lines) if line.height == largest)
-    title = itertools.takewhile(lambda line: line.height > largest / _OTHER_SIZE, lines[first:])
-    return _joined(list(itertools.islice(title, 3)))
+    first = next(index for index, line in enumerate(lines) if line.height * _SAME_SIZE > largest)
+    title = list(itertools.takewhile(lambda e: e.height > largest / _OTHER_SIZE, lines[first:]))
+    return _joined(title[:3]) if len(title) <= _MOST_TITLE_LINES else ""
 
 
 def _joined(lines: Sequence[Line]) -> str:

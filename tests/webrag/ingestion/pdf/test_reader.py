@@ -317,6 +317,15 @@ def test_title_is_the_largest_line_where_the_file_says_none(title: str) -> None:
     assert read(page, title=title).meta.title == "On Ropes"
 
 
+def test_paragraph_in_large_type_is_no_title() -> None:
+    notes = [f"# the wine is good {number} times" for number in range(7)]
+
+    title = read(["Tasting notes", *["small line"] * 8, *notes]).meta.title
+
+    assert title is not None
+    assert title.startswith("Tasting notes")
+
+
 def test_dates_are_read() -> None:
     assert read(["Text of the file."]).meta.published_at == datetime(2024, 3, 1, 12, tzinfo=UTC)
 
