@@ -30,6 +30,8 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 # The end of a line of code before the next of which the page shows a number has exactly one blank;
 # prose has its lines unbroken.
 _NUMBERED_LINE = re.compile(r"(?<! ) \r?\n")
+# Other texts that begin with blanks are listings, or prose of files with a margin.
+_WITHIN_ITEM = re.compile(r"\A(?: {2,3}(?=\S(?s:.)*\n {4,5}\|)| {4,20}(?=(?:[-*+]|\d{1,9}[.)]) ))")
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
@@ -163,10 +165,19 @@ def _inner_fence(text: str) -> tuple[int, int] | None:
 
 def _parse(text: str, base: int) -> Iterator[Block]:
     reader = _BlockReader(text)
-    for name, payload, start, end in read_events(text[base:], _OPTIONS):
+    for name, payload, start, end in read_events(_with_item(text[base:]), _OPTIONS):
         reader.feed(name, payload, base + start, base + end)
     reader.flush()
     return iter(reader.blocks)
+
+
+def _with_item(text: str) -> str:
+    """The text with a marker for the item that it begins within, whose margin is then no code."""
+    found = _WITHIN_ITEM.match(text)
+    if found is None:
+        return text
+    margin = found.end()
+    return ("- " * (margin // 2)).ljust(margin) + text[margin:]
 
 
 class _BlockReader:

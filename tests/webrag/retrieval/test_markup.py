@@ -62,6 +62,19 @@ def test_a_span_of_mere_markup_is_given_as_it_is() -> None:
     assert plain_span("a\n\n---\n\nb", 3, 6) == "---"
 
 
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("  It is set so:\n\n    | A | B |\n    | --- | --- |\n    | 1 | 2 |", "prose row row"),
+        ("   1. Clay\n\n      It is soft.", "prose prose"),
+        ("    - Clay\n    - Fire\n\n  And so on.", "prose prose prose"),
+        ("    make pots\n    make fire", "code"),
+    ],
+)
+def test_margin_of_the_item_that_a_part_begins_within_is_no_code(text: str, kinds: str) -> None:
+    assert [block.kind for block in read_blocks(text)] == kinds.split()
+
+
 def test_text_between_the_ends_of_a_block_holds_no_block_markers() -> None:
     text = "> - one\n>   two\n\n| a | b |\n|---|---|\n| c | d |\n\n```\nx\n```\n"
 
