@@ -23,6 +23,7 @@ _HARD_BREAK = re.compile(r"(?<! ) {2,}+\n")
 _NUMBERED_LINE = re.compile(r"(?<! ) ++\r?\n")
 # What stands between the header row of a table and the first row of its body.
 _BELOW_HEADER = re.compile(r"[ \t|]*+\r?\n[ \t>|]*+:?-[ \t:|-]*+\r?\n")
+_RULE = re.compile(r"^[ \t>]*(?:-{3,}|\*{3,}|_{3,})[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # Prose with fixed line ends may begin a line with a figure or a year that ends a sentence.
@@ -141,6 +142,9 @@ class _Cutter:
     def cut(self) -> Cut:
         around = zip([None, *self._blocks], self._blocks, [*self._blocks[1:], None], strict=False)
         for above, block, following in around:
+            if above is not None and _RULE.search(self._text, above.end, block.start):
+                self._end_list()
+                self._lead = self._last_sentence = None
             if not (block.kind == "prose" and _is_item(self._text, block)):
                 self._end_list()
             self._leave_named_item(block)

@@ -396,6 +396,14 @@ def test_name_of_an_item_leads_to_the_list_or_paragraph_within_it(unit: tuple[st
     assert unit in units(NAMED_ITEMS)
 
 
+def test_no_list_goes_on_over_a_rule() -> None:
+    text = "Related words:\n\n- the kiln\n- the oven\n\n---\n\n1. Cold fire\n2. Warm fire"
+
+    assert ("the kiln\n- the oven", "Related words:") in units(text)
+    assert ("Cold fire\n2. Warm fire", None) in units(text)
+    assert not [unit for unit, _ in units(text) if "---" in unit]
+
+
 def test_no_unit_goes_on_from_the_parts_of_one_item_to_the_next() -> None:
     assert not [text for text, _ in units(NAMED_ITEMS) if "`4`" in text and "heat" in text]
 
