@@ -15,8 +15,6 @@ from webrag.ingestion.site_maps.listing import (
     MapContent,
     MapRefusedError,
     SiteListing,
-    any_list,
-    any_table,
     line,
     list_of,
     plain,
@@ -44,22 +42,22 @@ _ROOT: Final = "./"
 
 def read_mkdocs(text: str, root: str) -> SiteListing:
     """Read a `search_index.json` of MkDocs or Material, or a `search.json` of Zensical."""
-    data = table_of(read_json(text), "content")
-    rows = list_of(data.get("docs", data.get("items")), "list of pages")
+    data = table_of(read_json(text))
+    rows = list_of(data.get("docs", data.get("items")))
     told = ((r.get("location") or _ROOT, r.get("title"), r.get("text")) for r in _tables(rows))
     return _sections(root, told, content="texts")
 
 
 def read_mdbook(text: str, root: str) -> SiteListing:
     """Read a `searchindex.js` of mdBook: a section in each entry."""
-    data = table_of(read_data(text), "content")
-    addresses = list_of(data.get("doc_urls"), "list of addresses")
-    index = table_of(data.get("index"), "index")
-    store = table_of(table_of(index.get("documentStore"), "store").get("docs"), "store of pages")
+    data = table_of(read_data(text))
+    addresses = list_of(data.get("doc_urls"))
+    index = table_of(data.get("index"))
+    store = table_of(table_of(index.get("documentStore")).get("docs"))
     # Sorted as texts: "10" stands before "2", and a page's first section names it.
     keys = sorted((key for key in store if _NUMBER.fullmatch(key)), key=int)
     known = (key for key in keys if int(key) < len(addresses))
-    rows = ((addresses[int(key)], any_table(store[key])) for key in known)
+    rows = ((addresses[int(key)], table_of(store[key])) for key in known)
     told = ((href, row.get("title"), row.get("body")) for href, row in rows)
     return _sections(root, told, content="texts")
 
@@ -68,7 +66,7 @@ def read_docusaurus(text: str, root: str) -> SiteListing:
     """Read a `search-index.json` or `search-doc.json` of the local searches of Docusaurus."""
     data = read_json(text)
     parts = _tables(data if isinstance(data, list) else [data])
-    found = (any_list(part.get("documents", part.get("searchDocs"))) for part in parts)
+    found = (list_of(part.get("documents", part.get("searchDocs"))) for part in parts)
     rows = _tables(itertools.chain.from_iterable(found))
     return _sections(root, map(_docusaurus_row, rows), content="texts")
 
@@ -93,12 +91,12 @@ def vitepress_next(text: str) -> str | None:
 
 def read_vitepress(text: str, root: str) -> SiteListing:
     """Read an `@localSearchIndex` of VitePress."""
-    data = table_of(read_quoted(text, _VITEPRESS_DATA), "content")
-    addresses = table_of(data.get("documentIds"), "table of pages")
-    fields = any_table(data.get("storedFields"))
-    words = _words_by_entry(any_list(data.get("index")))
+    data = table_of(read_quoted(text, _VITEPRESS_DATA))
+    addresses = table_of(data.get("documentIds"))
+    fields = table_of(data.get("storedFields"))
+    words = _words_by_entry(list_of(data.get("index")))
     rows = (
-        (href, any_table(fields.get(key)).get("title"), " ".join(words.get(key, ())))
+        (href, table_of(fields.get(key)).get("title"), " ".join(words.get(key, ())))
         for key, href in addresses.items()
     )
     return _sections(root, rows, content="words")
@@ -109,8 +107,8 @@ def _words_by_entry(index: list[Any]) -> dict[str, list[str]]:
     words: dict[str, list[str]] = {}
     for row in index[:_MAX_ENTRIES]:
         word, fields = row if isinstance(row, list) and len(row) == 2 else ("", {})
-        for held in any_table(fields).values():
-            for entry in any_table(held):
+        for held in table_of(fields).values():
+            for entry in table_of(held):
                 words.setdefault(entry, []).append(text_of(word))
     return words
 
@@ -122,7 +120,7 @@ def read_json_list(text: str, root: str) -> SiteListing:
         lists = [value for value in data.values() if isinstance(value, list)]
         rows = list(data.values()) if not lists else max(lists, key=len)
     else:
-        rows = list_of(data, "content")
+        rows = list_of(data)
     tables = list(_tables(rows))
     has_texts = any(key.casefold() in _FULL_TEXT_KEYS for row in tables for key in row)
     return _sections(root, map(_json_row, tables), content="texts" if has_texts else "names")
@@ -243,7 +241,7 @@ def read_javadoc(texts: Sequence[str], root: str) -> SiteListing:
     """Read `type-search-index.js` and, if it is there, `member-search-index.js` of Javadoc."""
     listing = Listing(root)
     modules: dict[str, str] = {}
-    rows = (row for text in texts for row in list_of(read_data(text), "content")[:_MAX_ITEMS])
+    rows = (row for text in texts for row in list_of(read_data(text))[:_MAX_ITEMS])
     for row in _tables(rows):
         package, label, module, owner = (text_of(row.get(key)) for key in "plmc")
         if module:
@@ -288,7 +286,7 @@ def _titled(listing: Listing, named: Iterable[tuple[str, str]]) -> SiteListing:
 
 
 def _tree(text: str) -> list[Any]:
-    return list_of(read_data(text, "="), "content")
+    return list_of(read_data(text, "="))
 
 
 def _branches(tree: list[Any]) -> Iterator[tuple[str, str, Any]]:
@@ -311,8 +309,8 @@ def _branches(tree: list[Any]) -> Iterator[tuple[str, str, Any]]:
 
 def doxygen_files(text: str) -> list[str]:
     """Files of the best sections that a `searchdata.js` of Doxygen names, in that order."""
-    letters = table_of(read_data(text, "indexSectionsWithContent"), "table of letters")
-    names = table_of(read_data(text, "indexSectionNames"), "table of sections")
+    letters = table_of(read_data(text, "indexSectionsWithContent"))
+    names = table_of(read_data(text, "indexSectionNames"))
     known = {text_of(name): text_of(letters.get(number)) for number, name in names.items()}
     return [
         f"search/{section}_{at:x}.js"
@@ -323,16 +321,16 @@ def doxygen_files(text: str) -> list[str]:
 
 def read_doxygen_search(texts: Sequence[str], root: str) -> SiteListing:
     """Read files of Doxygen's search: names and the pages that explain them."""
-    rows = (row for text in texts for row in list_of(read_data(text, "searchData="), "content"))
+    rows = (row for text in texts for row in list_of(read_data(text, "searchData=")))
     targets = (target for row in rows for target in _doxygen_targets(row))
     return _titled(Listing(f"{root}search/"), targets)
 
 
 def _doxygen_targets(row: Any) -> Iterator[tuple[str, str]]:
     """(name, address) of `[key, [name, [address, ..], ..]]`."""
-    name, *targets = any_list(any_list(row)[1:2] and row[1]) or [""]
+    name, *targets = list_of(list_of(row)[1:2] and row[1]) or [""]
     for target in targets:
-        if any_list(target) and text_of(target[0]):
+        if list_of(target) and text_of(target[0]):
             scope = text_of(target[2]) if len(target) > 2 else ""
             yield f"{text_of(name)} {scope}".strip(), target[0]
 
@@ -348,9 +346,9 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
 
     Pages are named like files or like folders, as `page_url` is.
     """
-    data = table_of(read_data(text, "Search.setIndex("), "content")
-    names = [text_of(name) for name in list_of(data.get("docnames"), "list of documents")]
-    titles = [plain(text_of(title)) for title in list_of(data.get("titles"), "list of titles")]
+    data = table_of(read_data(text, "Search.setIndex("))
+    names = [text_of(name) for name in list_of(data.get("docnames"))]
+    titles = [plain(text_of(title)) for title in list_of(data.get("titles"))]
     listing = Listing(root)
     addresses = _addresses(names[:MAX_PAGES], root, page_url)
     titled = zip(addresses, itertools.chain(titles, itertools.repeat("")), strict=False)
@@ -362,7 +360,7 @@ def read_search_index(text: str, root: str, page_url: str) -> SiteListing:
     known = listing.done().pages
     order = {page.url: at for at, page in enumerate(known)}
     places = [None if page is None else order.get(page.url) for page in pages]
-    occurrences = _occurrences(table_of(data.get("terms"), "table of terms"), places)
+    occurrences = _occurrences(table_of(data.get("terms")), places)
     return SiteListing(known, occurrences, "words" if occurrences else "names")
 
 
@@ -388,19 +386,19 @@ def _addresses(names: list[str], root: str, page_url: str) -> list[str | None]:
 def _headings(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Headings and index entries with the number of their document."""
     for key in ("alltitles", "indexentries"):
-        for name, places in any_table(data.get(key)).items():
-            for place in any_list(places):
-                if any_list(place) and isinstance(place[0], int):
+        for name, places in table_of(data.get(key)).items():
+            for place in list_of(places):
+                if list_of(place) and isinstance(place[0], int):
                     yield plain(name), place[0]
 
 
 def _objects(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Objects with the number of their document: `{prefix: {name: [..]}}` before version 4.3."""
-    for prefix, objects in any_table(data.get("objects")).items():
-        rows = (row for row in any_list(objects) if len(any_list(row)) >= 5)
+    for prefix, objects in table_of(data.get("objects")).items():
+        rows = (row for row in list_of(objects) if len(list_of(row)) >= 5)
         named = ((text_of(row[4]), row) for row in rows)
-        for name, place in (*any_table(objects).items(), *named):
-            if any_list(place) and isinstance(place[0], int):
+        for name, place in (*table_of(objects).items(), *named):
+            if list_of(place) and isinstance(place[0], int):
                 yield (f"{prefix}.{name}" if prefix else name), place[0]
 
 

@@ -146,26 +146,12 @@ def plain(text: str) -> str:
     return html.unescape(_TAG.sub(" ", _INLINE_TAG.sub("", text[:MAX_TEXT_CHARS]))).strip()
 
 
-def table_of(value: Any, what: str) -> Mapping[str, Any]:
-    """A value that must be a table; raises MapRefusedError where it is none."""
-    if not isinstance(value, dict):
-        raise MapRefusedError(f"its {what} is no table")
-    return value
-
-
-def list_of(value: Any, what: str) -> list[Any]:
-    """A value that must be a list; raises MapRefusedError where it is none."""
-    if not isinstance(value, list):
-        raise MapRefusedError(f"its {what} is no list")
-    return value
-
-
-def any_table(value: Any) -> Mapping[str, Any]:
+def table_of(value: Any) -> Mapping[str, Any]:
     """A value when it is a table, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def any_list(value: Any) -> list[Any]:
+def list_of(value: Any) -> list[Any]:
     """A value when it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 

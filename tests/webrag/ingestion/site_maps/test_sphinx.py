@@ -64,13 +64,19 @@ def test_pages_are_files_where_the_page_known_is_the_index_of_a_folder(start: st
         "Search.setIndex([])",
         "Search.setIndex({docnames:{},titles:[],terms:{}})",
         "Search.setIndex({docnames:[1,2],titles:[],terms:{}})",
-        'Search.setIndex({docnames:["a"],titles:["A"],terms:[]})',
         "Search.setIndex(window.location='https://evil.test')",
     ],
 )
 def test_files_of_another_form_are_refused(text: str) -> None:
     with pytest.raises(MapRefusedError):
         read_search_index(text, ROOT, ROOT)
+
+
+def test_index_without_a_table_of_words_keeps_its_titles() -> None:
+    found = read_search_index('Search.setIndex({docnames:["a"],titles:["A"],terms:[]})', ROOT, ROOT)
+
+    assert [page.title for page in found.pages] == ["A"]
+    assert found.content == "names"
 
 
 def test_numbers_that_are_no_documents_are_passed_over() -> None:
