@@ -46,14 +46,12 @@ _log = logging.getLogger(__name__)
 # The protocol allows 50 MB a file; the pages beyond these are found by their links.
 MAX_TEXT_BYTES: Final = 20_000_000
 MAX_LISTED: Final = 50_000
-# The protocol allows 2,048; a number written with more digits than Python converts is no address.
-_MAX_ADDRESS_CHARS = 4_000
 _MAX_TITLE_CHARS = 200
 _GZIP_MAGIC = b"\x1f\x8b"
 _WEB = ("http://", "https://")
 _ROOT = re.compile(r"<(?:([\w-]{1,40}):)?(urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_CDATA_START, _CDATA_END = "<![CDATA[", "]]>"
+_CDATA_END = "]]>"
 
 
 class Sitemap(NamedTuple):
@@ -82,31 +80,23 @@ def parse_sitemap(body: bytes) -> Sitemap:
 
 
 def _items(text: str, prefix: str, name: str) -> Iterator[tuple[str, str]]:
-    loc = re.compile(rf"<{prefix}loc>\s*+", re.IGNORECASE)
+    # The protocol allows addresses of 2,048 characters.
+    loc = re.compile(rf"<{prefix}loc>\s*+(<!\[CDATA\[)?([^<]{{1,4000}}+)<", re.IGNORECASE)
     lastmod = re.compile(rf"<{prefix}lastmod>\s*+([^<]{{4,40}})</", re.IGNORECASE)
     opening = re.compile(rf"<{prefix}{name}(?=[\s>])", re.IGNORECASE)
     openings = itertools.islice(opening.finditer(text), MAX_LISTED + 1)
     starts = [match.end() for match in openings]
     for begin, end in itertools.islice(itertools.pairwise([*starts, len(text)]), MAX_LISTED):
-        if address := _first_address(text, loc, begin, end):
+        found = loc.search(text, begin, end)
+        address = _address(*found.groups()) if found else ""
+        if address:
             changed = lastmod.search(text, begin, end)
             yield address, changed.group(1).strip() if changed else ""
 
 
-def _first_address(text: str, loc: re.Pattern[str], begin: int, end: int) -> str | None:
-    """Read the first `loc` of an item; the text is scanned once, however it is cut off."""
-    for place in loc.finditer(text, begin, end):
-        start = place.end()
-        is_verbatim = text.startswith(_CDATA_START, start, end)
-        if is_verbatim:
-            start += len(_CDATA_START)
-        close = text.find(_CDATA_END if is_verbatim else "<", start, end)
-        if close < 0:
-            return None
-        written = text[start:close].strip()
-        if written and len(written) <= _MAX_ADDRESS_CHARS:
-            return written if is_verbatim else html.unescape(written).strip()
-    return None
+def _address(verbatim: str | None, written: str) -> str:
+    told = written.strip().removesuffix(_CDATA_END) if verbatim else html.unescape(written)
+    return told.strip()
 
 
 def _unpacked(body: bytes) -> bytes:
