@@ -290,19 +290,9 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
     """Return the pages without lines that head or end most, or three in a row; page numbers too."""
     usual = _usual_height(pages)
     least = max(_LEAST_PAGES_OF_RUNNING_LINE, len(list(filter(None, pages))) // 2)
-    first = _number_of_first(pages, least)
-    left_out = _heads_of_chapters(pages, usual) | _running(pages, least, usual)
-    trimmed = []
-    for place, lines in enumerate(pages):
-        edge = {id(line) for line in _ends(lines) if _NUMBER_ALONE.fullmatch(line.text)}
-        if first is not None:
-            edge |= {
-                id(line)
-                for line in (*lines[:1], *lines[-1:])
-                if first + place in _numbers_at_ends(line) and not _is_large(line, usual)
-            }
-        trimmed.append([line for line in lines if id(line) not in edge | left_out])
-    return trimmed
+    left_out = _running(pages, least, usual) | _heads_of_chapters(pages, usual)
+    left_out |= _page_numbers(pages, least, usual)
+    return [[line for line in lines if id(line) not in left_out] for lines in pages]
 
 
 def _running(pages: Sequence[list[Line]], least: int, usual: float) -> set[int]:
@@ -400,14 +390,25 @@ def _is_title(text: str) -> bool:
     return is_worded and is_short and text[0].isalnum() and _LEADERS.search(text) is None
 
 
-def _number_of_first(pages: Sequence[list[Line]], least: int) -> int | None:
+def _page_numbers(pages: Sequence[list[Line]], least: int, usual: float) -> set[int]:
+    """Ids of outermost lines that are a number alone, or begin or end with that of their page."""
     firsts = Counter(
         number - place
         for place, lines in enumerate(pages)
         for number in {number for line in _ends(lines) for number in _numbers_at_ends(line)}
     )
-    ((first, count),) = firsts.most_common(1) or [(0, 0)]
-    return first if count >= least else None
+    first = next((first for first, count in firsts.most_common(1) if count >= least), None)
+    alone = {
+        id(line) for lines in pages for line in _ends(lines) if _NUMBER_ALONE.fullmatch(line.text)
+    }
+    return alone | {
+        id(line)
+        for place, lines in enumerate(pages)
+        for line in (*lines[:1], *lines[-1:])
+        if first is not None
+        and first + place in _numbers_at_ends(line)
+        and not _is_large(line, usual)
+    }
 
 
 def _numbers_at_ends(line: Line) -> list[int]:
