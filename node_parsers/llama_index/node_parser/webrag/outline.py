@@ -7,7 +7,7 @@ the blocks, nor of chunk sizes.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 Flag = Literal[
     "has_table", "has_code", "has_math", "has_definition_list", "has_admonition", "has_steps"
@@ -25,14 +25,7 @@ IMAGES: Final = "images"
 IMAGE_TEXT: Final = "image_text"
 HTML: Final = "html"
 
-FLAG_KEYS: Final[tuple[Flag, ...]] = (
-    "has_table",
-    "has_code",
-    "has_math",
-    "has_definition_list",
-    "has_admonition",
-    "has_steps",
-)
+FLAG_KEYS: Final[tuple[Flag, ...]] = get_args(Flag)
 # Numbered steps survive as markdown; everything else loses structure that HTML keeps.
 LOSSY_FLAGS: Final[frozenset[Flag]] = frozenset(FLAG_KEYS) - {"has_steps"}
 
