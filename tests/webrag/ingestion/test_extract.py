@@ -75,6 +75,27 @@ def test_structure_is_kept_readable(convert: Convert, html: str, markdown: str) 
 
 
 @pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<span class=price>249 €</span><span class=stock>in stock</span>", "249 € in stock"),
+        ("<span class=amount>30</span><span class=unit>g</span>", "30 g"),
+        ("<span class='t a'>Guest</span><span class='t b'>3 May</span>", "Guest3 May"),
+        ("<a href=/tips>Tips</a><a href=/travel>Travel</a>", "Tips Travel"),
+        ("<a href=/un>un</a><a href=/un>like</a>", "unlike"),
+        ("<span class=cap>O</span><span class=low>nce</span> more", "Once more"),
+        ("<span class=blue>web</span><span class=red>rag</span>", "webrag"),
+        ("<b>w</b>ord", "**w**ord"),
+        ("<code><span class=n>x</span><span class=m>2</span></code>", "`x2`"),
+        ("<span class=n>f</span><span class=p>(</span><span class=m>2)</span>", "f(2)"),
+    ],
+)
+def test_space_that_only_a_style_sets_parts_what_is_no_word_or_code(
+    convert: Convert, html: str, markdown: str
+) -> None:
+    assert convert(f"<main><h1>Kiln</h1><p>{html}</p></main>").markdown == f"# Kiln\n\n{markdown}"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a_b_c 2*3*4 [x](y) ![z](w)",

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -97,6 +98,7 @@ def _first_block_after(title: LexborNode, box: LexborNode) -> LexborNode | None:
     return next(filter(None, map(next_element, around)), None)
 
 
+_CODE_TAGS = frozenset({"code", "dt", "kbd", "math", "pre", "samp", "tt"})
 _SPACED = ("p", "div", "dd", "li", "td", "blockquote")
 _PERMALINK_TEXTS = frozenset({"", "¶", "#", "§", "🔗", "⚓", "link", "permalink", "anchor"})
 # Lexbor finds nothing two levels below an element that `:is` names.
@@ -140,9 +142,7 @@ def remove_controls(root: LexborNode) -> None:
 
 def rewrite_structure(root: LexborNode) -> None:
     """Rewrite definition lists, notes, code blocks, tables, sub- and superscripts."""
-    # The labels of tabs stand side by side with nothing between them.
-    for label in select(root, "label + label, input + label"):
-        label.insert_before(" ")
+    _part_side_by_side(root)
     _drop_leading_breaks(root)
     _unmark_blank(root)
     _number_items(root)
@@ -158,6 +158,34 @@ def rewrite_structure(root: LexborNode) -> None:
     _tighten_lists(root)
     _join_definition_lists(root)
     _join_footnotes(root)
+
+
+def _part_side_by_side(root: LexborNode) -> None:
+    """Put a space where only the style sheet sets one.
+
+    Labels of tabs, links to different places and spans of different classes stand side by side
+    with nothing between them, and so do the parts of a word or of code in another colour.
+    """
+    for label in select(root, "label + label, input + label"):
+        label.insert_before(" ")
+    for node in select(root, ", ".join(f"{a} + {b}" for a in ("span", "a") for b in ("span", "a"))):
+        before = node.prev
+        if before is not None and before.is_element_node and _are_apart(before, node):
+            node.insert_before(" ")
+
+
+def _are_apart(before: LexborNode, node: LexborNode) -> bool:
+    text = before.text()
+    end, start = text[-1:], node.text()[:1]
+    is_glued = start.isalnum() and (end.isalnum() or unicodedata.category(end or " ") == "Sc")
+    if not is_glued or any(above.tag in _CODE_TAGS for above in ancestors(node)):
+        return False
+    places = {attribute(each, "href") for each in (before, node)} - {""}
+    classes = [{*attribute(each, "class").split()} for each in (before, node)]
+    is_classed = all(classes) and classes[0].isdisjoint(classes[1])
+    # A word goes on in small letters after a large initial or in another colour.
+    goes_on = end.isalpha() and (start.islower() or len(text) == 1)
+    return len(places) > 1 or (is_classed and not goes_on)
 
 
 def _drop_leading_breaks(root: LexborNode) -> None:
