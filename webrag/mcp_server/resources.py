@@ -21,6 +21,7 @@ from mcp.types import (
     ResourceTemplateReference,
 )
 from mcp.types import Resource as MCPResource
+from mcp.types import Tool as MCPTool
 from typing_extensions import override
 
 from webrag.concurrency import in_background
@@ -59,12 +60,26 @@ async def _remember_request(
 
 
 class PageServer(MCPServer[Runtime]):
-    """An MCP server that lists stored pages among its resources and completes their names."""
+    """An MCP server that lists stored pages among its resources and completes their names.
 
-    def __init__(self, entry: Entry, **options: Any) -> None:
+    Of its tools it lists those for which `lists` is true, given who asks and the tool's name.
+    """
+
+    def __init__(
+        self, entry: Entry, *, lists: Callable[[object, str], bool] | None, **options: Any
+    ) -> None:
         super().__init__("webrag", middleware=[_remember_request], **options)
         self._entry = entry
+        self._lists = lists
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
+
+    @override
+    async def list_tools(self) -> list[MCPTool]:
+        tools = await super().list_tools()
+        asked = _REQUEST.get()
+        if self._lists is None or asked is None:
+            return tools
+        return [tool for tool in tools if self._lists(asked.request, tool.name)]
 
     @override
     async def list_resources(self) -> list[MCPResource]:

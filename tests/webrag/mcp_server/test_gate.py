@@ -462,7 +462,7 @@ async def test_without_the_authorization_server_nobody_new_is_let_in(
         answer = await answered(base, issuer.token(), call("status"))
 
     assert answer.status_code == 503
-    assert "the authorization server did not answer" in answer.json()["error_description"]
+    assert "the authorization server did not answer" in answer.json()["error"]["message"]
     assert answer.headers["Retry-After"]
     assert memory.calls == []
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from webrag.errors import ConfigurationError
 from webrag.mcp_server.authorization.callers import StaticTokens, parse_tokens, read_tokens
@@ -142,6 +143,25 @@ async def test_names_of_the_table_may_do_what_their_scopes_say(
     assert [name for name, _ in memory.calls] == ["ingest", "search"]
     assert [each.status_code for each in refused] == [403, 401]
     assert 'scope="webrag:read webrag:write"' in refused[0].headers["WWW-Authenticate"]
+
+
+async def test_reader_is_listed_what_it_may_call_and_told_why_the_rest_is_refused(
+    serving_mcp: Any, connecting: Any, load: Any, file: Path
+) -> None:
+    async with (
+        serving_mcp(load, mcp_tokens_file=file, mcp_enable_forget=True) as base,
+        connecting(base, BOB) as reader,
+        connecting(base, ALICE) as owner,
+    ):
+        listed = {
+            name: {tool.name for tool in (await client.list_tools()).tools}
+            for name, client in (("reader", reader), ("owner", owner))
+        }
+        with pytest.raises(MCPError, match=r"\[ERROR\]\nThe token lacks webrag:write\."):
+            await reader.call_tool("ingest", {"url": "https://docs.example.org/"})
+
+    assert listed["owner"] - listed["reader"] == {"answer", "ingest", "forget"}
+    assert listed["reader"] == {"search", "read", "status", "verify"}
 
 
 async def test_session_of_one_name_is_nothing_to_another(

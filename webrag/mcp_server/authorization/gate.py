@@ -14,6 +14,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
 from mcp.server.mcpserver import Context
 from mcp.shared.auth import ProtectedResourceMetadata
+from mcp.types import INVALID_REQUEST
 from pydantic import AnyHttpUrl
 from starlette.authentication import AuthCredentials
 from starlette.datastructures import Headers
@@ -120,9 +121,9 @@ class Gate:
         except InvalidTokenError as error:
             refusal: Response | None = self._unauthorized(str(error))
         except AccessDeniedError as error:
-            refusal = _refusal(403, "access_denied", str(error))
+            refusal = _refusal(403, str(error))
         except UncheckedTokenError:
-            refusal = _refusal(503, "temporarily_unavailable", UNCHECKED)
+            refusal = _refusal(503, UNCHECKED)
             refusal.headers["Retry-After"] = str(_RETRY_AFTER_S)
         else:
             refusal, receive = await self._forbidden(caller, scope, receive)
@@ -153,14 +154,14 @@ class Gate:
         logger.info("A call of %r was refused for want of %s", caller.name, sorted(missing))
         description = f"The token lacks {' and '.join(sorted(missing))}."
         challenge = self._challenge(needed, "insufficient_scope", description)
-        return _refusal(403, "insufficient_scope", description, challenge), receive
+        return _refusal(403, description, challenge), receive
 
     def _unauthorized(self, description: str) -> Response:
         # RFC 6750: without a token there is nothing wrong with one.
         error = "invalid_token" if description else None
         text = description or "A bearer token is needed."
         challenge = self._challenge({READ}, error, description)
-        return _refusal(401, error or "token_required", text, challenge)
+        return _refusal(401, text, challenge)
 
     def _challenge(
         self, needed: frozenset[str] | set[str], error: str | None, description: str
@@ -175,9 +176,11 @@ class Gate:
         return "Bearer " + ", ".join(f'{name}="{text}"' for name, text in parts.items() if text)
 
 
-def _refusal(status: int, error: str, description: str, challenge: str = "") -> Response:
+def _refusal(status: int, description: str, challenge: str = "") -> Response:
+    """An error of the protocol: clients show its message, and of other bodies the status alone."""
     headers = {"WWW-Authenticate": challenge} if challenge else {}
-    body = {"error": error, "error_description": description}
+    error = {"code": INVALID_REQUEST, "message": f"[ERROR]\n{description}"}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
     return JSONResponse(body, status_code=status, headers=headers)
 
 
@@ -332,6 +335,11 @@ class CallerEntry:
                 runtime = await stack.enter_async_context(own)
             stack.enter_context(metered(usage))
             yield runtime
+
+    def lists(self, request: object, tool: str) -> bool:
+        """Tell whether whoever sends a request may call a tool."""
+        caller = caller_of(request)
+        return caller is None or not missing_scopes(caller, tool)
 
     def check_scopes(self, caller: Caller | None, tool: str | None) -> None:
         """Refuse what is not among what a caller may do; nothing is counted."""
