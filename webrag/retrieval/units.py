@@ -29,7 +29,7 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 # Prose with fixed line ends may begin a line with a figure or a year that ends a sentence.
 _PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
-_NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",", "]")
+_NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",")
 _ANNOUNCING = (":", "\uff1a")
 _EMPHASIS = "*_` "
 _COLUMN = re.compile(r"\S\t")
@@ -436,6 +436,8 @@ def _is_label(text: str, span: Span) -> bool:
     if _CODE_NAME.fullmatch(text, *span):
         return span[1] - span[0] <= _LEAD_CHARS
     part = text[slice(*span)].rstrip("*_`\"')\u201d ")
+    if part.endswith("]") and not _NAME.match(text, *span):
+        return False  # "[source]", "[3]", unlike "**depth**=*n* **[required]**"
     return len(part) <= _LABEL_CHARS and not part.endswith((*_NO_LABEL_ENDS, *_ANNOUNCING))
 
 

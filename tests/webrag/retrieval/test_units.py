@@ -118,6 +118,18 @@ def test_marked_name_leads_to_all_short_lines_below_it() -> None:
     assert [lead for _, lead in units(text)] == ["**heat**=*number*"] * 2
 
 
+@pytest.mark.parametrize("mark", ["[required]", "**[required]**"])
+def test_marked_name_leads_to_its_definition_whatever_bracket_it_ends_with(mark: str) -> None:
+    name = f"**heat**=*number* {mark}"
+
+    assert units(f"{name}  \nHeat of the oven.") == [("Heat of the oven.", name)]
+
+
+@pytest.mark.parametrize("line", ["It bakes loaves[3]", "Kiln of clay [edit]"])
+def test_line_that_ends_with_a_note_or_a_control_names_nothing(line: str) -> None:
+    assert ("Heat of the oven.", line) not in units(f"{line}  \nHeat of the oven.")
+
+
 def test_definition_is_not_quoted_with_the_next_term() -> None:
     text = "**heat**  \nDefault: 200.\n\n**time**  \nMinutes that it bakes."
 
