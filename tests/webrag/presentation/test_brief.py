@@ -380,6 +380,20 @@ def test_images_are_named_only_where_they_stand_in_what_is_printed(
     assert re.findall(r"a\.test/(\d+)\.png", text) == ["3"]
 
 
+def test_icons_are_not_among_the_images(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    told = [("magnify.png", ""), ("edit.svg", "Edit"), ("note.png", "[Anmerkung]")]
+    told += [("kiln.png", "A kiln"), ("ofen.png", "窑炉的结构与主要组成部分")]
+    images = tuple(ChunkImage(url=f"https://a.test/{name}", alt=alt) for name, alt in told)
+    captioned = ChunkImage(url="https://a.test/fire.png", alt="", caption="It fires.")
+    chunk = make_chunk("Kilns fire.", "Kilns fire.", images=(*images, captioned))
+
+    text = format_brief(make_result(chunk), BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall(r"a\.test/(\w+)\.", text) == ["kiln", "ofen", "fire"]
+
+
 def test_sources_name_the_author_of_a_page(
     make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
 ) -> None:

@@ -24,6 +24,7 @@ _TITLE_PARTS: Final = re.compile(r" ?[-\u2013\u2014|:\u00b7/] ")
 _MAX_URL_CHARS: Final = 500
 _ANCHOR_CHARS: Final = 80
 _MOST_IMAGES: Final = 3
+_TELLING_CHARS: Final = 12  # of the words of an image, where no blanks part them
 # Less of a section is not worth another call.
 _LEAST_REST: Final = 200
 _MOST_ABSENT: Final = 5
@@ -267,14 +268,18 @@ def nothing_found(result: OrchestrationResult) -> str:
 
 
 def image_lines(blocks: Iterable[EvidenceBlock], chunks: Sequence[RankedChunk]) -> list[str]:
-    """One line for each of the first distinct images that stand in what is printed."""
+    """One line for each of the first distinct images that stand in what is printed.
+
+    Images with no more than a short word are icons mostly: nobody can tell what they show.
+    """
     by_id = {ranked.chunk.chunk_id: ranked.chunk for ranked in chunks}
     lines: dict[str, str] = {}
     for block in blocks:
         for image in by_id[block.chunk_id].images:
             is_printed = block.char_start <= image.position < block.char_end
-            url = image.url if is_printed and not image.url.startswith("data:") else ""
-            if url and len(url) <= _MAX_URL_CHARS:
+            is_told = image.caption or " " in image.alt or len(image.alt) >= _TELLING_CHARS
+            url = "" if image.url.startswith("data:") else image.url
+            if is_printed and is_told and url and len(url) <= _MAX_URL_CHARS:
                 lines.setdefault(url, _image_line(image, block.source_number))
     return list(lines.values())[:_MOST_IMAGES]
 
