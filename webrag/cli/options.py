@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -305,10 +306,11 @@ def command(
 def command_line(ctx: click.Context) -> "CommandLine":
     """Say how to print a command that is to be run after this one, with its common options.
 
-    A program within a virtual environment is named by its path: `uv run` finds it where the shell
-    does not. One outside was put on the search path by whoever installed it.
+    A program within a virtual environment that is not active is named by its path, or as `uv run`
+    finds it, which started it. One outside was put on the search path by whoever installed it.
     """
     from webrag.presentation.results import CommandLine
+    from webrag.settings.variables import is_run_by_uv
 
     script, here = Path(sys.argv[0]), Path.cwd()
     program = "webrag"
@@ -316,6 +318,11 @@ def command_line(ctx: click.Context) -> "CommandLine":
         program = f"{_path(Path(sys.executable), here)} -m webrag"
     elif script.stem == "webrag" and script.is_relative_to(sys.prefix):
         program = _path(script, here)
+        if is_run_by_uv():  # which lends its search path
+            is_here = here.is_relative_to(Path(sys.prefix).parent)
+            program = "uv run webrag" if is_here else program
+        elif shutil.which("webrag") == str(script):
+            program = "webrag"
     words = [word for host in ctx.params["allow_host"] for word in ("--allow-host", host)]
     for option in ("collection", "data_dir", "env_file"):
         if (value := ctx.params[option]) is not None:

@@ -495,6 +495,11 @@ def forces_terminal() -> bool:
     return any(name in os.environ for name in _FORCED)
 
 
+def is_run_by_uv() -> bool:
+    """Tell whether `uv run` started this process, or the shell that did."""
+    return "UV_RUN_RECURSION_DEPTH" in os.environ
+
+
 def has_display(*, for_addresses: bool = False) -> bool:
     """Tell whether windows open here, or addresses in a browser that the user may have named."""
     names = (*_DISPLAYS, *(_OPENERS if for_addresses else ()))

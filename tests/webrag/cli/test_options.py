@@ -1,4 +1,5 @@
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -9,7 +10,7 @@ from click.testing import Result
 
 from webrag.cli.answer_command import answer_command, search_command
 from webrag.cli.jobs_commands import list_command
-from webrag.cli.options import with_settings
+from webrag.cli.options import command_line, with_settings
 from webrag.jobs.models import JobKind
 from webrag.question import QueryType
 from webrag.retrieval.filters import CONTENT_KINDS
@@ -123,3 +124,44 @@ def test_options_offer_the_words_that_are_understood(
 
     assert isinstance(choice, click.Choice)
     assert set(choice.choices) == set(words)
+
+
+@pytest.mark.parametrize(
+    ("here", "by_uv", "search_path", "told"),
+    [
+        ("project/docs", True, "project/.venv/bin", "uv run webrag"),
+        ("elsewhere", True, "project/.venv/bin", "{base}/project/.venv/bin/webrag"),
+        ("project", False, "", ".venv/bin/webrag"),
+        ("elsewhere", False, "", "{base}/project/.venv/bin/webrag"),
+        ("elsewhere", False, "project/.venv/bin", "webrag"),
+    ],
+    ids=["uv run", "uv run --project", "path", "whole path", "active environment"],
+)
+def test_next_command_can_be_typed_where_the_last_one_was(
+    added_command: Callable[..., None],
+    webrag: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    here: str,
+    by_uv: bool,
+    search_path: str,
+    told: str,
+) -> None:
+    @click.command("next")
+    def show_next(ctx: click.Context) -> None:
+        click.echo(command_line(ctx).program)
+
+    added_command(with_settings(show_next))
+    script = tmp_path / "project/.venv/bin/webrag"
+    for folder in (script.parent, tmp_path / here):
+        folder.mkdir(parents=True, exist_ok=True)
+    script.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "project/.venv"))
+    monkeypatch.setenv("PATH", str(tmp_path / search_path) if search_path else "")
+    monkeypatch.delenv("UV_RUN_RECURSION_DEPTH", raising=False)
+    if by_uv:
+        monkeypatch.setenv("UV_RUN_RECURSION_DEPTH", "1")
+    monkeypatch.chdir(tmp_path / here)
+
+    assert webrag("next").stdout.strip() == told.format(base=tmp_path)
