@@ -33,6 +33,10 @@ from webrag.orchestration.question.patterns import quantity_asked
             "New in iLid 15 beta.",
             "See Table 3, in 10 minutes.",
         ),
+        ("How much memory does it need?", "It needs 512 MB.", "Memory is read 3 times."),
+        ("How much RAM does a kettle take?", "-Xmx4g, or 4g, is enough.", "RAM comes in 3 kinds."),
+        ("How much disk space is left?", "Half of the disk.", "A disk has 2 sides."),
+        ("Wie viel Speicher braucht er?", "Er braucht 2 GiB.", "Er hat 2 Speicher."),
         ("Ab welcher Version pfeift er?", "Seit Version 3.", "Er hat 2 Pfeifen."),
     ],
 )

@@ -5,7 +5,7 @@ A wrong split hurts more than a missed one, so every pattern wants clear evidenc
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from webrag.lexical.analysis import QUESTION_STOPWORDS, analyze
 from webrag.pattern_file import PatternFile
@@ -43,11 +43,11 @@ _COMPARISON_WORDS: Final = _FILE.pattern("comparison_words")
 _HOW_TO: Final = _FILE.pattern("how_to")
 _EXPLORATORY: Final = _FILE.pattern("exploratory")
 _ALSO_VERSUS: Final = _FILE.pattern("also_versus")
-_ASKS_PRICE: Final = _FILE.pattern("asks_price")
+_FORMS: Final = {
+    form: (_FILE.pattern(f"asks_{form}"), _FILE.pattern(form))
+    for form in ("price", "version", "memory")
+}
 _ASKS_NUMBER: Final = _FILE.pattern("asks_number")
-_PRICE: Final = _FILE.pattern("price")
-_ASKS_VERSION: Final = _FILE.pattern("asks_version")
-_VERSION: Final = _FILE.pattern("version")
 _NUMBER: Final = _FILE.pattern("number")
 _ITEM_NUMBER: Final = _FILE.pattern("item_number")
 _COUNTED: Final = _FILE.pattern("counted")
@@ -321,20 +321,20 @@ class Quantity(NamedTuple):
     """The quantity that a question asks for in figures.
 
     Attributes:
-        form: An amount of money, the version of a program, or any number.
+        form: An amount of money, the version of a program, an amount of memory, or any number.
         counted: Index terms of what is counted, near which the number stands; empty where the
             question does not say.
         told: Numbers of the question, which are no answer.
     """
 
-    form: Literal["price", "version", "number"]
+    form: str
     counted: frozenset[str]
     told: frozenset[str]
 
     def is_stated(self, text: str) -> bool:
         """Tell whether a text has such a figure."""
-        if self.form != "number":
-            return (_PRICE if self.form == "price" else _VERSION).search(text) is not None
+        if self.form in _FORMS:
+            return _FORMS[self.form][1].search(text) is not None
         text = _ITEM_NUMBER.sub("\n", text)
         found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
         if not found or not self.counted:
@@ -352,12 +352,8 @@ def _terms_near(text: str, number: re.Match[str]) -> list[str]:
 
 def quantity_asked(question: str) -> Quantity | None:
     """The quantity that would answer a question; None where it asks for none."""
-    form: Literal["price", "version", "number"] = "number"
-    if _ASKS_PRICE.search(question):
-        form = "price"
-    elif _ASKS_VERSION.search(question):
-        form = "version"
-    elif not _ASKS_NUMBER.search(question):
+    form = next((form for form, (asks, _) in _FORMS.items() if asks.search(question)), "number")
+    if form == "number" and not _ASKS_NUMBER.search(question):
         return None
     counted = _COUNTED.search(question)
     return Quantity(
