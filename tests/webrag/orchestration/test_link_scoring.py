@@ -84,6 +84,21 @@ def test_link_named_by_one_word_of_the_question_beats_a_long_name_that_holds_it_
     assert scored(*links)[0].url == short
 
 
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("What does Get return?", 1.0),
+        ("When do I use `get`?", 1.0),
+        ("How do I get a replica?", 0.0),
+        ("How To get a replica?", 0.0),
+    ],
+)
+def test_word_that_questions_are_put_in_counts_where_it_is_written_as_a_name(
+    question: str, value: float
+) -> None:
+    assert signals(link(title="Get"), question=question)["title"] == [value]
+
+
 def test_sentence_around_a_link_tells_what_its_name_does_not() -> None:
     links = [
         link("https://d.test/a", title="pgx", description="See pgx, which delays copies."),

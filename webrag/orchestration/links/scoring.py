@@ -1,6 +1,7 @@
 """Scores links by the chance that the page behind one holds the answer; no I/O."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,6 +26,7 @@ from webrag.orchestration.models import NextLink
 Floats: TypeAlias = NDArray[np.float64]
 
 _SAME_TOKEN: Final = 0.9  # cosine from which a text holds a token, in whatever form
+_NAMES: Final = re.compile(r"(?<=[\w,;] )[A-Z][a-z]++|`\w++`")
 _REMEMBERED: Final = 20_000  # names; each round scores those of the last one again
 
 
@@ -50,7 +52,7 @@ class LinkQuestion:
     """A question in the forms links are compared with.
 
     Attributes:
-        terms: Distinct index terms without question words.
+        terms: Distinct index terms without question words, unless one is written as a name.
         vectors: Unit vectors of its tokens, one row each; no rows without an encoder.
         weights: Length of each vector before it was normalised.
     """
@@ -62,7 +64,9 @@ class LinkQuestion:
     @classmethod
     def of(cls, query: str, encoder: TokenEncoder | None) -> "LinkQuestion":
         """Prepare a question; without an encoder the similarity signal is 0."""
-        terms = frozenset(query_terms(query))
+        # "What does Get return?": a page may be called by a word that questions are put in.
+        names = analyze(" ".join(_NAMES.findall(query)))
+        terms = frozenset([*query_terms(query), *names])
         if encoder is None:
             return cls(terms)
         vectors = encoder.token_vectors(query)[1]
