@@ -528,11 +528,14 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
     opened = [first for first, _ in block.atoms]
     closed = list(accumulate((last for _, last in block.atoms), max))
     for cut in sentence_ends(text, block.start, block.end, rule="prose"):
-        # Of the pieces of markup that begin before the cut, one may end behind it; emphasis may
-        # hold many sentences.
+        # Of the pieces of markup that begin before the cut, one may end behind it; long emphasis,
+        # and that of all the text, may hold many sentences.
         before = bisect_left(opened, cut)
-        if before > 0 and cut < closed[before - 1] and text[opened[before - 1]] not in "*_":
-            continue
+        if before > 0 and cut < closed[before - 1]:
+            low, high = opened[before - 1], closed[before - 1]
+            is_whole = (low, high) == (block.start, block.end)
+            if text[low] not in "*_" or (high - low <= _LEAD_CHARS and not is_whole):
+                continue
         if _CAPTION.fullmatch(text, start, cut):
             continue
         yield _strip(text, start, cut)

@@ -223,6 +223,15 @@ def test_emphasis_merges_no_sentences() -> None:
     assert ("*The limit is 8.", None) in units("*The limit is 8. Nothing else counts.*")
 
 
+def test_short_emphasis_within_a_paragraph_is_quoted_with_all_its_marks() -> None:
+    question = "**Is the bus accessible? If not, what is done?**"
+
+    found = [unit for unit, _ in units(f"{question} A taxi is called.")]
+
+    assert f"{question} A taxi is called." in found
+    assert not any(unit.count("**") % 2 for unit in found)
+
+
 def test_unit_is_no_longer_than_allowed_and_cut_between_words() -> None:
     found = [unit for unit, _ in units("word " * 300, max_chars=40)]
 
