@@ -174,7 +174,8 @@ def judged(
     chance = np.array(model.chance[bool(wordings)])
     logit = float(np.array([*signs, 1.0]) @ chance)
     others = _best_of_others(found, scores, chosen)
-    placed = [*joined_neighbours(found, scores, chosen), *zip(others, others, strict=True)]
+    placed = with_announced(found, scores, joined_neighbours(found, scores, chosen))
+    placed += zip(others, others, strict=True)
     units = tuple(_shown(found, matched, place, scores[scored]) for place, scored in placed)
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
@@ -476,6 +477,23 @@ def joined_neighbours(found: Found, scores: Floats, chosen: Sequence[int]) -> li
                 break
         else:
             shown.append((place, place))
+    return shown
+
+
+def with_announced(
+    found: Found, scores: Floats, placed: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The first units each with the best one that it announces, which comes first if led to."""
+    shown: list[tuple[int, int]] = []
+    for number, (place, scored) in enumerate(placed):
+        rank, unit = found.units[place]
+        below = unit.last - 1 if unit.introduces and number < _SHOWN else None
+        led = [at for at, (other, each) in enumerate(found.units) if other == rank]
+        led = [at for at in led if below is not None and found.units[at][1].lead == below]
+        new = [max(led, key=lambda at: scores[at]), place] if led else [place]
+        for at in new if unit.first == below else reversed(new):
+            if not any(_overlap(found.units[at], found.units[other]) for other, _ in shown):
+                shown.append((at, scored))
     return shown
 
 

@@ -107,6 +107,24 @@ def test_items_of_a_list_that_answer_together_are_one_unit() -> None:
     assert units[0] == items
 
 
+def test_listing_comes_before_the_sentence_that_announces_it() -> None:
+    told = "To run all the integration tests of the broker, use this:"
+    text = f"{told}\n\n```\nturnip check --all\n```\n\nIt takes long."
+
+    units, _ = judge("How are all the integration tests of the broker run?", text, TIMELINE)
+
+    assert units[:2] == ["turnip check --all", told]
+
+
+def test_listing_comes_behind_sentences_that_say_more_than_to_announce_it() -> None:
+    told = "One call may do several actions. To replace a broker by a new one in one call, do this:"
+    text = f"{told}\n\n```\nturnip -D old -S new\n```\n\nIt takes long."
+
+    units, _ = judge("Which one call of several actions replaces a broker by a new one?", text)
+
+    assert units[:2] == [told, "turnip -D old -S new"]
+
+
 def test_passage_that_answers_is_trusted_more_than_one_that_does_not() -> None:
     question = "How far may a replica fall behind before it is expelled?"
 
