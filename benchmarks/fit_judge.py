@@ -168,11 +168,16 @@ class Shown(NamedTuple):
         return found(self.case.question, self.texts)
 
 
-def shown(case: Case, weights: Floats) -> Shown | None:
+def units_of(cases: Sequence[Case]) -> tuple[Floats, Floats]:
+    """The weights of `FEATURES` without other wordings and with them, which both kinds teach."""
+    return fitted_units(each for each in cases if not each.asked.is_reworded), fitted_units(cases)
+
+
+def shown(case: Case, weights: Sequence[Floats]) -> Shown | None:
     """The best three units; None where there is no unit."""
     if not case.texts:
         return None
-    scores = case.found.features @ weights
+    scores = case.found.features @ weights[case.asked.is_reworded]
     chosen = judge.best_apart(case.found, scores, most=3)
     signs = judge.signs_of(case.asked, case.found, scores, chosen)
     texts = [case.texts[each] for each in chosen]
@@ -189,7 +194,7 @@ def tried(cases: Sequence[Case]) -> list[Shown]:
     """The units shown for each case by weights that were fitted without its source."""
     found: list[Shown] = []
     for out in folds(cases):
-        weights = fitted_units(case for case in cases if case.question.site not in out)
+        weights = units_of([case for case in cases if case.question.site not in out])
         shown_here = (shown(case, weights) for case in cases if case.question.site in out)
         found += [each for each in shown_here if each is not None]
     return found
@@ -221,9 +226,12 @@ def chance_of(found: Sequence[Shown]) -> Floats:
 
 def fitted(cases: Sequence[Case], found: Sequence[Shown]) -> judge.JudgeWeights:
     """The weights for the package; the chance is that of units of sources left out."""
-    known = (fitted_units(cases), *chances(found))
-    units, alone, reworded = (tuple(float(f"{each:.4g}") for each in row) for row in known)
-    return judge.JudgeWeights(units=units, chance=(alone, reworded))
+
+    def rounded(rows: tuple[Floats, Floats]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        alone, reworded = (tuple(float(f"{each:.4g}") for each in row) for row in rows)
+        return alone, reworded
+
+    return judge.JudgeWeights(units=rounded(units_of(cases)), chance=rounded(chances(found)))
 
 
 class Judged(NamedTuple):
@@ -254,7 +262,8 @@ def by_package(cases: Iterable[Case]) -> list[Judged]:
     """Every case judged by the weights of the package."""
     model = judge.fitted_weights()
     alone, reworded = map(np.array, model.chance)
-    found = (shown(case, np.array(model.units)) for case in cases)
+    units = [np.array(row) for row in model.units]
+    found = (shown(case, units) for case in cases)
     return [judged(each, (alone, reworded)) for each in found if each]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -60,6 +60,7 @@ _UNKNOWN_COS: Final = 0.5  # about that of units that answer
 
 _COVERED: Final = ("question", "wordings", "best_wording", "all", "lead", "above", "named")
 _ALIKE: Final = ("cos_question", "cos_wordings", "cos_best_wording", "cos_all", "cos_piece")
+_NEAR: Final = ("near_question", "near_wordings")
 _OF_PASSAGE: Final = ("ratio", "rank", "passage_covered", "passage_cos", "in_focus")
 _SHAPES: Final = (
     "code",
@@ -75,7 +76,7 @@ _SHAPES: Final = (
 _FITTING: Final = (
     "quantity", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
 )  # fmt: skip
-FEATURES: Final = (*_COVERED, *_ALIKE, *_OF_PASSAGE, *_SHAPES, *_FITTING)
+FEATURES: Final = (*_COVERED, *_ALIKE, *_NEAR, *_OF_PASSAGE, *_SHAPES, *_FITTING)
 """What is known of a unit; most of the last group where a question has no other wordings."""
 SIGNS: Final = (
     "best", "mass", "told", "cos", "foreign", "foreign_cos", "no_quantity", "no_quantity_first",
@@ -86,6 +87,7 @@ _CLOSING: Final = " *_`\"')\u201d"  # what may stand behind the end of a sentenc
 _STATED: Final = (".", "!", ":", "\u3002", "\uff01")
 
 _SIGN: Final = re.compile(r"[^\w\s]|_")
+_WORD: Final = re.compile(r"\w+")
 _FILE: Final = PatternFile(__package__, "judge.ini")
 _IDENTIFIER: Final = _FILE.pattern("identifier", 0)
 _MODAL: Final = _FILE.pattern("modal")
@@ -117,12 +119,11 @@ class JudgeWeights(FrozenModel):
     """The fitted model; the order of its weights is that of `FEATURES` and of `SIGNS`.
 
     Attributes:
-        units: What each feature counts.
-        chance: What each sign counts for the chance, and the constant after them: without other
-            wordings of the question, and with them.
+        units: What each feature counts: without other wordings of the question, and with them.
+        chance: What each sign counts for the chance, and the constant after them; the same.
     """
 
-    units: tuple[float, ...]
+    units: tuple[tuple[float, ...], tuple[float, ...]]
     chance: tuple[tuple[float, ...], tuple[float, ...]]
 
 
@@ -166,7 +167,7 @@ def judged(
     found = read_units(asked, matched, encode)
     if not found.units:
         return Judgement()
-    scores = found.features @ np.array(model.units)
+    scores = found.features @ np.array(model.units[bool(wordings)])
     for place in np.argsort(-scores, kind="stable")[:_MOST_READ].tolist():
         scores[place] -= _SAYS_NOTHING * _only_repeats(asked, found, matched, place)
     chosen = best_apart(found, scores, most=_MOST_UNITS)
@@ -224,6 +225,21 @@ class Asked:
         # A wording may guess names, right ones and wrong ones: they help, and are not asked for.
         self.names = self.held([term for term in terms[0] if term_weight(term) > 1])
         self.vectors = encode(texts) if encode else None
+        said = [_words(text) for text in texts]
+        words = list(dict.fromkeys(chain.from_iterable(said)))
+        self.word_vectors = encode(words) if encode and words else None
+        # The likest words of small talk tell what kind of sentence answers: it counts in full.
+        counts = [
+            max((weight_of.get(self._stem(term), 1.0) for term in query_terms(word)), default=1.0)
+            for word in words
+        ]
+        rows = [
+            [count * (word in own) for word, count in zip(words, counts, strict=True)]
+            for own in said
+        ]
+        by_word = np.array(rows).reshape(len(texts), len(words))
+        totals = np.maximum(by_word.sum(axis=1, keepdims=True), _LEAST_WEIGHT)
+        self.word_shares: Floats = by_word / totals
         # That a unit means what a wording says tells less where it only repeats the question.
         near = (
             np.full(len(wordings), _UNKNOWN_COS)
@@ -267,6 +283,8 @@ class _Read:
     cut: Cut
     parts: Mapping[int, int]  # units that are a part of a piece, numbered after the pieces
     holders: Mapping[str, Sequence[int]]  # the numbers of pieces and parts that hold a term
+    words: tuple[str, ...]
+    said: Sequence[Sequence[int]]  # by piece and part, the places of its words among all
     shapes: Floats  # of each unit
 
 
@@ -315,6 +333,7 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
         known = [
             *_covered(asked, read, held, page),
             *alike,
+            *_near(asked, read, item, encode),
             *(np.full(len(read.cut.units), each) for each in of_passage),
             _in_focus(item, read),
         ]
@@ -336,12 +355,16 @@ def _read(text: str) -> _Read:
             parts[place] = len(told)
             told.append(unit)
     holders: dict[str, list[int]] = {}
+    places: dict[str, int] = {}
+    said: list[list[int]] = []
     for number, each in enumerate(told):
-        for term in analyze(text[each.start : each.end]):
+        part = text[each.start : each.end]
+        for term in analyze(part):
             holders.setdefault(term, []).append(number)
+        said.append([places.setdefault(word, len(places)) for word in _words(part)])
     signs = [sign.start() for sign in _SIGN.finditer(text)]
     shapes = np.array([_shape(text, unit, signs) for unit in cut.units], float)
-    return _Read(text, cut, parts, holders, shapes)
+    return _Read(text, cut, parts, holders, tuple(places), said, shapes)
 
 
 def _shape(text: str, unit: Unit, signs: Sequence[int]) -> list[float]:
@@ -371,13 +394,7 @@ def _vectors(read: _Read, encode: Encode) -> tuple[NDArray[np.float32], NDArray[
 
 def _covered(asked: Asked, read: _Read, held: Floats, page: Floats) -> list[Floats]:
     """Shares of the question's terms in the units, in their leads, and in the headings above."""
-    units, cut, pieces = read.cut.units, read.cut, held
-    own = _most(pieces, units)
-    own[list(read.parts)] = held[list(read.parts.values())]
-    lead = pieces[[-1 if u.lead is None else u.lead for u in units]]
-    told = np.maximum(own, lead)
-    headings = {piece.headings: pieces[[*piece.headings, -1]].max(axis=0) for piece in cut.pieces}
-    above = np.maximum([headings[cut.pieces[u.first].headings] for u in units], page)
+    own, told, above = _where(read, held, page)
     shares = own @ asked.shares.T
     others = shares[:, 1:] if asked.is_reworded else shares
     return [
@@ -386,9 +403,56 @@ def _covered(asked: Asked, read: _Read, held: Floats, page: Floats) -> list[Floa
         others.max(axis=1),
         own @ asked.union,
         (told - own) @ asked.union,
-        (np.maximum(above, told) - told) @ asked.union,
-        (np.maximum(above, told) @ asked.names > 0) | (not asked.names.any()),
+        (above - told) @ asked.union,
+        (above @ asked.names > 0) | (not asked.names.any()),
     ]
+
+
+def _where(read: _Read, held: Floats, page: Floats) -> tuple[Floats, Floats, Floats]:
+    """The greatest of what units hold, of them and their leads, and of the headings above too.
+
+    Args:
+        read: The passage.
+        held: A row for each of its pieces and of their parts, and a last one.
+        page: That of its page's title and headings.
+    """
+    units, pieces = read.cut.units, read.cut.pieces
+    own = _most(held, units)
+    own[list(read.parts)] = held[list(read.parts.values())]
+    told = np.maximum(own, held[[-1 if u.lead is None else u.lead for u in units]])
+    headings = {piece.headings: held[[*piece.headings, -1]].max(axis=0) for piece in pieces}
+    above = np.maximum([headings[pieces[u.first].headings] for u in units], page)
+    return own, told, np.maximum(above, told)
+
+
+def _near(
+    asked: Asked, read: _Read, item: RankedChunk, encode: Encode | None
+) -> tuple[Floats, Floats]:
+    """Mean cosines of the question's words with the likest words of units and of what is above."""
+    if encode is None or asked.word_vectors is None:
+        unknown = np.full(len(read.cut.units), _UNKNOWN_COS)
+        return unknown, unknown
+    wanted = asked.word_vectors.T
+    # A row of zeros, which every part has for a word and the last row for its only one.
+    cosines = np.vstack([_word_vectors(read.words, encode) @ wanted, np.zeros(wanted.shape[1])])
+    padded = [[*places, -1] for places in (*read.said, ())]
+    starts = np.cumsum([0, *map(len, padded[:-1])])
+    nearest = np.maximum.reduceat(cosines[list(chain.from_iterable(padded))], starts)
+    above = _words(" ".join([item.chunk.title or "", *item.chunk.heading_path]))
+    page = (_word_vectors(above, encode) @ wanted).max(axis=0, initial=0.0)
+    shares = _where(read, nearest, page)[2] @ asked.word_shares.T
+    others = shares[:, 1:] if asked.is_reworded else shares
+    return shares[:, 0], others.mean(axis=1)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The distinct words of a text, in order, without case."""
+    return tuple(dict.fromkeys(_WORD.findall(text.casefold())))
+
+
+@lru_cache(maxsize=128)
+def _word_vectors(words: tuple[str, ...], encode: Encode) -> NDArray[np.float32]:
+    return encode(words)
 
 
 def _most(values: Floats, units: Sequence[Unit]) -> Floats:

@@ -98,11 +98,36 @@ def test_words_of_the_question_may_answer_below_a_name_as_a_choice_and_as_yes(
     assert not units[0].startswith("It is hot")
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "How do I erase a recording?",
+            "Recordings are listed in the archive.\n\nDeleting clips is done with the red button."
+            "\n\nA recording may last an hour.",
+            "red button",
+        ),
+        (
+            "Which illnesses does the vaccine prevent?",
+            "The vaccine is kept in a fridge.\n\nIt protects against measles and mumps.\n\n"
+            "The vaccine was tested in 1970.",
+            "measles",
+        ),
+    ],
+)
+def test_words_that_mean_what_the_question_says_outweigh_a_repeated_one(
+    question: str, text: str, answer: str
+) -> None:
+    units, _ = judge(question, text)
+
+    assert answer in units[0]
+
+
 def test_items_of_a_list_that_answer_together_are_one_unit() -> None:
     items = "name the kiln\n- name the law that it breaks"
     text = f"To be complete, a request must\n\n- come from an office\n- {items}\n\nIt was hot."
 
-    units, _ = judge("What must a request name to be complete, and be from?", text)
+    units, _ = judge("What must a request name to be complete?", text)
 
     assert units[0] == items
 
