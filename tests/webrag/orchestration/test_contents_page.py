@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from webrag.corpus.site_index import MappedLinks
+from webrag.errors import ProviderError
+from webrag.orchestration.links.expander import LinkDiscovery
 from webrag.question import Question
 
 from .conftest import Lab, held, html, texts
@@ -57,6 +60,29 @@ async def test_section_behind_a_chapter_is_found_by_a_second_look(
 
     assert "512 megabytes" in texts(result)
     assert result.total_iterations == 2
+
+
+async def test_mapping_service_that_fails_is_asked_once_and_told_of(
+    lab: Lab, static_site: Any, database: Any
+) -> None:
+    chapter = '<p>This chapter has one section.</p><p><a href="/lag.html">Lag of a replica</a></p>'
+    site = static_site(contents(**{"/5.html": html("Replication lag", chapter)}))
+    asked: list[str] = []
+
+    class Broken:
+        name = "mapper"
+
+        async def map(self, url: str, *, limit: int) -> list[Any]:
+            asked.append(url)
+            raise ProviderError("The mapper is down.", provider=self.name)
+
+    broken = LinkDiscovery(Broken(), MappedLinks(database), limit=5)  # type: ignore[arg-type]
+    engine = lab.engine(discovery=lambda: broken)
+
+    result = await engine.run(Question.of(ASKED, urls=site + "/"))
+
+    assert asked == [site + "/"]
+    assert "The mapper is down." in result.degraded[0]
 
 
 async def test_entry_that_names_what_is_asked_for_does_not_answer(

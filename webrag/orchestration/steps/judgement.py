@@ -322,9 +322,6 @@ async def _frontier(run: ResearchRun) -> Frontier:
         return Frontier()
     limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
     frontier = await links_ahead(run, discovery_s=limit_s)
-    state.note_degraded(frontier.degraded)
-    state.warn(*frontier.refused)
-    state.discovery_failed = state.discovery_failed or frontier.degraded is not None
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
     return frontier.reaching(
@@ -336,7 +333,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
     """Links of the pages searched that were not followed, of a run judged before.
 
     A mapping service, unless it has failed, and the site's own maps may take so many seconds to
-    name more of them.
+    name more of them; one that fails or is refused is told of.
     """
     state = run.state
     matched = list(dict.fromkeys(item.chunk.source_url for item in state.merged.chunks))
@@ -362,6 +359,9 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
         )
+    state.note_degraded(found.degraded)
+    state.warn(*found.refused)
+    state.discovery_failed = state.discovery_failed or found.degraded is not None
     return found.without(silent_sites(state.failure_kinds))
 
 
