@@ -101,7 +101,7 @@ SIMILARITY: Final = ScoreProfile(
 
 # The local reranker's sigmoid is fitted so that .5 separates relevant from irrelevant passages;
 # its top score separates answered from unanswered questions well only in its upper fifth.
-LOCAL: Final = ScoreProfile(name="local", answered_score=0.8)
+LOCAL: Final = ScoreProfile(name="local")
 
 # Cohere and Jina publish relevance in [0, 1] without calibration; .5 is a strict floor for both.
 COHERE: Final = ScoreProfile(name="cohere", mediocre_score_floor=0.4, answered_score=0.85)
@@ -115,10 +115,6 @@ CROSS_ENCODER: Final = ScoreProfile(
 )
 
 PROFILES: Final[dict[str, ScoreProfile]] = {
-    "zeroentropy": ZEROENTROPY,
-    "cohere": COHERE,
-    "jina": JINA,
-    "local": LOCAL,
-    "cross_encoder": CROSS_ENCODER,
+    **{each.name: each for each in (ZEROENTROPY, COHERE, JINA, LOCAL, CROSS_ENCODER)},
     "none": SIMILARITY,
 }

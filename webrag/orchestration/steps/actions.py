@@ -41,7 +41,7 @@ async def act(run: ResearchRun, decision: ExpansionDecision) -> bool:
             report("expansion", "Retrieving more of what is indexed...")
             state.wants_recall = True
         elif state.frontier and state.frontier.candidates and not state.budget.is_spent:
-            await _follow_links(run, pending, report)
+            await _follow_links(run, pending, state.frontier, report)
         pending.pages_joined = await widen(run)
         if decision.action == "expand_breadth" and not (
             pending.pages_joined or pending.outcome.tried
@@ -71,10 +71,11 @@ async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> N
         report("expansion", f"No other wordings of the question {given}are known.")
 
 
-async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) -> None:
+async def _follow_links(
+    run: ResearchRun, pending: PendingStep, frontier: Frontier, report: Report
+) -> None:
     state, config = run.state, run.components.config.expansion
     rounds_left = state.rounds - state.iteration
-    frontier = state.frontier or Frontier()
     size = state.budget.round_size(
         config.max_candidates_per_iteration,
         is_first="expand_breadth" not in {step.decision for step in state.steps},
@@ -83,8 +84,7 @@ async def _follow_links(run: ResearchRun, pending: PendingStep, report: Report) 
     scores = [candidate.score for candidate in frontier.candidates]
     worth = worth_now(scores, size, rounds_left=rounds_left)
     size = min(size, worth)
-    if rounds_left > 1:
-        frontier = replace(frontier, candidates=frontier.candidates[:worth])
+    frontier = replace(frontier, candidates=frontier.candidates[:worth])
     report("expansion", f"Expanding to linked pages (up to {size})...")
     with listening(state.note_degraded):
         outcome = pending.outcome = await _follow(

@@ -58,7 +58,7 @@ _ABOUT_EQUAL: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Outcome of getting the named pages, at least one of them, in the order they were named.
+    """Outcome of getting the named pages, in the order they were named.
 
     Attributes:
         warnings: A sentence for each page that could not be used.
@@ -77,7 +77,7 @@ async def acquire_seeds(
     timeout_s: float | None = None,
     on_page: Callable[[AcquiredPage], None] | None = None,
 ) -> Seeds:
-    """Get pages into the corpus, all at once; nothing is left running.
+    """Get pages into the corpus, all at once, where any are named; nothing is left running.
 
     Pages not there within the timeout, if there is one, are given up; `on_page` is told each of the
     others as soon as it is there.
@@ -116,7 +116,7 @@ async def acquire_seeds(
             pages.setdefault(outcome.url, outcome)
         else:
             failures[url] = outcome
-    if not pages:
+    if failures and not pages:
         raise _nothing_obtained(failures)
     warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
     for warning in warnings:
@@ -226,15 +226,13 @@ class ResearchRun:
 
         for url in question.urls:
             self.report("ingestion", f"Checking if {url} is indexed...")
-        seeds = Seeds((), (), is_complete=True)
-        if question.urls:
-            with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
-                seeds = await acquire_seeds(
-                    self.components.acquirer,
-                    question.urls,
-                    timeout_s=state.clock.left_s,
-                    on_page=on_page,
-                )
+        with state.clock.timed("ingestion_ms"), listening(state.note_degraded):
+            seeds = await acquire_seeds(
+                self.components.acquirer,
+                question.urls,
+                timeout_s=state.clock.left_s,
+                on_page=on_page,
+            )
         state.pages = dict.fromkeys((*(page.url for page in seeds.pages), *question.stored))
         # A named page may have moved to another site.
         expansion = self.components.config.expansion
