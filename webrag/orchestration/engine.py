@@ -139,7 +139,7 @@ class OrchestratorEngine:
             if not limit.expired():
                 raise
             raise DeadlineError(
-                f"Nothing could be returned within {timeout_s:.0f} s.",
+                f"Nothing could be returned within {timeout_s:g} s.",
                 seconds=timeout_s,
                 hint="Ask again: what was stored by then is kept.",
             ) from error

@@ -114,8 +114,8 @@ async def test_late_page_is_cancelled_and_named() -> None:
 
 
 async def test_nothing_in_time_is_a_deadline_error() -> None:
-    with pytest.raises(DeadlineError):
-        await acquired(Acquirer(a=None), A, timeout_s=0.05)
+    with pytest.raises(DeadlineError, match=r"did not arrive within 0\.2 s"):
+        await acquired(Acquirer(a=None), A, timeout_s=0.2)
 
 
 async def test_cancelling_cancels_every_page() -> None:

@@ -96,7 +96,7 @@ async def _follow_links(
         state.note_degraded(outcome.stopped_by)
         state.closed.add("expand_breadth")
     if outcome.timed_out and not state.clock.is_over:
-        state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:.0f} s.")
+        state.warn(f"Some pages did not arrive within {config.iteration_timeout_s:g} s.")
 
 
 async def _follow(
