@@ -257,6 +257,8 @@ class Asked:
 
     def is_repeated_by(self, text: str) -> bool:
         """Tell whether a text has most words of the question and no other."""
+        if len(text) > 2 * len(self.text):
+            return False
         terms = frozenset(map(self._stem, query_terms(text)))
         return terms <= self._own and len(terms) * 2 > len(self._own)
 
