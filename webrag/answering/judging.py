@@ -10,7 +10,7 @@ from webrag.answering.citation_desk import CitationDesk
 from webrag.answering.evidence import IN_PART, Gathered
 from webrag.answering.guardrails import holds_secret, is_instruction
 from webrag.answering.language_model import (
-    Judgement,
+    JudgedAnswer,
     ask,
     attempt,
     one_line,
@@ -187,7 +187,7 @@ class Reflector:
 
     async def _two_tries(
         self, llm: "LLM", plan: ExecutionPlan, desk: CitationDesk
-    ) -> Judgement | None:
+    ) -> JudgedAnswer | None:
         problem: str | None = None
         for _ in range(2):
             messages = reflection_messages(
@@ -248,7 +248,7 @@ def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
 
 
 def _merged(
-    judgement: Judgement, by_rules: Reflection, plan: ExecutionPlan, desk: CitationDesk
+    judgement: JudgedAnswer, by_rules: Reflection, plan: ExecutionPlan, desk: CitationDesk
 ) -> Reflection:
     known = " ".join(
         [plan.original_query, *(part.text for part in desk.parts), by_rules.applicability_note]

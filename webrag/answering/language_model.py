@@ -194,7 +194,7 @@ def _framed(evidence: Evidence, nonce: str, place: int) -> str:
 _MAX_REPLY_CHARS: Final = 60_000
 
 
-class Judgement(LenientModel):
+class JudgedAnswer(LenientModel):
     """A model's judgement of an answer, validated."""
 
     original_query_score: float = Field(ge=0, le=1, allow_inf_nan=False)
@@ -254,12 +254,12 @@ def _object_at(text: str, position: int) -> tuple[dict[str, Any] | None, int]:
     return value, end
 
 
-def parse_judgement(text: str) -> Judgement | None:
+def parse_judgement(text: str) -> JudgedAnswer | None:
     """The first valid judgement in a reply; None when there is none."""
     read = text[:_MAX_REPLY_CHARS]
     for brace in re.finditer("{", read):
         with suppress(ValidationError):
-            return Judgement.model_validate(_object_at(read, brace.start())[0])
+            return JudgedAnswer.model_validate(_object_at(read, brace.start())[0])
     return None
 
 
