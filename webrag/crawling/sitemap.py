@@ -26,6 +26,7 @@ DeclaredSitemaps: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 _MAX_FILES = 50
 _MAX_DEPTH = 3
 _NEARBY_FOLDERS = 3
+_LLMS = "/llms.txt"
 # Where generators put the list of a site whose robots.txt does not say.
 _USUAL_NAMES = ("sitemap-index.xml", "sitemap_index.xml", "wp-sitemap.xml")
 
@@ -63,11 +64,10 @@ class SitemapReader:
             [f"{origin}/sitemap.xml"],
             [f"{origin}/{name}" for name in _USUAL_NAMES],
             [f"{folder}sitemap.xml" for folder in nearby],
+            [f"{origin}{_LLMS}"],
         ):
             if not run.found:
                 await run.read(addresses)
-        if not run.found:
-            await run.read_llms(f"{origin}/llms.txt")
         if not run.found:
             _log.info("%s lists no pages of its own; they are found by their links", origin)
         return run.found
@@ -92,24 +92,20 @@ class _Run:
                     return
                 if body := await self._body(address):
                     # Scanning 20 MB takes a noticeable part of a second, as do 50,000 addresses.
-                    further += await in_background(self._read_sitemap, body, address)
+                    further += await in_background(self._read, body, address)
             level = further
 
-    async def read_llms(self, address: str) -> None:
-        """Read the links of an llms.txt."""
-        if body := await self._body(address):
-            await in_background(self._read_links, body, address)
-
-    def _read_sitemap(self, body: bytes, address: str) -> list[str]:
+    def _read(self, body: bytes, address: str) -> list[str]:
+        """Note the pages of a list, and give the further sitemaps that it names."""
+        if address.endswith(_LLMS):
+            with suppress(MapRefusedError):  # it names no page of the site
+                listing = read_llms(decode(body[:MAX_TEXT_BYTES]), address)
+                self._keep(((page.url, "") for page in listing.pages), address)
+            return []
         sitemap = parse_sitemap(body)
         self._keep(sitemap.pages, address)
         named = (link_target(href, address) for href in sitemap.sitemaps[:_MAX_FILES])
         return [target for target in named if target]
-
-    def _read_links(self, body: bytes, address: str) -> None:
-        with suppress(MapRefusedError):  # it names no page of the site
-            listing = read_llms(decode(body[:MAX_TEXT_BYTES]), address)
-            self._keep(((page.url, "") for page in listing.pages), address)
 
     def _keep(self, listed: Iterable[tuple[str, str]], base: str) -> None:
         for href, lastmod in listed:
