@@ -495,11 +495,9 @@ def is_header_row(text: str, block: Block, following: Block | None) -> bool:
 
 
 def _sources(text: str, block: Block) -> list[Span]:
-    """Split into what is quoted whole: lines of code, cells, or sentences."""
+    """Split into what is quoted whole: lines of code or of columns, or sentences."""
     if block.kind == "code":
         return _lines_of_code(text, block)
-    if block.kind == "row":
-        return block.cells
     if text.count("\t", block.start, block.end) > text.count("\n", block.start, block.end):
         return _lines(text, block.start, block.end)  # columns
     return list(_sentences(text, block))
@@ -561,8 +559,6 @@ def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]
 
 def _barriers(text: str, block: Block) -> list[Span]:
     """HTML tags, hard line breaks and line numbers, in order."""
-    if block.kind == "row":
-        return sorted(block.tags)
     if block.kind == "code":
         return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
     breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
