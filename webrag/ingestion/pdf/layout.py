@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
@@ -216,10 +216,9 @@ def _column_by_column(lines: list[Line]) -> list[Line]:
         if parts is None:
             ordered += [*beside, line]
             beside = []
-        elif parts[0] is not None:
-            ordered.append(parts[0])
-        if parts is not None and parts[1] is not None:
-            beside.append(parts[1])
+        else:
+            ordered += filter(None, parts[:1])
+            beside += filter(None, parts[1:])
     return ordered + beside
 
 
@@ -464,34 +463,26 @@ def with_hyphens(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
 def blocks_of(lines: Sequence[Line]) -> list[Block]:
     """Return lines joined to paragraphs, those of listings as they stand, and tables."""
     blocks: list[Block] = []
-    for rows, held in _tables(lines):
-        if rows:
-            blocks.append(Block("", rows=rows))
-            continue
-        for is_code, group in itertools.groupby(_told_apart(held), key=lambda pair: pair[1]):
-            part = [line for line, _ in group]
-            listing = [Block(_listing(part), True)] if is_code else []
-            blocks += listing or map(Block, _paragraphs(part))
-    return blocks
-
-
-_Rows: TypeAlias = tuple[tuple[str, ...], ...]
-
-
-def _tables(lines: Sequence[Line]) -> Iterator[tuple[_Rows, list[Line]]]:
     rest: list[Line] = []
     for has_cells, group in itertools.groupby(_celled(lines), key=lambda pair: pair[1]):
         held = [line for line, _ in group]
         rows = _rows(held) if has_cells else ()
         if rows:
-            if rest:
-                yield (), rest
-            yield rows, held
+            blocks += [*_texts(rest), Block("", rows=rows)]
             rest = []
         else:
             rest += held
-    if rest:
-        yield (), rest
+    return [*blocks, *_texts(rest)]
+
+
+def _texts(lines: Sequence[Line]) -> Iterator[Block]:
+    """The listings and paragraphs of lines that are no table."""
+    for is_code, group in itertools.groupby(_told_apart(lines), key=lambda pair: pair[1]):
+        part = [line for line, _ in group]
+        if is_code:
+            yield Block(_listing(part), is_code=True)
+        else:
+            yield from map(Block, _paragraphs(part))
 
 
 def _celled(lines: Sequence[Line]) -> Iterator[tuple[Line, bool]]:
@@ -520,7 +511,7 @@ def _goes_on(above: Line, below: Line, starts: Sequence[float], top: float) -> b
     return is_near and any(abs(below.left - start) < _SAME_PLACE for start in starts)
 
 
-def _rows(lines: Sequence[Line]) -> _Rows:
+def _rows(lines: Sequence[Line]) -> tuple[tuple[str, ...], ...]:
     """The cells of lines under each other, each in its column; nothing when they form none."""
     if sum(bool(line.cells) for line in lines) < _LEAST_ROWS:
         return ()
