@@ -31,6 +31,7 @@ _SENTENCE_END = (".", "!", "?", ":", ";")
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
 _NUMBER_ALONE = re.compile(r"[\s\u2013\u2014-]*(?:\d+|[ivxlc]+)[\s\u2013\u2014-]*", re.IGNORECASE)
 _LEAST_PAGES_OF_RUNNING_LINE = 3
+_MOST_RUNNING_LINES = 12
 _LEAST_HEADINGS = 3  # fewer large lines may be anything
 _MOST_HEADING_LINES = 3
 _MAX_TITLE_CHARS = 150
@@ -297,21 +298,21 @@ def without_running_lines(pages: Sequence[list[Line]]) -> list[list[Line]]:
 def _running(pages: Sequence[list[Line]], least: int, usual: float) -> set[int]:
     """Ids of outermost lines that so many pages have, and of those that are outermost then.
 
-    A row of more than two cells below such a line is the header of a table.
+    These stay on the first page: pages of one form have more in common than a head. A row of more
+    than two cells is the header of a table.
     """
     key_of = partial(_running_key, usual=usual)
     found: set[int] = set()
-    while True:
-        rest = [[line for line in lines if id(line) not in found] for lines in pages]
-        ends = [
-            [line for line in _ends(lines) if not found or len(line.cells) <= _PAIR]
-            for lines in rest
-        ]
+    ends = [_ends(lines) for lines in pages]
+    for _ in range(_MOST_RUNNING_LINES // 2):
         counts = Counter(key for lines in ends for key in set(map(key_of, lines)))
         running = {id(line) for lines in ends for line in lines if counts[key_of(line)] >= least}
         if not running:
-            return found
+            break
         found |= running
+        rest = ([line for line in lines if id(line) not in found] for lines in pages[1:])
+        ends = [[line for line in _ends(lines) if len(line.cells) <= _PAIR] for lines in rest]
+    return found
 
 
 def _heads_of_chapters(pages: Sequence[list[Line]], usual: float) -> set[int]:

@@ -192,9 +192,21 @@ def test_running_head_of_several_lines_is_left_out_with_the_number_between_dashe
     texts = ("Clay is dug.", "It dries.", "It is fired.", "A glaze is put on.")
     pages = [[*head, "", text, "", f"- {number} -"] for number, text in enumerate(texts, start=1)]
 
-    found = read(*pages, bookmarks=[("None", 0)]).markdown
+    found = read(["A title"], *pages, bookmarks=[("None", 0)]).markdown
 
-    assert found.split("\n\n") == list(texts)
+    assert found.split("\n\n") == ["A title", *texts]
+
+
+def test_text_that_all_pages_of_a_form_have_stays_on_the_first() -> None:
+    form = ["Voucher", "of the mill", "It is worth ten crowns.", "It ends in May.", "", "Code"]
+    pages = [
+        [*form, code, "", "Keep it dry.", "Ask us.", "The mill"]
+        for code in ("one", "two", "six", "ten")
+    ]
+
+    found = read(*pages).markdown
+
+    assert found.count("ten crowns") == 1
 
 
 def test_slide_that_shows_line_by_line_is_read_once_below_its_heading() -> None:
