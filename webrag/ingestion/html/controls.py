@@ -68,6 +68,8 @@ _TEMPLATE_SCRIPTS: Final = (
 )
 _PLACEHOLDER: Final = re.compile(r"\{\{|<%|\$\{|\{%")
 _LEAST_PAGE_CHARS: Final = 200
+_LEAST_LETTERS: Final = 25
+_LEAST_PICTURES: Final = 3  # fewer are the logo of a page that scripts draw
 _ASKS_FOR: Final = "[type=email], [type=password], [type=search], [type=tel], textarea"
 _PROSE: Final = "p, h1, h2, h3, h4, h5, h6, li, td, dd, blockquote, pre, figcaption"
 _LEAST_PROSE_CHARS: Final = 60
@@ -108,6 +110,21 @@ def unveil(tree: LexborHTMLParser) -> None:
             label = inline_text(cell)
             if label == inline_text(words) and len(label) <= _MOST_LABEL_CHARS:
                 words.replace_with(element("span", label))
+    if text_length(body) < _LEAST_LETTERS:
+        _unveil_map(body)
+
+
+def _unveil_map(body: LexborNode) -> None:
+    """Of a page without words, the words of pictures that lead on, or of their parts, are said."""
+    pictures, areas = select(body, "a[href] img[alt]"), select(body, "area[href]")
+    if len(pictures) + len(areas) < _LEAST_PICTURES:
+        return
+    for picture in pictures:
+        picture.replace_with(attribute(picture, "alt"))
+    for area in areas:
+        link = element("a", attribute(area, "alt") or attribute(area, "title"))
+        link.attrs["href"] = attribute(area, "href")
+        area.replace_with(element("p", link))
 
 
 def spell_out(body: LexborNode) -> None:

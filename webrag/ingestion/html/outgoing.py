@@ -165,7 +165,7 @@ def _first_text(definition: LexborNode) -> str:
 def _anchor_text(node: LexborNode) -> str:
     text = _cleaned(inline_text(node))
     if not text:
-        pictures = select(node, "img[alt]")
+        pictures = [node, *select(node, "img[alt]")]  # itself the area of one
         text = _cleaned(" ".join(attribute(picture, "alt") for picture in pictures))
     return text or _cleaned(attribute(node, "aria-label"))
 

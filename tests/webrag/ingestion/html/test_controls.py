@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from webrag.errors import UnusablePageError
 from webrag.ingestion.models import NormalizedDocument
 
 Convert = Callable[..., NormalizedDocument]
@@ -193,3 +194,36 @@ def test_page_of_frames_leads_to_them(convert: Convert) -> None:
         "https://site.test/docs/toc.html",
         "https://site.test/a",
     ]
+
+
+PLACES = ("The northern tower", "The gate", "The well")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "<map name=m><area href=/{0} alt='{0}'></map>",
+        "<map name=m><area href=/{0} title='{0}'></map>",
+        "<p><a href=/{0}><img src=a.png alt='{0}'></a></p>",
+    ],
+    ids=["map", "title", "pictures"],
+)
+def test_page_of_pictures_that_lead_on_is_what_they_are_called(convert: Convert, link: str) -> None:
+    page = convert(f"<title>T</title><img src=m.png usemap=#m>{''.join(map(link.format, PLACES))}")
+
+    assert page.markdown == "\n\n".join(PLACES)
+    told = [page.markdown[each.char_start : each.char_end] for each in page.links]
+    assert told == [each.anchor_text for each in page.links] == [*PLACES]
+
+
+def test_logo_of_a_page_that_scripts_draw_is_no_text(convert: Convert) -> None:
+    logo = "<a href=/home><img src=logo.png alt='The Kiln Company of Old Harbour'></a>"
+
+    with pytest.raises(UnusablePageError, match="no readable text"):
+        convert(f"<title>T</title>{logo}<script src=a.js></script>")
+
+
+def test_area_of_a_picture_is_called_by_its_words(convert: Convert) -> None:
+    page = convert(f"<main>{PROSE}<map name=m><area href=/gate alt='The gate'></map></main>")
+
+    assert [each.anchor_text for each in page.links] == ["The gate"]
