@@ -22,6 +22,7 @@ from webrag.ingestion.html.tree import (
     drop,
     element,
     inline_text,
+    is_blank,
     move_children,
     next_element,
     outermost,
@@ -211,6 +212,7 @@ def _flatten_headings(root: LexborNode) -> None:
 # As browsers and spreadsheets: a wrong number must not make a table of millions of cells.
 _MOST_SPAN: Final = 200
 _MOST_CELLS: Final = 50_000
+_LINE_COLUMNS: Final = 2  # of a table in a cell: a name and its value
 _BLOCKS: Final = ", ".join(sorted(BLOCK_TAGS - {"td", "th"}))
 _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 
@@ -313,9 +315,24 @@ def _list(table: LexborNode) -> None:
 
 
 def _lift_nested(table: LexborNode) -> None:
-    """A table in a cell stands behind the table around it, which has no place for its rows."""
+    """Make lines of a table of names and values in a cell; others stand behind the outer table."""
     for inner in reversed(_own(table, "table")):
-        table.insert_after(inner, move=True)
+        rows = [[*filter(shows_something, _cells(row))] for row in _own(inner, "tr")]
+        named = next((row for row in rows if len(row) > 1), [])
+        has_header = bool(named) and all(cell.tag == "th" for cell in named)
+        is_large = max(map(len, rows), default=0) > _LINE_COLUMNS
+        if has_header or is_large or inner.css_first("h1, h2, h3, pre") is not None:
+            table.insert_after(inner, move=True)
+            continue
+        for row in filter(None, rows):
+            line = inner.parser.create_node("div")
+            inner.insert_before(line, move=True)
+            for cell in row:
+                inside = list(cell.iter(include_text=True))
+                drop([*takewhile(is_blank, inside), *takewhile(is_blank, reversed(inside))])
+                line.insert_child(" ")
+                move_children(cell, line)
+        inner.decompose()
 
 
 def _cells(row: LexborNode) -> list[LexborNode]:

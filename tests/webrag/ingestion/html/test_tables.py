@@ -132,6 +132,23 @@ def test_table_in_a_cell_keeps_its_rows(convert: Convert) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ("<tr><td>Width<td>1 m<tr><td>Depth<td>2 m", "Width 1 m<br>Depth 2 m"),
+        ("<tr><th>Width<td>1 m<tr><th>Depth<td>2 m", "Width 1 m<br>Depth 2 m"),
+        ("<tr><td>one<tr><td>two", "one<br>two"),
+        ("<tr><td><p>W</p><td><p>1 m</p><tr><td>D<td>\n<p>2</p> <p>m</p>", "W 1 m<br>D 2<br>m"),
+    ],
+)
+def test_names_and_values_in_a_cell_are_lines_of_it(
+    convert: Convert, rows: str, lines: str
+) -> None:
+    html = f"<table><tr><th>A<th>B<tr><td>a<td>see <table>{rows}</table><tr><td>b<td>c</table>"
+
+    assert convert(html).markdown == f"| A | B |\n| --- | --- |\n| a | see<br>{lines} |\n| b | c |"
+
+
 NUMBERS = {
     "values": ("<ol start=5><li>a<li value=9>b<li>c</ol>", "5. a\n9. b\n10. c"),
     "backwards": ("<ol reversed><li>a<li>b</ol>", "2. a\n1. b"),
