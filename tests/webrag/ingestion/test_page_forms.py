@@ -319,6 +319,9 @@ COLUMNS = {
     "hexo": '<figure class="highlight"><table><tr><td class="gutter"><pre>1<br>2<br>3<br>4<br></pre></td>'
     '<td class="code"><pre>int first(void);<br>int second();<br><br>int third();<br></pre></td></tr>'
     "</table></figure>",
+    "gtk-doc": '<table class="listing_frame"><tr><td class="listing_lines" align="right"><pre>1\n2\n3\n4'
+    '</pre></td><td class="listing_code"><pre class="programlisting">int first(void);\nint second();\n\n'
+    "int third();</pre></td></tr></table>",
     "no numbers": "<pre>int first(void);\nint second();\n\nint third();</pre>",
 }
 

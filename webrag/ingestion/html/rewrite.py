@@ -356,7 +356,7 @@ _LINE_NUMBERS = (
     ".linenos, .linenodiv, .lineno, .linenumber, .line-numbers-rows, .hljs-ln-numbers, .lnt,"
     " .react-syntax-highlighter-line-number, td.gutter, td.blob-num, .rouge-gutter, pre .ln,"
     " pre .line-number, [class^=codeLineNumber], .ec-line .gutter, .src-line-numbers,"
-    " .line-numbers-wrapper, .source_code pre.lines"
+    " .line-numbers-wrapper, .source_code pre.lines, .listing_lines"
 )
 _FIRST_CELLS = "pre tr > td:first-child:not(:last-child)"
 _LINE_START = re.compile(r"\s*[0-9]{1,7}[\s:.|]*")
