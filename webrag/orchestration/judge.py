@@ -549,18 +549,32 @@ def joined_neighbours(found: Found, scores: Floats, chosen: Sequence[int]) -> li
 def with_announced(
     found: Found, scores: Floats, placed: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """The first units each with the best one that it announces, which comes first if led to."""
+    """The first units each with the list or listing they announce: all of it, or the best part.
+
+    A listing comes before what only leads to it, which readers see above it.
+    """
     shown: list[tuple[int, int]] = []
     for number, (place, scored) in enumerate(placed):
-        rank, unit = found.units[place]
-        below = unit.last - 1 if unit.introduces and number < _SHOWN else None
-        led = [at for at, (other, each) in enumerate(found.units) if other == rank]
-        led = [at for at in led if below is not None and found.units[at][1].lead == below]
-        new = [max(led, key=lambda at: scores[at]), place] if led else [place]
-        for at in new if unit.first == below else reversed(new):
+        new, led = [place], _announced(found, place) if number < _SHOWN else {}
+        if led:
+            start, end = min(e.start for e in led.values()), max(e.end for e in led.values())
+            wholes = (at for at, each in led.items() if (each.start, each.end) == (start, end))
+            best = next(wholes, max(led, key=lambda at: scores[at]))
+            unit = found.units[place][1]
+            new.insert(unit.last - unit.first > 1 or led[best].kind != "code", best)
+        for at in new:
             if not any(_overlap(found.units[at], found.units[other]) for other, _ in shown):
                 shown.append((at, scored))
     return shown
+
+
+def _announced(found: Found, place: int) -> dict[int, Unit]:
+    rank, unit = found.units[place]
+    if not unit.introduces:
+        return {}
+    same = ((at, each) for at, (other, each) in enumerate(found.units) if other == rank)
+    kinds = ("code", "item", "list")
+    return {at: each for at, each in same if each.lead == unit.last - 1 and each.kind in kinds}
 
 
 def _overlap(one: tuple[int, Unit], other: tuple[int, Unit]) -> bool:

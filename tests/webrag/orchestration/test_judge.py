@@ -150,6 +150,19 @@ def test_listing_comes_behind_sentences_that_say_more_than_to_announce_it() -> N
     assert units[:2] == [told, "turnip -D old -S new"]
 
 
+def test_list_that_a_unit_announces_is_quoted_as_a_whole() -> None:
+    told = "The broker looks for its limit in the following places and in this order:"
+    items = "limit field of the record\n- argument\n- entry of the file\n- built-in value"
+
+    units, _ = judge(
+        "In which places and order does the broker look for its limit?",
+        MANUAL,
+        f"{told}\n\n- {items}",
+    )
+
+    assert units[:2] == [told, items]
+
+
 def test_passage_that_answers_is_trusted_more_than_one_that_does_not() -> None:
     question = "How far may a replica fall behind before it is expelled?"
 
