@@ -40,6 +40,7 @@ _LEAST_BLOCKS: Final = 5
 # Such as "Related articles", above a comment that stays.
 _HEADING_THRESHOLD: Final = -2.0
 _MOST_SHARE: Final = 0.9
+_PARTLY_LINKED: Final = 2
 _ALL_LINKED: Final = 4
 # What neither a menu nor a teaser is made of.
 _KEPT: Final = frozenset({"pre", "dt", "dd", "dl", "math", "figcaption"})
@@ -57,6 +58,9 @@ _NAMING: Final = ("class", "id", "role", "itemprop")
 _NAME: Final = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _LEAST_PROSE: Final = 40
+# Of so many texts of one kind this share keeps all: they score low for what is around each of them.
+_STAYING_SHARE: Final = 1 / 3
+_LEAST_ALIKE: Final = 10
 _MENU_SHARE: Final = 0.9
 _LEAST_ENTRIES: Final = 5
 # Beside a menu; a map of the site that names itself has less.
@@ -249,7 +253,10 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     plain = [block for block in blocks if block.box.node.tag not in _HEADINGS]
     doomed = {id(block.box) for block in plain if id(block.box) in low}
     _decide_together(blocks, doomed)
+    _keep_alike_prose(plain, doomed)
     doomed -= {id(block.box) for block in _said_between(plain, doomed)}
+    titles = (block.box for block in blocks if block.box.node.tag in _HEADINGS)
+    staying = {_kinds(box) for box in titles if id(box) not in low}
     # A heading goes with what it is a heading of; one that only links, above no text, is a teaser.
     follows_doomed = True
     below: _Box | None = None
@@ -261,7 +268,8 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
             around = _outward(below.outer) if below else ()
             is_above = any(outer is box.outer for outer in around)
             is_teaser = _linked(box.links, box.chars) == _ALL_LINKED and not is_above
-            if follows_doomed or is_teaser or low[id(box)] < _HEADING_THRESHOLD:
+            is_apart = low[id(box)] < _HEADING_THRESHOLD and _kinds(box) not in staying
+            if follows_doomed or is_teaser or is_apart:
                 doomed.add(id(box))
         below = None
     return doomed
@@ -351,6 +359,25 @@ def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
             doomed.update(members)
         else:
             doomed.difference_update(members)
+
+
+def _keep_alike_prose(blocks: Sequence[Block], doomed: set[int]) -> None:
+    """Let text with few links stay where enough of the prose in elements of its kinds does."""
+    groups: defaultdict[tuple[str, ...], list[Block]] = defaultdict(list)
+    for block in blocks:
+        if _linked(block.box.links, block.box.chars) < _PARTLY_LINKED:
+            groups[_kinds(block.box)].append(block)
+    for members in groups.values():
+        prose = [e.box for e in members if e.box.chars >= _LEAST_PROSE and _SENTENCE.search(e.text)]
+        whole = sum(box.chars for box in prose)
+        staying = sum(box.chars for box in prose if id(box) not in doomed)
+        is_prose = len(prose) >= _LEAST_ALIKE and 2 * whole > sum(e.box.chars for e in members)
+        if is_prose and staying >= _STAYING_SHARE * whole:
+            doomed.difference_update(id(each.box) for each in members)
+
+
+def _kinds(box: _Box) -> tuple[str, ...]:
+    return tuple(outer.kind for outer in itertools.islice(_outward(box), 4))
 
 
 def _said_between(blocks: Sequence[Block], doomed: Set[int]) -> list[Block]:

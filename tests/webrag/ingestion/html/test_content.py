@@ -152,6 +152,32 @@ def test_headline_in_a_list_of_news_stays_with_the_text_below_it(
     assert any(below for _, below in kept)
 
 
+def test_parts_of_one_kind_stay_together_with_their_headings(convert: Convert) -> None:
+    parts = "".join(
+        f"<div class='clear item'><h3>Line {n}</h3><div class=padding>"
+        f"<p><b>Are dogs allowed?</b> {'No.' if n % 2 else 'Yes, if they are small.'}</p>"
+        f"<p><b>What of luggage?</b> {SENTENCES[n % 4]}</p>"
+        f"<p><b>Is there a toilet?</b> On journeys of more than {n} hours</p></div></div>"
+        for n in range(20)
+    )
+    body = f"<h1>Travel advice</h1><div class='item clear'><div class=rail>{parts}</div></div>"
+    text = convert(f"<title>Travel</title><body>{body}").markdown
+    assert all(f"### Line {n}\n" in text for n in range(20))
+    assert text.count("Are dogs allowed?") == text.count("Is there a toilet?") == 20
+
+
+@pytest.mark.parametrize("name", ["header", "nav-panel"])
+def test_links_to_the_nodes_beside_one_are_no_text_of_a_texinfo_manual(
+    convert: Convert, name: str
+) -> None:
+    way = (
+        f"<div class={name}><p>Previous: <a href=a.html accesskey=p rel=prev>Kettles</a></p></div>"
+    )
+    text = convert(f"<body>{way}<hr><h3>2 Lids</h3><p>{SENTENCES[0]}</p><hr>{way}").markdown
+    assert "Previous" not in text
+    assert "2 Lids" in text
+
+
 def test_heading_above_a_list_that_goes_or_above_nothing_goes_too(convert: Convert) -> None:
     more = f"<div class='related-posts'><h3>Related articles</h3><ul>{TEASERS}</ul></div>"
     form = "<div class='comment-respond'><h3>Leave a reply</h3><form><input></form></div>"
