@@ -124,6 +124,20 @@ def test_fewer_next_links_stand_beside_what_answers_nothing(
     assert text.count("- https://a.test/") == most
 
 
+def test_next_link_that_promises_little_is_not_named(
+    make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
+) -> None:
+    links = tuple(
+        NextLink(url=f"https://a.test/{n}", anchor="More", heading=None, page_url=None, score=score)
+        for n, score in enumerate((0.2, 0.09))
+    )
+    result = make_result(make_chunk("Timeouts.", "Timeouts."), next_links=links)
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall(r"^- (https://a\.test/\d)", text, re.M) == ["https://a.test/0"]
+
+
 def test_next_link_without_words_is_not_named(
     make_result: MakeResult, make_chunk: MakeChunk, count_tokens: Counter
 ) -> None:

@@ -35,20 +35,20 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({}, ["DEEP SEARCH", "FULL CONTEXT", "READ", "REFINE QUERY"], id="fast answer"),
+        pytest.param({}, ["DEEP SEARCH", "READ", "REFINE QUERY"], id="fast answer"),
         pytest.param(
             {"partial": True},
-            ["CONTINUE", "FULL CONTEXT", "READ", "REFINE QUERY"],
+            ["CONTINUE", "READ", "REFINE QUERY"],
             id="partial answer",
         ),
         pytest.param(
             {"rounds_allowed": 5, "rounds_ceiling": 5},
-            ["FULL CONTEXT", "READ", "REFINE QUERY"],
+            ["READ", "REFINE QUERY"],
             id="deep answer that stopped at once",
         ),
         pytest.param(
             {"rounds_ceiling": 0},
-            ["FULL CONTEXT", "READ", "REFINE QUERY"],
+            ["READ", "REFINE QUERY"],
             id="link following switched off",
         ),
         pytest.param(
@@ -107,7 +107,7 @@ LINK = NextLink(
         ((), "`answer` with the URL of a likely page"),
         (
             (replace(LINK, score=0.01),),
-            "`ingest` url=https://docs.example.org/guide/install max_pages=200 stores more of its",
+            "`ingest` url=https://docs.example.org/guide/install max_pages=200, then ask again",
         ),
     ],
 )
@@ -142,8 +142,17 @@ def test_a_fast_answer_names_the_link_that_likely_helps(
 
     line = follow_ups(result, BriefConfig()).splitlines()[0]
 
-    assert line.startswith("- DEEP SEARCH: No link was followed;")
+    assert line.startswith('- DEEP SEARCH: `answer` with research_mode="deep" follows more links, or')
     assert f"docs.example.org{other}" in line
+
+
+def test_beside_what_probably_answers_no_site_is_offered_to_be_stored(
+    make_result: MakeResult, install_chunk: RankedChunk
+) -> None:
+    links = (replace(LINK, score=0.1),)
+    result = make_result(install_chunk, rounds_allowed=0, next_links=links)
+
+    assert "max_pages" not in follow_ups(result, BriefConfig())
 
 
 @pytest.mark.parametrize("rounds_allowed", [0, 3])
@@ -206,7 +215,9 @@ def test_no_more_rounds_are_offered_than_the_configuration_allows(
 def test_reading_whole_is_offered_within_the_threshold_and_the_budget(
     make_result: MakeResult, install_chunk: RankedChunk, limits: dict[str, Any], is_offered: bool
 ) -> None:
-    text = follow_ups(make_result(install_chunk), BriefConfig(**limits))
+    result = make_result(install_chunk, confidence_band="low")
+
+    text = follow_ups(result, BriefConfig(**limits))
 
     assert ("FULL CONTEXT" in names(text)) is is_offered
 
@@ -229,7 +240,7 @@ def test_model_is_told_arguments_that_the_tools_list(
         tool.model_json_schema()["properties"] for tool in (AnswerInput, IngestInput, ReadInput)
     )
     assert told <= set(chain.from_iterable(listed))
-    assert "FULL CONTEXT" in names(text)
+    assert "REFINE QUERY" in names(text)
 
 
 def test_command_line_is_told_commands(make_result: MakeResult, install_chunk: RankedChunk) -> None:

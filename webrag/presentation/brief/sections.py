@@ -31,6 +31,8 @@ _MOST_ABSENT: Final = 5
 
 # From here on about half of the links lead to evidence (docs/experiments.md, "Link signals").
 _LIKELY_LINK_SCORE: Final = 0.3
+# Of a link that is named: what promises less is no reason for another call.
+_LEAST_LINK_SCORE: Final = 0.1
 
 QUOTED: Final = ("\u27ea", "\u27eb")
 """What stands around a quotation in its passage; letters and digits would be taken for the text."""
@@ -315,7 +317,7 @@ _MCP = {
     "full": "`read` takes a page's url",
     "read": "`read` takes a passage's id",
     "link": "`answer` url={url} reads the likeliest page that is not stored (chance {chance:.2f})",
-    "site": "`ingest` url={url} max_pages=200 stores more of its site; then ask again",
+    "site": "`ingest` url={url} max_pages=200, then ask again",
     "grow": "`answer` with the URL of a likely page",
     "refine": "Give `wordings`: a sentence and terms the page may have",
     "as_of": "`as_of`",
@@ -342,7 +344,8 @@ _MOST_NEXT_LINKS = {"high": 0, "medium": 2, "low": 2, "none": 0}
 def next_links(result: OrchestrationResult) -> str:
     """The links not followed, for a caller that may name them in another call."""
     most = _MOST_NEXT_LINKS[result.confidence_band]
-    return "\n".join(map(_next_link, _named_links(result)[:most]))
+    links = [link for link in _named_links(result) if link.score >= _LEAST_LINK_SCORE]
+    return "\n".join(map(_next_link, links[:most]))
 
 
 def _named_links(result: OrchestrationResult) -> list[NextLink]:
@@ -372,15 +375,16 @@ def _options(
     if result.partial:
         yield f"CONTINUE: Time ran out; {words['resume']} to go on from what is stored."
     elif is_answer and band != "high" and _may_go_deep(result):
-        followed = "Only the best links were" if result.total_iterations else "No link was"
-        other = _likely_link(result, words) or words["site"].format(url=result.seed_urls[0])
-        yield f"DEEP SEARCH: {followed} followed; {words['deep']} goes on. Or {other}."
+        other = _likely_link(result, words)
+        if not other and band != "medium":
+            other = words["site"].format(url=result.seed_urls[0])
+        yield f"DEEP SEARCH: {words['deep']} follows more links{f', or {other}' * bool(other)}."
     elif is_answer and band != "high" and (rounds := _more_rounds(result)):
         more = words["more"].format(rounds=rounds)
         yield f"CONTINUE EXPANSION: Link following ended at its limit; go further: {more}."
     elif band in ("low", "none"):
         yield f"ADD A SOURCE: {_what_would_settle(result, words)}."
-    if is_answer and band in ("medium", "low") and _fits_whole(result, config):
+    if is_answer and band == "low" and _fits_whole(result, config):
         yield f"FULL CONTEXT: The pages are short enough to read whole: {words['full']}."
     if result.chunks and band in ("high", "medium"):
         yield f"READ: {words['read']}."
