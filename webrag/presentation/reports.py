@@ -147,11 +147,13 @@ def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") ->
     lines += [f"- {count:,} {words}" for count, words in outcomes if count]
     lines += _reasons("Could not be fetched:", report.failed)
     failures = list(report.failures.items())
-    named = failures[:_LATEST_FAILURES] if caller == "cli" else failures
-    lines += [f"  {url}: {reason_beside(url, reason)}" for url, reason in named]
-    if len(failures) > len(named):
+    lines += [
+        f"  {url}: {reason_beside(url, reason)}" for url, reason in failures[:_LATEST_FAILURES]
+    ]
+    if len(failures) > _LATEST_FAILURES:
         hosts = dict.fromkeys(urlsplit(url).netloc for url, _ in failures)
-        named_by = " and ".join(f"`webrag status {host}`" for host in hosts)
+        status = "webrag status " if caller == "cli" else "status source_url="
+        named_by = " and ".join(f"`{status}{host}`" for host in hosts)
         lines.append(f"  {named_by} list{'s' if len(hosts) == 1 else ''} them all.")
     lines += _reasons("Left alone:", report.skipped)
     lines += _notes(report.degraded)

@@ -142,7 +142,9 @@ def test_a_fast_answer_names_the_link_that_likely_helps(
 
     line = follow_ups(result, BriefConfig()).splitlines()[0]
 
-    assert line.startswith('- DEEP SEARCH: `answer` with research_mode="deep" follows more links, or')
+    assert line.startswith(
+        '- DEEP SEARCH: `answer` with research_mode="deep" follows more links, or'
+    )
     assert f"docs.example.org{other}" in line
 
 

@@ -1,3 +1,7 @@
+from typing import Literal
+
+import pytest
+
 from webrag.corpus.models import AcquiredPage
 from webrag.crawling.report import SiteReport
 from webrag.presentation.reports import format_ingest, format_site, format_verification
@@ -109,14 +113,25 @@ def test_site_report_offers_to_store_what_is_a_page_only() -> None:
     )
 
 
-def test_site_report_names_the_command_that_lists_failures_of_each_host() -> None:
+@pytest.mark.parametrize(
+    ("caller", "listed"),
+    [
+        ("cli", "  `webrag status a.test` and `webrag status b.test` list them all.\n"),
+        ("mcp", "  `status source_url=a.test` and `status source_url=b.test` list them all.\n"),
+    ],
+)
+def test_site_report_names_some_failures_and_what_lists_those_of_each_host(
+    caller: Literal["cli", "mcp"], listed: str
+) -> None:
     failures = {
         f"https://{host}/{n}": "HTTP 500" for n in range(3) for host in ("a.test", "b.test")
     }
     report = SiteReport(start_url="https://a.test/", failures=failures)
 
-    listed = "  `webrag status a.test` and `webrag status b.test` list them all.\n"
-    assert listed in format_site(report)
+    text = format_site(report, caller=caller)
+
+    assert text.count(": HTTP 500") == 5
+    assert listed in text
 
 
 def test_quotation_that_was_not_checked_counts_among_all() -> None:
