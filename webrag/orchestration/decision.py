@@ -151,7 +151,7 @@ def _sentence(rule: Rule, action: Action, signals: EvaluationSignals, state: Loo
     reason = rule.reason.format(s=signals, state=state)
     if rule.name == "depth_cap" and state.max_iterations == 0:
         if state.iteration:
-            return "The named page lists links: the best of them were read; no more was asked for."
+            return "The named page did not answer: its best links were read; no more was asked for."
         return "Following links was not asked for."
     if action == "stop":
         if rule.name == "default" and not state.open_actions and state.links_ended:

@@ -56,7 +56,8 @@ async def research(
 async def _searched(run: ResearchRun) -> ExpansionDecision:
     """Search and judge; a fast run goes a little beyond named pages that do not answer.
 
-    It searches what is stored in scope, then looks through those that only list links.
+    Where they seem not to hold the answer, or only list links, it searches what is stored in scope
+    and looks through their best links.
     """
 
     async def found() -> ExpansionDecision:
@@ -64,14 +65,10 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
         return await judge(run)
 
     decision = await found()
-    lists_links = await is_contents_page(run)
-    if lists_links or (run.state.may_look_through and run.state.confidence < LOW):
-        from webrag.orchestration.steps.actions import widen
+    if run.state.may_look_through and (run.state.confidence < LOW or await is_contents_page(run)):
+        from webrag.orchestration.steps.actions import LOOK_S, look_through, widen
 
         decision = await found() if await widen(run) else decision
-    if lists_links:
-        from webrag.orchestration.steps.actions import LOOK_S, look_through
-
         until = min(time.monotonic() + LOOK_S, run.state.clock.work_until)
         for _ in range(_LOOKS):
             is_over = run.state.chance >= MEDIUM or time.monotonic() >= until

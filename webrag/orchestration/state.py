@@ -310,7 +310,7 @@ class RunState:
 
     @property
     def may_look_through(self) -> bool:
-        """True when links of a named page that only lists them may be followed in a fast run."""
+        """True when links of a named page that does not answer may be followed in a fast run."""
         question = self.question
         is_fast = not (question.is_search or self.rounds or question.expansion_budget == 0)
         is_at_end = self.clock.is_over or self.budget.is_spent or self.blocked

@@ -82,8 +82,10 @@ def test_deep_answer_follows_links(manual: Any, corpus_command: Run) -> None:
     assert "[EXPANSION TRACE]" in result.stdout
 
 
-def test_answer_without_deep_reads_the_named_page_only(manual: Any, corpus_command: Run) -> None:
-    corpus_command(manual, "answer", f"{manual}/", "How often is the filter cleaned?")
+def test_answer_without_rounds_reads_the_named_page_only(manual: Any, corpus_command: Run) -> None:
+    asked = ("answer", f"{manual}/", "How often is the filter cleaned?", "--budget", "0")
+
+    corpus_command(manual, *asked)
 
     assert [r.path for r in manual.requests if r.path != "/robots.txt"] == ["/"]
 

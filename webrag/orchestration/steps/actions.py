@@ -15,7 +15,7 @@ from webrag.orchestration.steps.research import Report, ResearchRun
 
 # Each wording costs a retrieval and a ranking in every later round.
 _MAX_EXTRA_QUERIES: Final = 4
-# Of a named page that only lists links, in a fast run.
+# Of a named page that does not answer, in a fast run.
 _LOOKED_THROUGH: Final = 4
 LOOK_S: Final = 3.0
 
@@ -119,14 +119,14 @@ async def _follow(
 
 
 async def look_through(run: ResearchRun, until: float) -> bool:
-    """Follow the best links of named pages that only list links, in a fast run judged before.
+    """Follow the best links of named pages that do not answer, in a fast run judged before.
 
     Tells whether pages were obtained, which the question is to be searched in.
     """
     state, begun = run.state, time.monotonic()
     decision = ExpansionDecision(
         action="expand_breadth",
-        reason="The named page only lists links: its best links are looked through.",
+        reason="The named page does not answer: its best links are looked through.",
         confidence="medium",
         rule="contents_page",
         rule_number=0,

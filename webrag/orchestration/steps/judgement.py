@@ -180,12 +180,12 @@ def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
 
 
 async def is_contents_page(run: ResearchRun) -> bool:
-    """Tell whether a fast run has found little on named pages but lists of links.
+    """Tell whether a run has found little on named pages but lists of links.
 
     A table of contents names what is asked for and does not say it.
     """
     state = run.state
-    if not state.may_look_through or state.chance >= MEDIUM:
+    if state.chance >= MEDIUM:
         return False
     judged = (item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED])
     found = {each.chunk_id: (each.source_url, each.text, each.char_start) for each in judged}
