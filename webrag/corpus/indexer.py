@@ -219,7 +219,10 @@ class Indexer:
         # Pages on their way from the first batch to the second, and from there to the last one.
         self._cutting = self._embedding = 0
         self._arrived = Batches(
-            corpus.known_versions, most=_MOST_PAGES, more_comes=self._cutter.is_busy
+            corpus.known_versions,
+            most=_MOST_PAGES,
+            more_comes=self._cutter.is_busy,
+            longest_wait_s=_LONGEST_WAIT_S,
         )
         self._cut = Batches(
             corpus.known_chunks, most=_MOST_PAGES, more_comes=lambda: self._cutting > 0

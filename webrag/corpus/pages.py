@@ -8,6 +8,7 @@ from uuid import UUID
 
 from webrag.argument_checks import shown_moment
 from webrag.corpus import queries
+from webrag.corpus.batches import Batches
 from webrag.corpus.indexes import finish_interrupted_load, index_deferred
 from webrag.corpus.models import (
     CorpusStatus,
@@ -46,6 +47,7 @@ _AWAY_FOR: Final = timedelta(minutes=15)
 # Answers that say nothing of the page itself.
 _PASSING_STATUSES: Final = (408, 425, 429)
 
+_MOST_ASKED: Final = 100  # pages of one statement
 _CHUNKS_PER_PAGE = 10  # fewer than most documentation has
 
 _COUNTS = """
@@ -120,10 +122,15 @@ class Corpus:
         self._keep_versions = keep_versions
         self._embedding = embedding
         self._is_loading = False
+        self._asked = Batches(self._stored, most=_MOST_ASKED)
 
     async def page(self, url: str) -> StoredPage | None:
         """Give the page a canonical or requested URL stands for, None when it is not stored."""
-        return (await self.pages([url])).get(url)
+        return await self._asked.result(url)
+
+    async def _stored(self, urls: Sequence[str]) -> list[StoredPage | None]:
+        found = await self.pages(urls)
+        return [found.get(url) for url in urls]
 
     async def pages(self, urls: Sequence[str]) -> dict[str, StoredPage]:
         """Give stored pages by the URL they were asked for; unknown URLs are absent."""
