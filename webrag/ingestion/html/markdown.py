@@ -53,6 +53,7 @@ _SOURCE_SPACE = re.compile(r"[ \t\r\f\n]{2,}|\n")
 # The end of a line between two letters of scripts without blanks, and what may stand at it.
 _WIDE = "[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff]"
 _INLINE_TAGS = r"(?:[\U000f0000-\U0010ffff]|</?(?:a|b|code|em|i|span|strong)\b[^<>]*+>)*+"
+_WIDE_LETTER = re.compile(_WIDE)
 _WIDE_LINE_END = re.compile(
     rf"({_WIDE}{_INLINE_TAGS})[ \t\r\f]*+\n\s*+(?={_WIDE})"
     rf"|(?<={_WIDE})[ \t\r\f]*+\n\s*+(?={_INLINE_TAGS}{_WIDE})"
@@ -81,7 +82,9 @@ def marked_markdown(html: str) -> str:
     """
     # A line break in the source is a space on the page; left in, it could start a list.
     pieces = _PREFORMATTED.split(html)  # text, preformatted, tag name, text, ...
-    pieces[::3] = (_SOURCE_SPACE.sub(" ", _WIDE_LINE_END.sub(r"\1", text)) for text in pieces[::3])
+    if _WIDE_LETTER.search(html):  # to look for ends of lines beside them takes longer
+        pieces[::3] = (_WIDE_LINE_END.sub(r"\1", text) for text in pieces[::3])
+    pieces[::3] = (_SOURCE_SPACE.sub(" ", text) for text in pieces[::3])
     del pieces[2::3]
     html = "".join(pieces).replace("\\", BACKSLASH)
     text = str(convert(html, _OPTIONS).content)

@@ -197,6 +197,7 @@ class Intervals:
 
 
 _WORD: Final = re.compile(r"[^\W_]+")
+_ASCII_MARKS: Final = {code: None for code in range(128) if not chr(code).isalnum()}
 _INLINE: Final = frozenset(
     """a abbr acronym b bdi bdo big br cite code data del dfn em font i img ins kbd label mark q rp
     rt ruby s samp small span strike strong sub sup time tt u var wbr math""".split()  # noqa: SIM905
@@ -432,6 +433,6 @@ def _formula_text(math: LexborNode) -> Iterator[str]:
 
 def text_key(text: str) -> str:
     """Give the letters and digits of a text, in one case, for comparing it."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return "".join(_WORD.findall(text.casefold()))
+    if text.isascii():
+        return text.lower().translate(_ASCII_MARKS)
+    return "".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
