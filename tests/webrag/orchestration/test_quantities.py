@@ -37,6 +37,8 @@ from webrag.orchestration.question.patterns import quantity_asked
         ("How much RAM does a kettle take?", "-Xmx4g, or 4g, is enough.", "RAM comes in 3 kinds."),
         ("How much disk space is left?", "Half of the disk.", "A disk has 2 sides."),
         ("Wie viel Speicher braucht er?", "Er braucht 2 GiB.", "Er hat 2 Speicher."),
+        ("How many lids can Kettle hold?", "It holds 4 lids.", "Lids stay on[3]. Kettle 2 too."),
+        ("Wie viele Deckel darf Kessel haben?", "Er hat 4 Deckel.", "Kessel 2 ist rot."),
         ("Ab welcher Version pfeift er?", "Seit Version 3.", "Er hat 2 Pfeifen."),
     ],
 )
