@@ -636,16 +636,16 @@ def _said(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
 
 
 def _told(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
-    """A unit with its lead and the headings above it; a row with its whole passage.
+    """A unit with its lead and the headings above it; a row with all but the other rows.
 
     The columns of a table that began in an earlier passage are the last of the headings.
     """
     rank, unit = found.units[place]
     chunk = ranked[rank].chunk
-    if unit.kind == "row":
-        return " ".join([*chunk.heading_path, chunk.text])
     pieces = _read(chunk.text).cut.pieces
     above = [*pieces[unit.first].headings, *([] if unit.lead is None else [unit.lead])]
+    if unit.kind == "row":
+        above += [number for number, each in enumerate(pieces) if each.kind != "row"]
     told = [chunk.text[pieces[each].start : pieces[each].end] for each in above]
     return " ".join([*chunk.heading_path, *told, _said(found, ranked, place)])
 

@@ -239,6 +239,17 @@ def test_default_may_be_called_by_another_word_of_its_language(question: str, to
     assert judge(question, told, wordings=[told])[1].confidence > 0.6
 
 
+def test_default_in_another_row_is_not_that_of_a_row() -> None:
+    scans = "".join(
+        f"| {own} scan time of the kernel protocol | 0-{own} |\n" for own in range(20, 24)
+    )
+    text = f"| Option | Value |\n|---|---|\n{scans}| lid | Default<br>red<br>blue<br>green |"
+
+    _, silent = judge(ASKED_SCAN, text, wordings=WORDED_SCAN)
+
+    assert silent.confidence <= 0.6
+
+
 def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> None:
     question = "How is the filter of the kettle cleaned?"
     told = "How the filter of the kettle is cleaned {}. The kettle heats water."
