@@ -65,7 +65,7 @@ async def test_opening_and_closing_twice_is_allowed_and_pages_stay(rag: WebRAG, 
         assert (await rag.status()).documents == 1
 
 
-async def test_fast_answer_reads_only_the_named_page_that_answers(rag: WebRAG, site: Any) -> None:
+async def test_fast_answer_reads_the_named_page_only(rag: WebRAG, site: Any) -> None:
     result = await rag.answer(f"{site}/", AT_SEED)
 
     assert "at seven, at noon and at five" in rag.evidence(result)[0].text
@@ -87,7 +87,7 @@ UNKNOWN = "How tall are the giraffes of the zoo?"
 async def test_links_not_followed_are_named_where_the_answer_is_missing(
     rag: WebRAG, site: Any
 ) -> None:
-    result = await rag.answer(f"{site}/", UNKNOWN, expansion_budget=0)
+    result = await rag.answer(f"{site}/", UNKNOWN)
 
     (link,) = result.next_links
     assert (link.url, link.anchor) == (f"{site}/tickets.html", "tickets and fares")
@@ -146,9 +146,7 @@ async def test_expansion_budget_of_zero_follows_no_link(rag: WebRAG, site: Any) 
 async def test_answers_at_the_same_time_share_one_fetch(rag: WebRAG, site: Any) -> None:
     questions = [AT_SEED, TWO_LINKS_AWAY, "Who runs the ferry?", "How many days a year?"]
 
-    results = await asyncio.gather(
-        *(rag.answer(f"{site}/", text, expansion_budget=0) for text in questions)
-    )
+    results = await asyncio.gather(*(rag.answer(f"{site}/", text) for text in questions))
 
     assert [result.query for result in results] == questions
     assert site.paths == ["/"]

@@ -57,7 +57,7 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
     """Search and judge; a fast run goes a little beyond named pages that do not answer.
 
     Where they seem not to hold the answer, or only list links, it searches what is stored in scope
-    and looks through their best links.
+    and looks through their best links, of those that say something the likely ones alone.
     """
 
     async def found() -> ExpansionDecision:
@@ -65,14 +65,16 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
         return await judge(run)
 
     decision = await found()
-    if run.state.may_look_through and (run.state.confidence < LOW or await is_contents_page(run)):
+    may_look = run.state.may_look_through
+    lists_links = may_look and await is_contents_page(run)
+    if lists_links or (may_look and run.state.confidence < LOW):
         from webrag.orchestration.steps.actions import LOOK_S, look_through, widen
 
         decision = await found() if await widen(run) else decision
         until = min(time.monotonic() + LOOK_S, run.state.clock.work_until)
         for _ in range(_LOOKS):
             is_over = run.state.chance >= MEDIUM or time.monotonic() >= until
-            if is_over or not await look_through(run, until):
+            if is_over or not await look_through(run, until, lists_links=lists_links):
                 break
             decision = await found()
     return decision

@@ -131,10 +131,26 @@ async def test_nothing_is_looked_through_where_no_page_may_be_fetched(
     assert site.paths == ["/"]
 
 
-async def test_page_that_says_something_else_is_looked_through(lab: Lab, manual: Any) -> None:
-    result = await lab.engine().run(Question.of(ASKED, urls=manual + "/"))
+async def test_likely_link_of_a_page_that_says_something_else_is_followed(
+    lab: Lab, static_site: Any
+) -> None:
+    link = (
+        '<a href="/5.html">How far a replica may fall behind the leader before it is expelled</a>'
+    )
+    told = f"Ships have carried goods for a long time, and their masts were tall. {link}"
+    site = static_site(contents() | {"/": html("Manual", f"<p>{told}</p>")})
+
+    result = await lab.engine().run(Question.of(ASKED, urls=site + "/"))
 
     assert "512 megabytes" in texts(result)
+
+
+async def test_weak_links_of_a_page_that_says_something_else_are_left_alone(
+    lab: Lab, manual: Any
+) -> None:
+    await lab.engine().run(Question.of(ASKED, urls=manual + "/"))
+
+    assert manual.paths == ["/"]
 
 
 async def test_page_that_answers_is_not_looked_through(lab: Lab, manual: Any) -> None:

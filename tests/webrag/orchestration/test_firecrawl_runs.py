@@ -70,9 +70,7 @@ async def test_pages_come_through_firecrawl_and_the_result_says_so(
     site = static_site(MANUAL)
     through_firecrawl(firecrawl, str(site))
 
-    asked = Question.of(TWO_LINKS_AWAY, urls=f"{site}/", expansion_budget=0)
-
-    result = await make_engine().run(asked)
+    result = await make_engine().run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/"))
 
     assert result.page_sources == {f"{site}/": "firecrawl"}
     assert result.degraded == ()
@@ -158,7 +156,7 @@ async def test_reached_limit_of_requests_makes_the_round_smaller_and_the_result_
     site = static_site(MANUAL)
     through_firecrawl(firecrawl, str(site))
     engine = make_engine()
-    await engine.run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/", expansion_budget=0))
+    await engine.run(Question.of(TWO_LINKS_AWAY, urls=f"{site}/"))
     firecrawl.queue("scrape", *[failing(429, "Rate limit exceeded")] * 9)
 
     result = await engine.run(

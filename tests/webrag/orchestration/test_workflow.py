@@ -82,8 +82,9 @@ async def test_a_run_without_rounds_gives_what_the_workflow_gives(
     async def on_progress(_phase: Any, detail: str, *_: Any) -> None:
         told.append(detail)
 
-    at_once = await engine.run(Question.of(AT_SEED, urls=site + "/"), on_progress=on_progress)
-    events, stepwise = await events_of(engine, site + "/", AT_SEED)
+    question = f"{AT_SEED} {TWO_LINKS_AWAY}"
+    at_once = await engine.run(Question.of(question, urls=site + "/"), on_progress=on_progress)
+    events, stepwise = await events_of(engine, site + "/", question)
 
     assert at_once.model_dump(exclude={"timing"}) == stepwise.model_dump(exclude={"timing"})
     assert told == [event.detail for event in events if isinstance(event, ProgressEvent)]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from webrag.ingestion.fetch_context import listening
+from webrag.orchestration.confidence import LOW
 from webrag.orchestration.links.expander import MAX_LINK_SOURCES, FetchRound
 from webrag.orchestration.links.rules import ExpansionOutcome, Frontier, worth_now
 from webrag.orchestration.models import ExpansionDecision
@@ -118,10 +119,12 @@ async def _follow(
     return outcome
 
 
-async def look_through(run: ResearchRun, until: float) -> bool:
+async def look_through(run: ResearchRun, until: float, *, lists_links: bool) -> bool:
     """Follow the best links of named pages that do not answer, in a fast run judged before.
 
-    Tells whether pages were obtained, which the question is to be searched in.
+    Where these say something beside their links, only those that more likely than not lead to the
+    answer, and the site is asked for no map of its own. Tells whether pages were obtained, which
+    the question is to be searched in.
     """
     state, begun = run.state, time.monotonic()
     decision = ExpansionDecision(
@@ -134,7 +137,12 @@ async def look_through(run: ResearchRun, until: float) -> bool:
     assert state.signals is not None, "nothing is looked through before it is judged"
     pending = PendingStep(decision, state.signals, frozenset(), begun=begun)
     with state.clock.timed("expansion_ms"), listening(state.note_degraded):
-        frontier = await links_ahead(run, discovery_s=(until - begun) / 2)
+        if lists_links:
+            frontier = await links_ahead(run, discovery_s=(until - begun) / 2)
+        else:
+            frontier = (await links_ahead(run)).reaching(LOW)
+        if not frontier.candidates:
+            return False
         run.report("expansion", f"Looking through the best {_LOOKED_THROUGH} links of the page...")
         outcome = pending.outcome = await _follow(run, frontier, _LOOKED_THROUGH, until, run.report)
     state.pending = pending if outcome.ingested else None
