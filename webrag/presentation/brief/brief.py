@@ -115,8 +115,9 @@ class _Draft:
         said = answer_line(result)
         if config.caller == "mcp" and not self.is_terse:
             said = f"[PRESENTATION GUIDE]\n{said} {guide(result)}"
+        has_all = not self.shown and seen_units(result, config.seen)
         sections = [
-            ("SOURCES", sources(result, self.shown)),
+            ("SOURCES", "" if has_all else sources(result, self.shown)),
             ("CITATIONS", self._citations()),
             ("EVIDENCE", self._evidence()),
         ]

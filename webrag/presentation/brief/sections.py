@@ -88,7 +88,7 @@ def guide(result: OrchestrationResult) -> str:
 
 
 def sources(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> str:
-    """The numbered list of the pages that are shown, with their dates; empty where all are had."""
+    """The numbered list of the pages that are shown, with their dates."""
     pages = {ranked.chunk.source_url: ranked.chunk for ranked in reversed(result.chunks)}
     shown = {block.source_number for block in blocks}
     lines = [
@@ -96,7 +96,7 @@ def sources(result: OrchestrationResult, blocks: Sequence[EvidenceBlock]) -> str
         for url, number in source_numbers(result.chunks).items()
         if number in shown and (page := pages[url])
     ]
-    return "\n".join(lines) if result.chunks else "(none)"
+    return "\n".join(lines) or "(none)"
 
 
 def _dates(page: RetrievedChunk) -> str:
