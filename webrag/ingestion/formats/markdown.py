@@ -48,20 +48,35 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+# What names a column by a figure where the column has none of them: "2024" and "Q1".
+_COLUMN_NAMES = (re.compile(r"(?:19|20)\d\d"), re.compile(r"[^\W\d_].*"))
+
+
 def names_columns(rows: Sequence[Sequence[str]]) -> bool:
     """Tell whether the first row of a table names its columns, as far as the texts tell.
 
     Of one or two columns the first row is like the others, unless they are numbered and it is not;
-    of more it names them, unless one has figures in all rows.
+    of more it names them, unless one has figures in all rows, of one kind.
     """
-    names, *others = [[any(map(str.isdigit, cell)) for cell in row] for row in rows]
+    first, *others = rows
     if not others:
         return True
     columns = list(zip(*others, strict=True))
-    if not names[0] and len(others) > 1 and all(columns[0]):
+    if len(others) > 1 and not _has_figure(first[0]) and all(map(_has_figure, columns[0])):
         return True
-    are_data = (is_figure and all(column) for is_figure, column in zip(names, columns, strict=True))
-    return len(names) > 2 and not any(are_data)
+    return len(first) > 2 and not any(map(_goes_on, first, columns))
+
+
+def _has_figure(cell: str) -> bool:
+    return any(map(str.isdigit, cell))
+
+
+def _goes_on(first: str, column: Sequence[str]) -> bool:
+    """Tell whether the first cell of a column is one of its figures."""
+    is_named = any(
+        name.fullmatch(first) and not any(map(name.fullmatch, column)) for name in _COLUMN_NAMES
+    )
+    return not is_named and all(map(_has_figure, (first, *column)))
 
 
 _FENCE_LINE = re.compile(r"[ ]{0,3}(`{3,100}+|~{3,100}+)([^`]{0,300}+)\Z")

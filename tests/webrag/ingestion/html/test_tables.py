@@ -93,6 +93,8 @@ HEADERS = {
     "bold cells": "<tr><td><b>A</b><td><strong>B</strong><tr><td>a<td>b",
     "numbered rows": "<tr><td>No.<td>Who<tr><td>1<td>Ann<tr><td>2<td>Bob",
     "three columns": "<tr><td>A<td>B<td>Built 1904<tr><td>a<td>b<td>c<tr><td>d<td>5<td>e",
+    "years": "<tr><td>Cost<td>2023<td>2024<tr><td>Clay<td>12<td>14<tr><td>Wood<td>5<td>6",
+    "quarters": "<tr><td>Cost<td>Q1<td>Q2<tr><td>Clay<td>12<td>14<tr><td>Wood<td>5<td>6",
     "a line over all": "<tr><td colspan=2>Sizes<tr><td>Kiln<td>3 m",
 }
 NO_HEADERS = {
@@ -100,6 +102,8 @@ NO_HEADERS = {
     "named pairs": "<tr><th>Age<td>12<tr><th>Fuel<td>wood",
     "bold names": "<tr><td><b>Age</b><td>12<tr><td><b>Fuel</b><td>wood",
     "bold everywhere": "<tr><td><b>Age</b><td><b>12</b><tr><td><b>Fuel</b><td><b>wood</b>",
+    "years in a column": "<tr><td>Ann<td>1984<td>a<tr><td>Bob<td>2001<td>b",
+    "kinds with figures": "<tr><td>Bolt<td>M3<td>a<tr><td>Nut<td>M4<td>b",
     "figures in a column": "<tr><td>Fat<td>0 mg<td>much<tr><td>Sugar<td>1 mg<td>no",
 }
 
