@@ -5,8 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.growth import grows_as_its_input
 from tests.webrag.ingestion.pdf.test_reader import _file
-from webrag.ingestion.pdf.layout import Cell, Line, blocks_of, without_running_lines
+from webrag.ingestion.pdf.layout import (
+    Cell,
+    Line,
+    _column_by_column,
+    blocks_of,
+    without_running_lines,
+)
 from webrag.ingestion.pdf.reader import read_pdf
 
 Drawn = Sequence[tuple[float, float, str]]
@@ -64,6 +71,15 @@ def test_columns_drawn_row_by_row_are_read_one_after_the_other(above: Drawn) -> 
     text = " ".join(text_of(drawn(*above, *columns(LEFT, RIGHT))).split())
 
     assert text.endswith(" ".join([*LEFT, *RIGHT]))
+
+
+def test_page_of_many_gaps_is_read_in_time_that_grows_as_the_page() -> None:
+    def page(count: int) -> list[Line]:
+        cells = [tuple(Cell("a", 40 * n + at, 40 * n + 9) for n in range(9)) for at in range(7)]
+        rows = ((12.0 * (count - place), cells[place % 7]) for place in range(count))
+        return [Line("a a", 0, 330, y + 10, y, y, cells=each) for y, each in rows]
+
+    assert grows_as_its_input(_column_by_column, page, 200)
 
 
 def test_word_broken_at_the_end_of_the_left_column_is_joined() -> None:
