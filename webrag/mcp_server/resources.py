@@ -66,7 +66,7 @@ class PageServer(MCPServer[Runtime]):
     """
 
     def __init__(
-        self, entry: Entry, *, lists: Callable[[object, str], bool] | None, **options: Any
+        self, entry: Entry, *, lists: Callable[[object, str], bool], **options: Any
     ) -> None:
         super().__init__("webrag", middleware=[_remember_request], **options)
         self._entry = entry
@@ -76,10 +76,8 @@ class PageServer(MCPServer[Runtime]):
     @override
     async def list_tools(self) -> list[MCPTool]:
         tools = await super().list_tools()
-        asked = _REQUEST.get()
-        if self._lists is None or asked is None:
-            return tools
-        return [tool for tool in tools if self._lists(asked.request, tool.name)]
+        asked = getattr(_REQUEST.get(), "request", None)
+        return [tool for tool in tools if self._lists(asked, tool.name)]
 
     @override
     async def list_resources(self) -> list[MCPResource]:

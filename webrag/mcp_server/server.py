@@ -116,7 +116,7 @@ def assemble_server(settings: Settings, *, load: LoadMemory | None = None) -> As
 
     server = PageServer(
         entry,
-        lists=None if access is None else access.lists,
+        lists=lambda request, tool: access is None or access.lists(request, tool),
         title="WebRAG",
         icons=[Icon(src=_ICON, mime_type="image/svg+xml", sizes=["any"])],
         instructions=INSTRUCTIONS,

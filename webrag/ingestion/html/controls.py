@@ -68,7 +68,6 @@ _TEMPLATE_SCRIPTS: Final = (
 )
 _PLACEHOLDER: Final = re.compile(r"\{\{|<%|\$\{|\{%")
 _LEAST_PAGE_CHARS: Final = 200
-_LEAST_LETTERS: Final = 25
 _LEAST_PICTURES: Final = 3  # fewer are the logo of a page that scripts draw
 _ASKS_FOR: Final = "[type=email], [type=password], [type=search], [type=tel], textarea"
 _PROSE: Final = "p, h1, h2, h3, h4, h5, h6, li, td, dd, blockquote, pre, figcaption"
@@ -110,7 +109,7 @@ def unveil(tree: LexborHTMLParser) -> None:
             label = inline_text(cell)
             if label == inline_text(words) and len(label) <= _MOST_LABEL_CHARS:
                 words.replace_with(element("span", label))
-    if text_length(body) < _LEAST_LETTERS:
+    if not text_length(body):
         _unveil_map(body)
 
 

@@ -212,7 +212,6 @@ def _flatten_headings(root: LexborNode) -> None:
 # As browsers and spreadsheets: a wrong number must not make a table of millions of cells.
 _MOST_SPAN: Final = 200
 _MOST_CELLS: Final = 50_000
-_LINE_COLUMNS: Final = 2  # of a table in a cell: a name and its value
 _BLOCKS: Final = ", ".join(sorted(BLOCK_TAGS - {"td", "th"}))
 _LARGE_BLOCKS: Final = "td h1, td h2, td h3, td table"
 
@@ -318,10 +317,7 @@ def _lift_nested(table: LexborNode) -> None:
     """Make lines of a table of names and values in a cell; others stand behind the outer table."""
     for inner in reversed(_own(table, "table")):
         rows = [[*filter(shows_something, _cells(row))] for row in _own(inner, "tr")]
-        named = next((row for row in rows if len(row) > 1), [])
-        has_header = bool(named) and all(cell.tag == "th" for cell in named)
-        is_large = max(map(len, rows), default=0) > _LINE_COLUMNS
-        if has_header or is_large or inner.css_first("h1, h2, h3, pre") is not None:
+        if any(map(_compares, rows)) or inner.css_first("h1, h2, h3, pre") is not None:
             table.insert_after(inner, move=True)
             continue
         for row in filter(None, rows):
@@ -333,6 +329,11 @@ def _lift_nested(table: LexborNode) -> None:
                 line.insert_child(" ")
                 move_children(cell, line)
         inner.decompose()
+
+
+def _compares(row: Sequence[LexborNode]) -> bool:
+    """Tell a row of more than a name and its value, and one that names two columns."""
+    return len(row) > 2 or (len(row) == 2 and all(cell.tag == "th" for cell in row))
 
 
 def _cells(row: LexborNode) -> list[LexborNode]:

@@ -161,11 +161,7 @@ def rewrite_structure(root: LexborNode) -> None:
 
 
 def _part_side_by_side(root: LexborNode) -> None:
-    """Put a space where only the style sheet sets one.
-
-    Labels of tabs, links to different places and spans of different classes stand side by side
-    with nothing between them, and so do the parts of a word or of code in another colour.
-    """
+    """Put a space where only a style sets one: between labels, links and spans of other classes."""
     for label in select(root, "label + label, input + label"):
         label.insert_before(" ")
     for node in select(root, ", ".join(f"{a} + {b}" for a in ("span", "a") for b in ("span", "a"))):
