@@ -557,9 +557,8 @@ def with_announced(
     for number, (place, scored) in enumerate(placed):
         new, led = [place], _announced(found, place) if number < _SHOWN else {}
         if led:
-            start, end = min(e.start for e in led.values()), max(e.end for e in led.values())
-            wholes = (at for at, each in led.items() if (each.start, each.end) == (start, end))
-            best = next(wholes, max(led, key=lambda at: scores[at]))
+            whole = min(e.start for e in led.values()), max(e.end for e in led.values())
+            best = max(led, key=lambda at: ((led[at].start, led[at].end) == whole, scores[at]))
             unit = found.units[place][1]
             new.insert(unit.last - unit.first > 1 or led[best].kind != "code", best)
         for at in new:
