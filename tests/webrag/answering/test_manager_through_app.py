@@ -107,7 +107,7 @@ async def test_page_that_cannot_be_obtained_is_an_error_unless_another_can(
         result = await rag.ask(QUESTION, url=[f"{site}/", f"{site}/missing.html"])
 
     assert "every three weeks" in result.answer
-    assert "missing.html could not be used" in result.degraded[0]
+    assert "missing.html does not exist" in result.degraded[0]
 
 
 async def test_events_name_every_step_in_order(

@@ -62,7 +62,7 @@ async def test_unobtainable_page_among_several_is_a_warning(lab: Lab, manual: An
     )
 
     assert "7411" in texts(result)
-    assert "/missing.html could not be used" in result.warnings[0]
+    assert "/missing.html does not exist" in result.warnings[0]
 
 
 async def test_several_unobtainable_pages_are_all_named(lab: Lab, manual: Any) -> None:

@@ -92,6 +92,21 @@ async def test_other_pages_make_up_for_one_that_fails() -> None:
     assert seeds.warnings == (f"{A} could not be used: it is down",)
 
 
+async def test_warning_names_the_address_once() -> None:
+    failed = FetchError(f"The page {A} answered HTTP 500.", url=A)
+
+    seeds = await acquired(Acquirer(a=failed, b=page(B)), A, B)
+
+    assert seeds.warnings == (f"The page {A} answered HTTP 500.",)
+
+
+async def test_late_page_hides_no_other_that_failed() -> None:
+    acquirer = Acquirer(a=None, b=FetchError("it is closed", url=B, status=403))
+
+    with pytest.raises(FetchError, match=f"None of the 2 pages.*{A} did not arrive.*{B}: it is"):
+        await acquired(acquirer, A, B, timeout_s=0.05)
+
+
 async def test_database_failure_is_never_only_a_warning() -> None:
     with pytest.raises(DatabaseUnavailableError):
         await acquired(Acquirer(a=DatabaseUnavailableError("gone"), b=page(B)), A, B)

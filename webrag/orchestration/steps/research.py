@@ -118,7 +118,10 @@ async def acquire_seeds(
             failures[url] = outcome
     if failures and not pages:
         raise _nothing_obtained(failures)
-    warnings = tuple(f"{url} could not be used: {error}" for url, error in failures.items())
+    warnings = tuple(
+        str(error) if url in str(error) else f"{url} could not be used: {error}"
+        for url, error in failures.items()
+    )
     for warning in warnings:
         _log.warning("%s", warning)
     is_late = any(isinstance(error, DeadlineError) for error in failures.values())
@@ -126,12 +129,14 @@ async def acquire_seeds(
 
 
 def _nothing_obtained(failures: dict[str, WebRAGError]) -> WebRAGError:
-    url, first = next(iter(failures.items()))
+    # What is late says less than what was answered.
+    first = next((e for e in failures.values() if not isinstance(e, DeadlineError)), None)
     if len(failures) == 1 or not isinstance(first, FetchError):
-        return first
-    reasons = "; ".join(f"{url}: {error}" for url, error in failures.items())
-    why = f"None of the {len(failures)} pages could be obtained: {reasons}"
-    return FetchError(why, url=url, status=first.status, hint=first.hint)
+        return first or next(iter(failures.values()))
+    said = {url: str(error).rstrip(".") for url, error in failures.items()}
+    reasons = "; ".join(text if url in text else f"{url}: {text}" for url, text in said.items())
+    why = f"None of the {len(failures)} pages could be obtained: {reasons}."
+    return FetchError(why, url=first.url, status=first.status, hint=first.hint)
 
 
 class Report(Protocol):
