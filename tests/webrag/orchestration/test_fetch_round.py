@@ -261,8 +261,8 @@ def test_links_that_score_too_little_are_left_out_and_told_of() -> None:
 
     kept = Frontier((best, fair, weak), 3).reaching(0.2)
 
-    assert (kept.candidates, kept.has_weak) == ((best, fair), True)
-    assert not kept.reaching(0.2).has_weak
+    assert (kept.candidates, kept.weak) == ((best, fair), (weak,))
+    assert not kept.reaching(0.2).weak
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@ from typing import Any
 
 import pytest
 
+from webrag.corpus.models import LinkCandidate
+from webrag.orchestration.links.scoring import score_links
+from webrag.orchestration.models import NextLink
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.question import Question
 
@@ -293,6 +296,27 @@ async def test_links_that_promise_less_than_a_page_costs_are_left_alone(
     assert site.paths == ["/", "/lag.html"]
     assert "the links that are left promise too little" in result.final_decision.reason
     assert result.next_links, "what was left alone is still named"
+
+
+async def test_links_left_alone_are_not_scored_again_to_be_named(
+    lab: Lab, static_site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[list[str]] = []
+
+    def counted(links: list[LinkCandidate], *asked: Any, **how: Any) -> list[NextLink]:
+        found = score_links(links, *asked, **how)
+        scored.append([each.url for each in found])
+        return found
+
+    monkeypatch.setattr("webrag.orchestration.links.expander.score_links", counted)
+    site = static_site(with_one_strong_link(900))
+
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep", max_pages=10)
+    )
+
+    assert len(scored) == 1 + len(result.expansion_steps)
+    assert {each.url for each in result.next_links} <= set(scored[-1])
 
 
 async def test_link_without_words_is_no_next_link(lab: Lab, static_site: Any) -> None:

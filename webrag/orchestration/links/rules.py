@@ -288,7 +288,7 @@ class Frontier:
         degraded: Sentence that says why a mapping service added nothing; None when all is well.
         dead: Links that were left out because they failed lately, in another run.
         refused: A sentence for each map of the site that was refused just now.
-        has_weak: Links were left out that promise less than a page costs.
+        weak: Links that promise less than a page costs; named, and not followed.
     """
 
     candidates: tuple[NextLink, ...] = ()
@@ -296,12 +296,13 @@ class Frontier:
     degraded: str | None = None
     dead: int = 0
     refused: tuple[str, ...] = ()
-    has_weak: bool = False
+    weak: tuple[NextLink, ...] = ()
 
     def reaching(self, score: float) -> "Frontier":
         """The links that score at least so much; the others are weak."""
         kept = tuple(each for each in self.candidates if each.score >= score)
-        return replace(self, candidates=kept, has_weak=len(kept) < len(self.candidates))
+        weak = tuple(each for each in self.candidates if each.score < score)
+        return replace(self, candidates=kept, weak=weak)
 
     def own_first(self, wanted: int) -> "Frontier":
         """Put the links of named pages first where these have few, four of five pages wanted.

@@ -299,7 +299,7 @@ def _links_ended(state: RunState) -> str:
     silent = silent_sites(state.failure_kinds)
     if silent:
         return f"{', '.join(sorted(silent))} does not answer any more"
-    is_weak = state.frontier.has_weak
+    is_weak = state.frontier.weak
     ended = "the links that are left promise too little" if is_weak else "no link is left to follow"
     return f"{ended}; {failures}" if failures else ended
 

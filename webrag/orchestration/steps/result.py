@@ -175,10 +175,10 @@ async def _next_links(run: ResearchRun) -> tuple[NextLink, ...]:
     is_sure = band(state.confidence) == "high" and not state.rounds
     if is_sure or state.clock.is_over or state.question.as_of is not None:
         return ()
-    frontier = state.frontier
-    if frontier is None or not frontier.candidates:
-        frontier = await links_ahead(run)
-    links = [each for each in frontier.candidates if each.anchor][:_MOST_NEXT_LINKS]
+    known = state.frontier
+    left = known.candidates or known.weak if known else ()
+    found = left or (await links_ahead(run)).candidates
+    links = [each for each in found if each.anchor][:_MOST_NEXT_LINKS]
     best = max((each.score for each in links), default=0.0)
     least = min(_LEAST_LINK, best * _LEAST_LINK_SHARE)
     return tuple(each for each in links if each.score >= least)
