@@ -73,11 +73,8 @@ _SHAPES: Final = (
     "asks",
     "signs",
 )
-_FITTING: Final = (
-    "quantity", "name", "yes", "why", "what", "how_code", "how_text", "happens", "several", "when",
-)  # fmt: skip
-FEATURES: Final = (*_COVERED, *_ALIKE, *_NEAR, *_OF_PASSAGE, *_SHAPES, *_FITTING)
-"""What is known of a unit; most of the last group where a question has no other wordings."""
+FEATURES: Final = (*_COVERED, *_ALIKE, *_NEAR, *_OF_PASSAGE, *_SHAPES, "quantity")
+"""What is known of a unit; the last is whether it states the quantity asked for."""
 SIGNS: Final = (
     "best", "mass", "told", "cos", "foreign", "foreign_cos", "no_quantity", "no_quantity_first",
 )  # fmt: skip
@@ -89,18 +86,10 @@ _STATED: Final = (".", "!", ":", "\u3002", "\uff01")
 _SIGN: Final = re.compile(r"[^\w\s]|_")
 _WORD: Final = re.compile(r"\w+")
 _FILE: Final = PatternFile(__package__, "judge.ini")
-_IDENTIFIER: Final = _FILE.pattern("identifier", 0)
-_MODAL: Final = _FILE.pattern("modal")
-_REASON: Final = _FILE.pattern("reason")
-_DEFINITION: Final = _FILE.pattern("definition")
-_EFFECT: Final = _FILE.pattern("effect")
-_CONDITION: Final = _FILE.pattern("condition")
-_DIRECTION: Final = _FILE.pattern("direction")
 _ELSEWHERE: Final = _FILE.pattern("elsewhere")
 _DEFAULT: Final = _FILE.pattern("default")
 _NOT_GIVEN: Final = _FILE.pattern("not_given")
-_KINDS: Final = ("name", "yes", "why", "what", "how", "happens", "several", "when")
-_ASKS: Final = {kind: _FILE.pattern(f"asks_{kind}") for kind in _KINDS}
+_ASKS_YES: Final = _FILE.pattern("asks_yes")
 
 
 class Judgement(NamedTuple):
@@ -251,9 +240,6 @@ class Asked:
         # The bundled vectors know little of other scripts: all their texts look alike to them.
         self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
         self.quantity = quantity_asked(question)
-        self.wants = {
-            kind: not wordings and bool(pattern.search(question)) for kind, pattern in _ASKS.items()
-        }
 
     def is_repeated_by(self, text: str) -> bool:
         """Tell whether a text has most words of the question and no other."""
@@ -261,6 +247,10 @@ class Asked:
             return False
         terms = frozenset(map(self._stem, query_terms(text)))
         return terms <= self._own and len(terms) * 2 > len(self._own)
+
+    def is_stated(self, said: str) -> bool:
+        """Tell whether a text has the figure that is asked for."""
+        return self.quantity is not None and self.quantity.is_stated(said)
 
     def held(self, terms: Sequence[str]) -> Floats:
         """1.0 for each of the question's terms that is among some terms, else 0.0."""
@@ -339,8 +329,8 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
             *(np.full(len(read.cut.units), each) for each in of_passage),
             _in_focus(item, read),
         ]
-        fitting = [_fits(item.chunk.text[u.start : u.end], u, asked) for u in read.cut.units]
-        rows.append(np.column_stack([*known, read.shapes, np.array(fitting, float)]))
+        stated = [asked.is_stated(item.chunk.text[u.start : u.end]) for u in read.cut.units]
+        rows.append(np.column_stack([*known, read.shapes, np.array(stated, float)]))
         units += [(rank, unit) for unit in read.cut.units]
     features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
     return Found(features, units, np.concatenate(vectors) if vectors else None)
@@ -492,24 +482,6 @@ def _in_focus(item: RankedChunk, read: _Read) -> Floats:
     return np.array(inside, float)
 
 
-def _fits(said: str, unit: Unit, asked: Asked) -> list[bool]:
-    """Tell, by kind, whether a unit is what a question asks for."""
-    wants = asked.wants
-    names = (match[0].strip("`").casefold() for match in _IDENTIFIER.finditer(said))
-    return [
-        asked.quantity is not None and asked.quantity.is_stated(said),
-        wants["name"] and any(name not in asked.text.casefold() for name in names),
-        wants["yes"] and bool(_MODAL.search(said)),
-        wants["why"] and bool(_REASON.search(said)),
-        wants["what"] and bool(_DEFINITION.search(said)),
-        wants["how"] and unit.kind == "code",
-        wants["how"] and bool(_DIRECTION.match(said)),
-        wants["happens"] and bool(_EFFECT.search(said)),
-        wants["several"] and (unit.kind == "list" or said.count(",") >= 3),
-        wants["when"] and bool(_CONDITION.search(said)),
-    ]
-
-
 def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]:
     """Places of the best units that do not overlap; what repeats a better one counts less."""
     left = np.argsort(-scores, kind="stable")[:_MOST_COMPARED].tolist()
@@ -619,7 +591,7 @@ def _only_repeats(asked: Asked, found: Found, ranked: Sequence[RankedChunk], pla
     rank, unit = found.units[place]
     text, said = ranked[rank].chunk.text, _said(found, ranked, place)
     is_stated = unit.kind in ("code", "row") or said.rstrip(_CLOSING).endswith(_STATED)
-    if is_stated or _ASKS["yes"].search(asked.text):
+    if is_stated or _ASKS_YES.search(asked.text):
         return False
     pieces = _read(text).cut.pieces
     lead = None if unit.lead is None else pieces[unit.lead]
