@@ -56,8 +56,8 @@ async def research(
 async def _searched(run: ResearchRun) -> ExpansionDecision:
     """Search and judge; a fast run goes a little beyond named pages that do not answer.
 
-    Where they seem not to hold the answer, or only list links, it searches what is stored in scope
-    and looks through their best links, of those that say something the likely ones alone.
+    Where they seem not to hold the answer, or are there for their links, it searches what is stored
+    in scope and looks through their best links, of others the likely ones alone.
     """
 
     async def found() -> ExpansionDecision:
@@ -65,9 +65,8 @@ async def _searched(run: ResearchRun) -> ExpansionDecision:
         return await judge(run)
 
     decision = await found()
-    may_look = run.state.may_look_through
-    lists_links = may_look and await is_contents_page(run)
-    if lists_links or (may_look and run.state.confidence < LOW):
+    lists_links = await is_contents_page(run)
+    if lists_links or (run.state.may_look_through and run.state.confidence < LOW):
         from webrag.orchestration.steps.actions import LOOK_S, look_through, widen
 
         decision = await found() if await widen(run) else decision

@@ -131,6 +131,18 @@ async def test_nothing_is_looked_through_where_no_page_may_be_fetched(
     assert site.paths == ["/"]
 
 
+async def test_front_page_that_says_something_beside_many_links_is_looked_through(
+    lab: Lab, static_site: Any
+) -> None:
+    told = "Ships have carried goods for a long time. Their masts were tall and their crews small. "
+    links = "".join(f'<p>{told * 2}<a href="/{n}.html">{n}</a></p>' for n in range(10))
+    site = static_site(contents() | {"/": html("Manual", links)})
+
+    result = await lab.engine().run(Question.of(ASKED, urls=site + "/"))
+
+    assert len(result.urls_fetched) > 1
+
+
 async def test_likely_link_of_a_page_that_says_something_else_is_followed(
     lab: Lab, static_site: Any
 ) -> None:
@@ -145,7 +157,7 @@ async def test_likely_link_of_a_page_that_says_something_else_is_followed(
     assert "512 megabytes" in texts(result)
 
 
-async def test_weak_links_of_a_page_that_says_something_else_are_left_alone(
+async def test_page_that_says_something_else_beside_few_weak_links_is_not_looked_through(
     lab: Lab, manual: Any
 ) -> None:
     await lab.engine().run(Question.of(ASKED, urls=manual + "/"))

@@ -122,7 +122,7 @@ async def _follow(
 async def look_through(run: ResearchRun, until: float, *, lists_links: bool) -> bool:
     """Follow the best links of named pages that do not answer, in a fast run judged before.
 
-    Where these say something beside their links, only those that more likely than not lead to the
+    Where these are not there for their links, only those that more likely than not lead to the
     answer, and the site is asked for no map of its own. Tells whether pages were obtained, which
     the question is to be searched in.
     """

@@ -11,6 +11,7 @@ from webrag.corpus.pages import Corpus
 from webrag.lexical.spelling import respelled
 from webrag.orchestration.confidence import (
     HIGH,
+    LOW,
     MEDIUM,
     below_high,
     in_hundredths,
@@ -44,6 +45,8 @@ _log = logging.getLogger(__name__)
 _MET_QUALITY: Final = 0.65  # of the best passage under a wording
 # Those that can make a confidence high.
 _PASSAGES_JUDGED: Final = 20
+# Of a page that is there for them; the front pages of ten of twelve manuals have more.
+_MANY_LINKS: Final = 10
 # Pages whose links are scored where they are only named.
 _LINKING_PAGES: Final = 5
 
@@ -180,18 +183,20 @@ def _in_turn(ranked: Sequence[Sequence[AnswerUnit]]) -> tuple[AnswerUnit, ...]:
 
 
 async def is_contents_page(run: ResearchRun) -> bool:
-    """Tell whether a run has found little on named pages but lists of links.
+    """Tell whether named pages of a fast run are there for their links, and do not answer.
 
-    A table of contents names what is asked for and does not say it.
+    A table of contents names what is asked for and does not say it; a front page says what the site
+    is about, and has many links.
     """
     state = run.state
-    if state.chance >= MEDIUM:
+    if not state.may_look_through or state.chance >= MEDIUM:
         return False
     judged = (item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED])
     found = {each.chunk_id: (each.source_url, each.text, each.char_start) for each in judged}
-    lists = await _lists_of_links(run.components.corpus, found)
+    lists, links = await _lists_of_links(run.components.corpus, found)
     of_links = sum(len(found[key][1]) for key in lists)
-    return of_links > sum(len(text) for _, text, _ in found.values()) / 2
+    is_list = of_links > sum(len(text) for _, text, _ in found.values()) / 2
+    return is_list or (state.confidence < LOW and links >= _MANY_LINKS)
 
 
 async def matched_lists(corpus: Corpus, chunks: Iterable[RetrievedChunk]) -> frozenset[UUID]:
@@ -201,21 +206,25 @@ async def matched_lists(corpus: Corpus, chunks: Iterable[RetrievedChunk]) -> fro
         for chunk in chunks
         if chunk.focus is not None
     }
-    return await _lists_of_links(corpus, matched)
+    return (await _lists_of_links(corpus, matched))[0]
 
 
 async def _lists_of_links(
     corpus: Corpus, passages: Mapping[UUID, tuple[str, str, int]]
-) -> frozenset[UUID]:
-    """The ids of passages, each with its page, text and start, that are mostly words of links."""
+) -> tuple[frozenset[UUID], int]:
+    """Read the links of passages, each given with its page, text and start.
+
+    Returns the ids of those that are mostly words of links, and the number of links in all.
+    """
     places = await corpus.link_places(
         [(url, start, start + len(text)) for url, text, start in passages.values()]
     )
-    return frozenset(
+    lists = frozenset(
         key
         for (key, (_, text, start)), own in zip(passages.items(), places, strict=True)
         if is_list_of_links(text, start, own)
     )
+    return lists, sum(map(len, places))
 
 
 def _settle(run: ResearchRun, pending: PendingStep, signals: EvaluationSignals) -> None:
