@@ -197,7 +197,10 @@ async def test_documents_of_a_program_are_answered_from(opened: Open) -> None:
 
 async def test_documents_of_one_address_are_one_page_whose_parts_are_cited(opened: Open) -> None:
     url = "https://example.com/manual.pdf"
-    texts = ["The broker is started by its name.", "", "Idle connections close after 95 seconds."]
+    history = (
+        "Brokers were painted green before they were sold, and stood in gardens for years. " * 3
+    )
+    texts = [history, "", "Idle connections close after 95 seconds."]
     given = [
         Document(text=text, metadata={"url": url, "file_name": "manual.pdf", "page_label": str(at)})
         for at, text in enumerate(texts, 1)

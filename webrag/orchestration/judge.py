@@ -215,7 +215,7 @@ class Asked:
         self.names = self.held([term for term in terms[0] if term_weight(term) > 1])
         self.vectors = encode(texts) if encode else None
         said = [_words(text) for text in texts]
-        words = list(dict.fromkeys(chain.from_iterable(said)))
+        self.words = words = list(dict.fromkeys(chain.from_iterable(said)))
         self.word_vectors = encode(words) if encode and words else None
         # The likest words of small talk tell what kind of sentence answers: it counts in full.
         counts = [
@@ -424,17 +424,26 @@ def _near(
     if encode is None or asked.word_vectors is None:
         unknown = np.full(len(read.cut.units), _UNKNOWN_COS)
         return unknown, unknown
-    wanted = asked.word_vectors.T
     # A row of zeros, which every part has for a word and the last row for its only one.
-    cosines = np.vstack([_word_vectors(read.words, encode) @ wanted, np.zeros(wanted.shape[1])])
+    cosines = np.vstack([_cosines(asked, read.words, encode), np.zeros(len(asked.words))])
     padded = [[*places, -1] for places in (*read.said, ())]
     starts = np.cumsum([0, *map(len, padded[:-1])])
     nearest = np.maximum.reduceat(cosines[list(chain.from_iterable(padded))], starts)
     above = _words(" ".join([item.chunk.title or "", *item.chunk.heading_path]))
-    page = (_word_vectors(above, encode) @ wanted).max(axis=0, initial=0.0)
+    page = _cosines(asked, above, encode).max(axis=0, initial=0.0)
     shares = _where(read, nearest, page)[2] @ asked.word_shares.T
     others = shares[:, 1:] if asked.is_reworded else shares
     return shares[:, 0], others.mean(axis=1)
+
+
+def _cosines(asked: Asked, words: tuple[str, ...], encode: Encode) -> Floats:
+    """Cosines of some words with each word of the question; a name with a figure is no other."""
+    assert asked.word_vectors is not None, "without vectors no words are compared"
+    cosines = np.asarray(_word_vectors(words, encode) @ asked.word_vectors.T, float)
+    for place, name in enumerate(asked.words):
+        if any(map(str.isdigit, name)):
+            cosines[:, place] = [word == name for word in words]
+    return cosines
 
 
 def _words(text: str) -> tuple[str, ...]:

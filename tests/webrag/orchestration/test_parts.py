@@ -56,6 +56,7 @@ async def test_parts_that_one_sentence_answers_are_looked_for_on_a_promising_pag
             "/": html(
                 "Turnip",
                 "The broker listens on TCP port 7411 unless the port of the broker is changed.",
+                "Turnips are white. " * 20,
                 "The broker watches three folders.",
                 links=(("/port.html", "Changing the TCP port of the broker", ""),),
             ),

@@ -100,7 +100,7 @@ def test_citations_are_exact_and_lie_inside_their_block(
     blocks = evidence_blocks(result, config, count_tokens=count_tokens)
 
     spans = [(block, quote.citation) for block in blocks for quote in block.quotes]
-    assert len(spans) == 2
+    assert len(spans) == 3
     assert all(s.verbatim_text == pages[s.source_url][s.char_start : s.char_end] for _, s in spans)
     assert all(b.char_start <= s.char_start < s.char_end <= b.char_end for b, s in spans)
 
