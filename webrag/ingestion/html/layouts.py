@@ -320,7 +320,8 @@ def _lift_nested(table: LexborNode) -> None:
         if any(map(_compares, rows)) or inner.css_first("h1, h2, h3, pre") is not None:
             table.insert_after(inner, move=True)
             continue
-        for row in filter(None, rows):
+        captions = [[each] for each in _own(inner, "caption") if shows_something(each)]
+        for row in filter(None, [*captions, *rows]):
             line = inner.parser.create_node("div")
             inner.insert_before(line, move=True)
             for cell in row:

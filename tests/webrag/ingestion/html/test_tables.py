@@ -142,6 +142,7 @@ def test_table_in_a_cell_keeps_its_rows(convert: Convert) -> None:
         ("<tr><td>Width<td>1 m<tr><td>Depth<td>2 m", "Width 1 m<br>Depth 2 m"),
         ("<tr><th>Width<td>1 m<tr><th>Depth<td>2 m", "Width 1 m<br>Depth 2 m"),
         ("<tr><td>one<tr><td>two", "one<br>two"),
+        ("<caption>Sizes</caption><tr><td>W<td>1 m<tr><td>D<td>2 m", "Sizes<br>W 1 m<br>D 2 m"),
         ("<tr><td><p>W</p><td><p>1 m</p><tr><td>D<td>\n<p>2</p> <p>m</p>", "W 1 m<br>D 2<br>m"),
     ],
 )
