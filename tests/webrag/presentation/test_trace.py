@@ -141,6 +141,17 @@ def test_trace_names_no_stored_page_whose_links_led_to_nothing_printed(
     assert "stored before" not in trace
 
 
+def test_trace_names_no_stored_page_whose_links_all_failed_beside_what_is_printed(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
+    step = make_step(candidates_failed={child: "gone"}, parents={child: stored}, source_url=SEED)
+
+    trace = expansion_trace(make_result(expansion_steps=(step,)), printed=())
+
+    assert "stored before" not in trace
+
+
 def test_trace_says_which_map_of_the_site_named_a_page(
     make_result: MakeResult, make_step: MakeStep
 ) -> None:

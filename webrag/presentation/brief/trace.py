@@ -40,8 +40,9 @@ def expansion_trace(
     urls += [url for step in steps for url in step.candidates_failed]
     base = _common_base(urls)
     roots = _tree(result, steps, base)
-    if printed is not None and (others := sum(_prune(root, printed) for root in roots)):
-        roots[0].children.append(_Node(f"({others} more {'page' if others == 1 else 'pages'})"))
+    if printed is not None:
+        if others := sum(_prune(root, printed) for root in roots):
+            roots[0].children.append(_Node(f"({others} more {'page' if others == 1 else 'pages'})"))
         named = len(result.seed_urls) or 1
         roots[named:] = [root for root in roots[named:] if root.children]
     lines = [f"Base: {base}", ""]
