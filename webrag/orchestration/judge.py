@@ -622,10 +622,13 @@ def _told(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
     """
     rank, unit = found.units[place]
     chunk = ranked[rank].chunk
-    pieces = _read(chunk.text).cut.pieces
+    cut = _read(chunk.text).cut
+    pieces = cut.pieces
     above = [*pieces[unit.first].headings, *([] if unit.lead is None else [unit.lead])]
     if unit.kind == "row":
-        above += [number for number, each in enumerate(pieces) if each.kind != "row"]
+        # A long row's cells are units of their own, below its name in place of the columns' names.
+        rows = {each.first for each in cut.units if each.kind == "row"} - {unit.first}
+        above += [number for number in range(len(pieces)) if number not in rows]
     told = [chunk.text[pieces[each].start : pieces[each].end] for each in above]
     return " ".join([*chunk.heading_path, *told, _said(found, ranked, place)])
 

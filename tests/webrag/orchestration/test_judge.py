@@ -239,6 +239,18 @@ def test_default_may_be_called_by_another_word_of_its_language(question: str, to
     assert judge(question, told, wordings=[told])[1].confidence > 0.6
 
 
+def test_default_may_be_the_column_of_a_row_that_is_cut_in_its_cells() -> None:
+    more = "It says how the kernel protocol learns of its routes, and of no other table. " * 10
+    text = (
+        "| Option | Default | Meaning |\n|---|---|---|\n"
+        f"| scan time of the kernel protocol | The scan time is 20 seconds. | {more}|"
+    )
+
+    found = judge(ASKED_SCAN, text, wordings=WORDED_SCAN)[1]
+
+    assert found.confidence > 0.6
+
+
 def test_default_in_another_row_is_not_that_of_a_row() -> None:
     scans = "".join(
         f"| {own} scan time of the kernel protocol | 0-{own} |\n" for own in range(20, 24)
