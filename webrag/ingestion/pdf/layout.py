@@ -302,10 +302,11 @@ def _running(pages: Sequence[list[Line]], least: int, usual: float) -> set[int]:
     These stay on the first page: pages of one form have more in common than a head. A row of more
     than two cells is the header of a table.
     """
-    key_of = partial(_running_key, usual=usual)
     found: set[int] = set()
     ends = [_ends(lines) for lines in pages]
-    for _ in range(_MOST_RUNNING_LINES // 2):
+    for turn in range(_MOST_RUNNING_LINES // 2):
+        # Further in, a number that differs may be what the page tells.
+        key_of = partial(_running_key, usual=usual, with_numbers=turn > 0)
         counts = Counter(key for lines in ends for key in set(map(key_of, lines)))
         running = {id(line) for lines in ends for line in lines if counts[key_of(line)] >= least}
         if not running:
@@ -435,9 +436,13 @@ def without_leaders(lines: Sequence[Line], *, has_outline: bool) -> list[Line]:
     ]
 
 
-def _running_key(line: Line, usual: float) -> tuple[str, bool]:
-    """Its text without numbers; a title in large type is not what later pages repeat of it."""
-    return _DIGITS.sub("#", line.text.casefold()), _is_large(line, usual)
+def _running_key(line: Line, usual: float, *, with_numbers: bool) -> tuple[str, bool]:
+    """Its text, with its numbers or without.
+
+    A title in large type is not what later pages repeat of it.
+    """
+    text = line.text.casefold()
+    return text if with_numbers else _DIGITS.sub("#", text), _is_large(line, usual)
 
 
 def with_hyphens(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:

@@ -209,6 +209,27 @@ def test_text_that_all_pages_of_a_form_have_stays_on_the_first() -> None:
     assert found.count("ten crowns") == 1
 
 
+def test_figures_that_differ_below_a_running_head_stay_on_each_page() -> None:
+    def page(number: int, text: str) -> list[str]:
+        figures = [f"Register {number}", f"It is reset to {number * 3}.", "", text, ""]
+        return [
+            "The mill",
+            "Its registers",
+            *figures,
+            f"Worth {number}5 crowns",
+            "The board",
+            "Oslo",
+        ]
+
+    texts = ("Clay is dug.", "It dries.", "It is fired.", "A glaze is put on.")
+    markdown = read(*(page(number, text) for number, text in enumerate(texts, start=1))).markdown
+
+    assert "The mill" not in markdown
+    for number in range(1, 5):
+        assert f"It is reset to {number * 3}." in markdown
+        assert f"Worth {number}5 crowns" in markdown
+
+
 def test_slide_that_shows_line_by_line_is_read_once_below_its_heading() -> None:
     slide = ["Firing", "The kiln is lit.", "It is fed for ten hours."]
     steps = [slide[:2], slide, ["Cooling", "It takes three days."]]
