@@ -323,8 +323,7 @@ class Indexer:
         """Vectors of all children, and the hashes of the texts that were embedded for them."""
         texts = {child.text_hash: child.indexed_text for child in children}
         new = {key: text for key, text in texts.items() if key not in known}
-        # Without new texts a page does not wait for those of others.
-        made = await self._texts.result(list(new.values())) if new else ()
+        made = await self._texts.result(list(new.values()))
         vectors = {**known, **dict(zip(new, made, strict=True))}
         embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
         for row, child in enumerate(children):

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -125,29 +125,6 @@ async def test_chunks_another_page_has_are_not_embedded_again(
 
     assert (page.outcome, page.chunks_embedded) == ("indexed", 0)
     assert counting_embedding.texts == []
-
-
-async def test_page_without_new_texts_waits_for_no_embedding_of_another(
-    indexer: Indexer, make_document: MakeDocument, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await indexer.index(make_document())
-    is_asked = asyncio.Event()
-
-    async def never(_texts: Sequence[str]) -> Any:
-        is_asked.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(indexer._embedder, "embed_documents", never)
-    other = make_document("https://docs.test/other", markdown="# Other\n\nA new text.\n")
-    waiting = asyncio.create_task(indexer.index(other))
-    await is_asked.wait()
-    copy = make_document("https://mirror.test/guide", markdown=make_document().markdown + "\n")
-
-    page = await asyncio.wait_for(indexer.index(copy), 10)
-
-    assert page.outcome == "indexed"
-    waiting.cancel()
-    await asyncio.wait([waiting])
 
 
 async def test_new_title_embeds_every_chunk_again(
