@@ -227,7 +227,6 @@ class Indexer:
         self._cut = Batches(
             corpus.known_chunks, most=_MOST_PAGES, more_comes=lambda: self._cutting > 0
         )
-        self._texts = Batches(self._vectors, most=_MOST_CHUNKS, size=len)
         self._ready = Batches(
             self.store,
             most=_MOST_CHUNKS,
@@ -323,14 +322,9 @@ class Indexer:
         """Vectors of all children, and the hashes of the texts that were embedded for them."""
         texts = {child.text_hash: child.indexed_text for child in children}
         new = {key: text for key, text in texts.items() if key not in known}
-        made = await self._texts.result(list(new.values()))
+        made = await self._embedder.embed_documents(list(new.values()))
         vectors = {**known, **dict(zip(new, made, strict=True))}
         embeddings = np.zeros((len(children), self._embedder.dimensions), np.float32)
         for row, child in enumerate(children):
             embeddings[row] = vectors[child.text_hash]
         return embeddings, set(new)
-
-    async def _vectors(self, pages: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
-        """Vectors of the texts of several pages, in as few calls as the model takes."""
-        made = await self._embedder.embed_documents([text for texts in pages for text in texts])
-        return np.split(made, np.cumsum([len(texts) for texts in pages])[:-1])
