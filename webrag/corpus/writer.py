@@ -81,34 +81,17 @@ async def copy_links(
     await _copy(connection, LINKS, ("source_document", "ordinal"), rows)
 
 
-# The embedded server takes half of its time to ask, for each row, whether its page is there.
-_LOADS = """
-select set_config('session_replication_role', %s, true)
-where current_setting('is_superuser') = 'on'
-"""
-
-
 async def copy_postings(
-    connection: Connection,
-    pages: Iterable[tuple[int, Sequence[tuple[str, int, bytes]]]],
-    *,
-    are_new: bool = False,
+    connection: Connection, pages: Iterable[tuple[int, Sequence[tuple[str, int, bytes]]]]
 ) -> None:
-    """Load packed postings by ascending page numbers; the rows of all go in ordered by term.
-
-    Pages that this transaction has loaded `are_new`: nobody has to look whether they are there.
-    """
+    """Load packed postings by ascending page numbers; the rows of all go in ordered by term."""
     by_term: dict[str, list[tuple[str, int, int, bytes]]] = {}
     for page_id, postings in pages:
         for term, segment, packed in postings:
             # A page's rows come by term: a fifth cheaper than sorting the rows of all.
             by_term.setdefault(term, []).append((term, page_id, segment, packed))
     rows = (row for term in sorted(by_term) for row in by_term[term])
-    if are_new:
-        await connection.execute(_LOADS, ("replica",))
     await connection.copy_rows(POSTINGS.name, POSTINGS.loaded, rows)
-    if are_new:
-        await connection.execute(_LOADS, ("origin",))
 
 
 async def _copy(
@@ -322,8 +305,7 @@ async def write_pages(
     await copy_children(
         connection, ((number, page.rows.children, page.embeddings) for number, page in numbered)
     )
-    postings = ((number, page.rows.postings) for number, page in numbered)
-    await copy_postings(connection, postings, are_new=True)
+    await copy_postings(connection, ((number, page.rows.postings) for number, page in numbered))
     await copy_links(connection, ((number, page.rows.links) for number, page in numbered))
     await clear_attempts(connection, set().union(*urls) - {document.url for document in documents})
     attempts = {

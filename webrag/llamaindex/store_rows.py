@@ -283,8 +283,7 @@ async def add_nodes(connection: Connection, pages: Sequence[AddedPage]) -> None:
     await copy_children(
         connection, ((ids[page.url], nodes.children, page.embeddings) for page, nodes in placed)
     )
-    postings = ((ids[page.url], words[page.url][0]) for page, _ in new)
-    await copy_postings(connection, postings, are_new=True)
+    await copy_postings(connection, ((ids[page.url], words[page.url][0]) for page, _ in new))
     for page, nodes in placed:
         if page.url in stored:
             await _write_markdown(connection, ids[page.url], nodes)

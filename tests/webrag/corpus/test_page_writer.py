@@ -1,13 +1,12 @@
 import asyncio
 from collections.abc import Callable
 
-import pytest
-from psycopg import errors, sql
+from psycopg import sql
 
 from tests.webrag.packed_postings import unpack_postings
-from webrag.corpus.indexer import Indexer, PreparedPage
+from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.corpus.writer import copy_postings, lock_pages, write_pages
+from webrag.corpus.writer import copy_postings, lock_pages
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.postings import SEGMENT_POSTINGS, pack_postings
 from webrag.postgres.database import Connection, Database, Rows, table
@@ -68,15 +67,3 @@ async def test_writers_of_different_pages_do_not_wait(database: Database, corpus
         await database.run(work)
 
     await asyncio.gather(write("https://a.test/"), write("https://b.test/"))
-
-
-async def test_after_a_page_its_transaction_takes_no_row_of_an_unknown_page(
-    database: Database, indexer: Indexer, make_document: MakeDocument
-) -> None:
-    page = await indexer.prepare(make_document())
-    assert isinstance(page, PreparedPage)
-    async with database.connection() as connection:
-        (page_id,) = await write_pages(connection, [page])
-        with pytest.raises(errors.ForeignKeyViolation):
-            await copy_postings(connection, [(page_id + 1, pack_postings([["word"]]))])
-        await connection.rollback()
