@@ -11,7 +11,6 @@ from webrag.orchestration.links.rules import (
     anchor_of,
     path_words,
     penalty,
-    questions_early,
     silent_sites,
     skip_reason,
     weakest_followed,
@@ -19,7 +18,6 @@ from webrag.orchestration.links.rules import (
 )
 from webrag.orchestration.models import NextLink
 
-SITE = "https://docs.test"
 SEEDS = ["https://www.docs.test/guide/start.html", "http://127.0.0.1:8000/"]
 
 
@@ -221,35 +219,3 @@ def test_links_of_a_named_index_keep_their_order() -> None:
     frontier = Frontier((candidate("m", 0.9, found_in="the site's search index"), *own))
 
     assert frontier.own_first(5) == frontier
-
-
-def links(*named: tuple[str, str]) -> list[NextLink]:
-    return [NextLink(url, anchor, None, None, score=0.1) for url, anchor in named]
-
-
-@pytest.mark.parametrize(
-    ("url", "anchor"),
-    [
-        (f"{SITE}/faq.html", ""),
-        (f"{SITE}/9", "Frequently Asked Questions"),
-        (f"{SITE}/9", "Häufig gestellte Fragen"),
-        (f"{SITE}/9", "よくある質問"),
-    ],
-)
-def test_page_of_questions_and_answers_is_among_the_first_four(url: str, anchor: str) -> None:
-    others = links(*((f"{SITE}/{n}", "Chapter") for n in range(8)))
-
-    moved = questions_early([*others, *links((url, anchor), (f"{SITE}/faq2.html", "FAQ"))])
-
-    assert [each.url for each in moved[:5]] == [
-        *(f"{SITE}/{n}" for n in range(3)),
-        url,
-        f"{SITE}/3",
-    ]
-    assert len(moved) == 10
-
-
-def test_likely_page_of_questions_stays_where_it_is() -> None:
-    ranked = links((f"{SITE}/faq.html", "FAQ"), *((f"{SITE}/{n}", "Chapter") for n in range(8)))
-
-    assert questions_early(ranked) == ranked

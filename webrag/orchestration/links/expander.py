@@ -38,7 +38,6 @@ from webrag.orchestration.links.rules import (
     FailureKind,
     Frontier,
     LinkScope,
-    questions_early,
     silent_sites,
     skip_reason,
 )
@@ -346,7 +345,7 @@ class LinkExpander:
         )
         best = [each for each in scored if each.score >= self.config.min_candidate_score]
         return Frontier(
-            await self._unstored(questions_early(best)),
+            await self._unstored(best),
             len({link.url for link in links}),
             degraded,
             len(dead),

@@ -64,13 +64,6 @@ _WORD: Final = re.compile(r"[^\W_]+")
 # site's map chooses better: with two of five pages kept for them, .594 in place of .625 was found.
 _OWN_SHARE: Final = 0.8
 _FEW_OWN: Final = 10
-# A page of questions and answers; nothing it answers stands in its name.
-_QUESTIONS: Final = re.compile(
-    r"\bfaqs?\b|\bfrequently[ _-]asked|\bh(?:ä|ae)ufig(?: gestellte)? fragen\b"
-    r"|\bfoire aux questions\b|\bpreguntas frecuentes\b|よくある質問|常见问题",
-    re.IGNORECASE,
-)
-_QUESTIONS_PLACE: Final = 3
 _REMEMBERED: Final = 20_000  # addresses; each round scores those of the last one again
 
 
@@ -197,16 +190,6 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     bar = best * _FAR_BELOW if best >= _STANDS_OUT else 0.0
     worth = sum(score >= bar for score in scores)
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
-
-
-def questions_early(candidates: Sequence[NextLink]) -> list[NextLink]:
-    """Move the best link to a page of questions and answers up to the fourth place."""
-    names = (f"{candidate.anchor} {candidate.url}" for candidate in candidates)
-    place = next((at for at, name in enumerate(names) if _QUESTIONS.search(name)), 0)
-    moved = list(candidates)
-    if place > _QUESTIONS_PLACE:
-        moved.insert(_QUESTIONS_PLACE, moved.pop(place))
-    return moved
 
 
 def weakest_followed(confidence: float, page_s: float, pages: int, in_vain: float) -> float:
