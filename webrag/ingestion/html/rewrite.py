@@ -179,8 +179,8 @@ def _are_apart(before: LexborNode, node: LexborNode) -> bool:
     places = {attribute(each, "href") for each in (before, node)} - {""}
     classes = [{*attribute(each, "class").split()} for each in (before, node)]
     is_classed = all(classes) and classes[0].isdisjoint(classes[1])
-    # A word goes on in small letters after a large initial or in another colour.
-    goes_on = end.isalpha() and (start.islower() or len(text) == 1)
+    # A word goes on in small letters after a large initial or in another colour, a name in figures.
+    goes_on = start.isdigit() or (end.isalpha() and (start.islower() or len(text) == 1))
     return len(places) > 1 or (is_classed and not goes_on)
 
 
