@@ -170,7 +170,7 @@ def judged(
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
-    if _ELSEWHERE.search(_said(found, matched, chosen[0])):
+    if _ELSEWHERE.search(_said(found, matched, _best_piece(found, scores, chosen[0]))):
         confidence = below_high(confidence)  # it names the place of the answer
     # A guessed answer finds what a question in other words, or another language, does not.
     best = max(max(item.reranked_score, *item.wording_scores, 0.0) for item in matched)
@@ -216,6 +216,7 @@ class Asked:
         self.vectors = encode(texts) if encode else None
         said = [_words(text) for text in texts]
         self.words = words = list(dict.fromkeys(chain.from_iterable(said)))
+        self.numbered = [at for at, word in enumerate(words) if any(map(str.isdigit, word))]
         self.word_vectors = encode(words) if encode and words else None
         # The likest words of small talk tell what kind of sentence answers: it counts in full.
         counts = [
@@ -440,9 +441,8 @@ def _cosines(asked: Asked, words: tuple[str, ...], encode: Encode) -> Floats:
     """Cosines of some words with each word of the question; a name with a figure is no other."""
     assert asked.word_vectors is not None, "without vectors no words are compared"
     cosines = np.asarray(_word_vectors(words, encode) @ asked.word_vectors.T, float)
-    for place, name in enumerate(asked.words):
-        if any(map(str.isdigit, name)):
-            cosines[:, place] = [word == name for word in words]
+    for place in asked.numbered:
+        cosines[:, place] = [word == asked.words[place] for word in words]
     return cosines
 
 
@@ -570,6 +570,20 @@ def _best_of_others(found: Found, scores: Floats, chosen: Sequence[int]) -> list
         if passage not in named:
             best.setdefault(passage, place)
     return list(best.values())
+
+
+def _best_piece(found: Found, scores: Floats, place: int) -> int:
+    """The place of the best unit of one piece within a unit; the unit itself where it has none."""
+    rank, whole = found.units[place]
+    inside = (
+        at
+        for at, (other, unit) in enumerate(found.units)
+        if other == rank
+        and whole.first <= unit.first
+        and unit.last <= whole.last
+        and unit.last == unit.first + 1
+    )
+    return max(inside, key=scores.__getitem__, default=place)
 
 
 def signs_of(asked: Asked, found: Found, scores: Floats, chosen: Sequence[int]) -> list[float]:

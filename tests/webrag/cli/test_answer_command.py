@@ -59,7 +59,7 @@ def test_answer_prints_the_best_quotation_and_tells_progress_on_standard_error(
     result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?")
 
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("Confidence ")
+    assert result.stdout.startswith("Confidence high: ")
     assert len(result.stdout.splitlines()) < 60
     assert "heats water for tea and coffee" in result.stdout
     assert "[PRESENTATION GUIDE]" not in result.stdout

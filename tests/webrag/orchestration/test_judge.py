@@ -272,6 +272,15 @@ def test_sentence_that_names_the_place_of_the_answer_is_not_called_high() -> Non
     assert pointing.confidence < 0.8 <= telling.confidence
 
 
+def test_sentence_beside_the_answer_may_name_the_place_of_something_else() -> None:
+    told = "The kettle heats water for tea.\n\nHow its filter is cleaned is described in care."
+
+    units, found = judge("What does the kettle heat?", told)
+
+    assert units[0] == told
+    assert found.confidence >= 0.8
+
+
 def test_words_of_another_language_are_compared_by_their_stems() -> None:
     page = "Der Server wird im Hof gekühlt. In den Dateien stehen die Namen der Kundinnen."
 
