@@ -114,7 +114,7 @@ def _marked(text: str, offset: int, block: EvidenceBlock) -> str:
 
 
 def _loop(result: OrchestrationResult) -> str:
-    trace = expansion_trace(result, detail="full")
+    trace = expansion_trace(result)
     if not trace:
         return ""
     return (

@@ -19,6 +19,7 @@ from webrag.corpus.models import (
 from webrag.crawling.report import ALIAS, SIZE_REASONS, CrawlProgress, SiteReport
 from webrag.errors import InputError
 from webrag.ingestion.addresses import FILES, is_local, site_of
+from webrag.presentation.brief.models import Caller
 from webrag.presentation.untrusted import frame_notice, framed, one_line
 from webrag.retrieval.citation_checks import VERBATIM, CitationCheck, Finding
 
@@ -132,7 +133,7 @@ def format_reindexing(report: "ReindexReport") -> str:
     )
 
 
-def format_site(report: SiteReport, *, caller: Literal["mcp", "cli"] = "cli") -> str:
+def format_site(report: SiteReport, *, caller: Caller = "cli") -> str:
     """Say what a crawl did: totals, failures and omissions by reason, and why it ended."""
     are = "is" if report.obtained == 1 else "are"
     lines = [
@@ -257,7 +258,7 @@ def format_status(
     max_pages: int = 200,
     page: int = 1,
     is_listed: bool = True,
-    caller: Literal["mcp", "cli"] = "cli",
+    caller: Caller = "cli",
 ) -> str:
     """Say how much is stored, of which sites, what could not be fetched, then what is listed.
 
@@ -299,7 +300,7 @@ def _setup(status: CorpusStatus) -> Iterator[str]:
         )
 
 
-def _sites(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> list[str]:
+def _sites(status: CorpusStatus, caller: Caller) -> list[str]:
     """A line for each site, the smallest of hundreds counted only, and how to list pages."""
     lines = ["", "Sites:"] if status.sites else []
     for site in status.sites[:_MOST_SITES]:
@@ -361,7 +362,7 @@ def _listing(
     status: CorpusStatus,
     max_pages: int,
     portion: int,
-    caller: Literal["mcp", "cli"],
+    caller: Caller,
     *,
     is_listed: bool,
 ) -> list[str]:
@@ -389,7 +390,7 @@ def _listing(
     return listed
 
 
-def _nothing(status: CorpusStatus, caller: Literal["mcp", "cli"]) -> str:
+def _nothing(status: CorpusStatus, caller: Caller) -> str:
     webrag = "webrag " if caller == "cli" else ""
     if status.only_url is None or not status.other_documents:
         return f"Nothing is stored yet: `{webrag}answer` or `{webrag}ingest` add pages."
@@ -408,7 +409,7 @@ def _section(title: str, lines: list[str], total: int) -> list[str]:
     return ["", title, *lines, *([f"... and {more:,} more pages"] if more > 0 else [])]
 
 
-def _page_line(page: PageStatus, caller: Literal["mcp", "cli"]) -> str:
+def _page_line(page: PageStatus, caller: Caller) -> str:
     size = f"{counted(page.chunk_count, 'chunk')}, {counted(page.token_count, 'token')}"
     size = counted(page.chunk_count, "passage") if caller == "cli" else size
     by = f" by {one_line(page.source)}" if page.source not in ("", "builtin") else ""

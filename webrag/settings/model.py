@@ -10,7 +10,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Final,
-    Literal,
     Self,
     TypeVar,
     Unpack,
@@ -28,7 +27,7 @@ from webrag.frozen import FrozenModel
 from webrag.ingestion.models import FIRECRAWL_CLOUD_URL, FetchConfig, FirecrawlConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
 from webrag.postgres.config import DatabaseConfig
-from webrag.presentation.brief.models import BriefConfig
+from webrag.presentation.brief.models import BriefConfig, Caller
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
 from webrag.settings.values import (
@@ -315,7 +314,7 @@ class Settings(Values):
         """The configuration of the answer manager."""
         return self._filled(self.answering)
 
-    def brief_config(self, *, caller: Literal["mcp", "cli"] = "mcp") -> BriefConfig:
+    def brief_config(self, *, caller: Caller = "mcp") -> BriefConfig:
         """The layout of a brief; its suggestions use the words of `caller`."""
         return BriefConfig(
             token_budget=self.mcp_response_token_budget,

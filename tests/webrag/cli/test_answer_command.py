@@ -103,7 +103,8 @@ def test_full_answer_is_the_whole_brief(manual: Any, corpus_command: Run) -> Non
     result = corpus_command(manual, "answer", f"{manual}/", "What does the kettle heat?", "--full")
 
     assert "\n[SOURCES]\n" in result.stdout
-    assert "[FOLLOW-UP OPTIONS]" in result.stdout
+    assert "[CITATIONS]" in result.stdout
+    assert "[STATS]" in result.stdout
 
 
 def test_what_is_known_and_wished_counts(manual: Any, corpus_command: Run) -> None:

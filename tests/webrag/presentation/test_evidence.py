@@ -222,10 +222,10 @@ def test_whole_table_does_not_name_its_columns_again(
     ("band", "absent", "sides"),
     [
         ("high", (), 4),
-        ("medium", (), 8),
+        ("medium", (), 5),
         ("low", (), 5),
         ("none", (), 0),
-        ("medium", ("glaze",), 8),
+        ("medium", ("glaze",), 5),
         ("low", ("glaze",), 0),
     ],
 )
@@ -580,7 +580,7 @@ def test_paragraph_that_is_begun_is_printed_to_its_end_where_little_is_left(
     make_chunk: MakeChunk, make_result: MakeResult, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:
     quoted = "Set the number of failures that count."
-    begun = f"Set how many points are looked at, {'all of them, ' * 14}or fewer."
+    begun = f"Set how many points are looked at, {'all of them, ' * 8}or fewer."
     ends = f"It must be no less than that of the failures, {'as told, ' * 8}and at most 28."
     page = f"`--failures`\n{quoted}\n\n`--window`\n{begun} {ends}\n\nNext."
     chunk = make_chunk(page, page)

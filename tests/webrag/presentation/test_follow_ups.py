@@ -35,20 +35,20 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({}, ["DEEP SEARCH", "READ", "REFINE QUERY"], id="fast answer"),
+        pytest.param({}, ["DEEP SEARCH", "REFINE QUERY"], id="fast answer"),
         pytest.param(
             {"partial": True},
-            ["CONTINUE", "READ", "REFINE QUERY"],
+            ["CONTINUE", "REFINE QUERY"],
             id="partial answer",
         ),
         pytest.param(
             {"rounds_allowed": 5, "rounds_ceiling": 5},
-            ["READ", "REFINE QUERY"],
+            ["REFINE QUERY"],
             id="deep answer that stopped at once",
         ),
         pytest.param(
             {"rounds_ceiling": 0},
-            ["READ", "REFINE QUERY"],
+            ["REFINE QUERY"],
             id="link following switched off",
         ),
         pytest.param(
@@ -58,14 +58,14 @@ def names(text: str) -> list[str]:
         ),
         pytest.param(
             {"mode": "full_context"},
-            ["DEEP SEARCH", "READ", "REFINE QUERY"],
+            ["DEEP SEARCH", "REFINE QUERY"],
             id="full context already",
         ),
-        pytest.param({"confidence_band": "high"}, ["READ"], id="answer that is sure"),
-        pytest.param({"seed_urls": ()}, ["READ", "REFINE QUERY"], id="search that found much"),
+        pytest.param({"confidence_band": "high"}, [], id="answer that is sure"),
+        pytest.param({"seed_urls": ()}, ["REFINE QUERY"], id="search that found much"),
         pytest.param(
             {"seed_urls": (), "wordings": {"firing time": {"firing": 1.0}}},
-            ["READ"],
+            [],
             id="search with wordings",
         ),
         pytest.param(

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
-from webrag.presentation.brief.trace import expansion_trace
+from webrag.presentation.brief.trace import expansion_path, expansion_trace
 
 MakeResult = Callable[..., OrchestrationResult]
 MakeStep = Callable[..., ExpansionStep]
@@ -19,7 +19,7 @@ def test_trace_shows_searches_that_fetched_nothing(
 ) -> None:
     result = make_result(expansion_steps=(make_step(decision="expand_intent", duration_ms=35),))
 
-    assert expansion_trace(result, detail="full").splitlines()[2:] == [
+    assert expansion_trace(result).splitlines()[2:] == [
         "/install (seed, score: 0.42 → 0.42)",
         "└── (searched again with other words, score: 0.42 → 0.81, 35ms)",
         "    [action 1: expand_intent by low_scores]",
@@ -93,9 +93,7 @@ def test_trace_gives_the_rule_and_the_signals_of_each_action(
     )
     step = make_step(rule="cliff", rule_number=7, signals=signals)
 
-    trace = expansion_trace(
-        make_result(expansion_steps=(step,), final_signals=signals), detail="full"
-    )
+    trace = expansion_trace(make_result(expansion_steps=(step,), final_signals=signals))
 
     printed = (
         "top 0.42, rank K 0.20, mean 0.31, variance 0.012, near top 2, fill 6%, repeated 25%, "
@@ -105,14 +103,15 @@ def test_trace_gives_the_rule_and_the_signals_of_each_action(
     assert trace.endswith(f"    [at the end: {printed}")
 
 
-def test_trace_says_where_it_went_and_why_it_stopped_without_rules_and_signals(
+def test_way_says_where_it_went_and_why_it_stopped_without_rules_and_signals(
     make_result: MakeResult, make_step: MakeStep
 ) -> None:
-    result = make_result(expansion_steps=(make_step(candidates_expanded=(SEED + "/x",)),))
+    page = SEED + "/x"
+    step = make_step(candidates_expanded=(page,), scores={page: 0.7}, fetch_ms={page: 120.0})
 
-    assert expansion_trace(result).splitlines()[-2:] == [
-        "└── /install/x (depth 1, +0 chunks, score: 0.42 → 0.81, 1200ms)",
-        "    [stopped: The best results are good and alike.]",
+    assert expansion_path(make_result(expansion_steps=(step,)), {page}).splitlines() == [
+        f"{SEED} \u2192 /guide/install/x (link 0.70, 120ms)",
+        "[stopped: The best results are good and alike.]",
     ]
 
 
@@ -135,9 +134,9 @@ def test_trace_names_no_stored_page_whose_links_led_to_nothing_printed(
     child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
     step = make_step(candidates_expanded=(child,), parents={child: stored}, source_url=SEED)
 
-    trace = expansion_trace(make_result(expansion_steps=(step,)), printed=())
+    trace = expansion_path(make_result(expansion_steps=(step,)), printed=())
 
-    assert "(1 more page)" in trace
+    assert "; 1 more page" in trace
     assert "stored before" not in trace
 
 
@@ -147,7 +146,7 @@ def test_trace_names_no_stored_page_whose_links_all_failed_beside_what_is_printe
     child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
     step = make_step(candidates_failed={child: "gone"}, parents={child: stored}, source_url=SEED)
 
-    trace = expansion_trace(make_result(expansion_steps=(step,)), printed=())
+    trace = expansion_path(make_result(expansion_steps=(step,)), printed=())
 
     assert "stored before" not in trace
 
@@ -183,10 +182,6 @@ def test_trace_shows_the_way_to_what_is_printed_and_counts_the_other_pages(
         parents={pages[0]: SEED, pages[1]: pages[0], pages[2]: SEED, pages[3]: SEED},
     )
 
-    trace = expansion_trace(make_result(expansion_steps=(step,)), {pages[1]})
+    way = expansion_path(make_result(expansion_steps=(step,)), {pages[1]})
 
-    assert [line.split(" (depth")[0] for line in trace.splitlines()[3:-1]] == [
-        "├── /a",
-        "│   └── /b",
-        "└── (2 more pages)",
-    ]
+    assert way.splitlines()[0] == f"{SEED} \u2192 /guide/a (\u2192 /guide/b); 2 more pages"

@@ -38,9 +38,9 @@ _ALONE_CHARS: Final = 200
 # So near to a unit it costs little to print on: for a gap, a sign would save nearly nothing, and
 # code leads to the sentence that explains it.
 _NEAR: Final = 150
-# Printed on either side of a unit, the best one first. Of 47 answers called medium or low 40 were
-# on the screen with the whole match and further passages, and 39 are so, for half as much.
-_REACH: Final = {"high": (_NEAR, 0), "medium": (300, 200), "low": (200, 200), "none": (0, 0)}
+# Printed on either side of a unit, the best one first. Of 284 answers to questions with wordings
+# called medium 271 are on the screen, as with (300, 200), for 680 instead of 910 characters.
+_REACH: Final = {"high": (_NEAR, 0), "medium": (200, 100), "low": (200, 200), "none": (0, 0)}
 
 
 def relevant_count(relevance: Sequence[float], floor: float) -> int:

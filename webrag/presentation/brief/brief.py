@@ -29,7 +29,7 @@ from webrag.presentation.brief.sections import (
     sources,
     stats,
 )
-from webrag.presentation.brief.trace import expansion_trace
+from webrag.presentation.brief.trace import expansion_path, expansion_trace
 
 TokenCounter = Callable[[str], int]
 
@@ -146,7 +146,12 @@ class _Draft:
             in_order = sorted(blocks, key=lambda block: block.char_start)
             parts.append(
                 quoted_entry(
-                    in_order, numbers, self.nonce, with_links=with_links, is_terse=self.is_terse
+                    in_order,
+                    numbers,
+                    self.nonce,
+                    self.config.caller,
+                    with_links=with_links,
+                    is_terse=self.is_terse,
                 )
             )
         return "\n\n".join(filter(None, parts))
@@ -154,7 +159,8 @@ class _Draft:
     def _evidence(self) -> str:
         if not self.result.chunks:
             return nothing_found(self.result)
-        return "\n\n".join(evidence_entry(block, self.nonce) for block in self.further)
+        caller = self.config.caller
+        return "\n\n".join(evidence_entry(each, self.nonce, caller) for each in self.further)
 
     def _left_out(self) -> list[str]:
         """Count what is not printed, by kind."""
@@ -184,7 +190,7 @@ def _lay_out(
     """Choose what is printed, the best quotation first; None where not even that fits."""
     quoted = [] if config.every_passage else quoted_blocks(result, config)
     further = worthy(further_blocks(result, config, quoted), result, config)
-    printed = {block.url for block in (*quoted, *further)} if config.detail == "brief" else None
+    printed = {block.url for block in (*quoted, *further)}
 
     def fits(draft: _Draft) -> bool:
         is_short = draft.most_chars is None or _chars_for_model(draft) <= draft.most_chars
@@ -195,7 +201,9 @@ def _lay_out(
     for is_terse in (False, True):
         draft = _Draft(result, config, nonce, is_terse, (*quoted, *further))
         if not is_terse:
-            draft = replace(draft, trace=expansion_trace(result, printed, detail=config.detail))
+            is_full = config.detail == "full"
+            trace = expansion_trace(result) if is_full else expansion_path(result, printed)
+            draft = replace(draft, trace=trace)
         if is_short:
             draft = _shortened(draft, is_quoted=bool(quoted))
         for block in quoted:

@@ -14,6 +14,9 @@ DEFAULT_MAX_TOKENS = 4_000
 Seen = tuple[UUID, int, int]
 """A passage and the offsets of what a reader has of it."""
 
+Caller = Literal["mcp", "cli"]
+"""Who reads: a model through a tool, or a person in a terminal."""
+
 
 class BriefConfig(FrozenModel):
     """Layout of a brief, whose text never exceeds `token_budget` tokens.
@@ -29,7 +32,7 @@ class BriefConfig(FrozenModel):
     every_passage: bool = False
     full_context_threshold: int = Field(default=RetrievalConfig().full_context_threshold, ge=0)
     detail: Literal["brief", "full"] = "brief"
-    caller: Literal["mcp", "cli"] = "mcp"
+    caller: Caller = "mcp"
     seen: tuple[Seen, ...] = ()
 
 

@@ -10,7 +10,7 @@ from webrag.argument_checks import shown_moment
 from webrag.corpus.models import ChunkImage
 from webrag.orchestration.models import AnswerUnit, NextLink, OrchestrationResult, RankedChunk
 from webrag.presentation.brief.blocks import most_quotes, source_numbers
-from webrag.presentation.brief.models import BriefConfig, EvidenceBlock, Quote
+from webrag.presentation.brief.models import BriefConfig, Caller, EvidenceBlock, Quote
 from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import clean_block, one_line
 from webrag.retrieval.models import RetrievedChunk
@@ -121,6 +121,7 @@ def quoted_entry(
     blocks: Sequence[EvidenceBlock],
     numbers: Mapping[Quote, int],
     nonce: str | None,
+    caller: Caller,
     *,
     with_links: bool = False,
     is_terse: bool = False,
@@ -157,7 +158,7 @@ def quoted_entry(
     shown_numbers = {quote: numbers[quote] if others else None for quote in quotes}
     text = GAP.join(_marked(each, shown_numbers).strip("\n") for each in blocks)
     footnotes = [f"Also {'; '.join(others)}"] if others else []
-    return "\n".join([*lines, _framed(blocks, text, nonce), *footnotes, *_rest(blocks)])
+    return "\n".join([*lines, _framed(blocks, text, nonce), *footnotes, *_rest(blocks, caller)])
 
 
 def section_name(title: str | None, heading: str | None, max_chars: int) -> str:
@@ -216,10 +217,11 @@ def description_entry(result: OrchestrationResult, nonce: str | None) -> str:
     return f"The page describes itself, beside its text:\n{_framed((), told, nonce)}"
 
 
-def evidence_entry(block: EvidenceBlock, nonce: str | None) -> str:
+def evidence_entry(block: EvidenceBlock, nonce: str | None, caller: Caller) -> str:
     """One passage under its source line, framed by the nonce when there is one."""
     text = block.text.strip("\n")
-    return "\n".join([_source_line(block), _framed([block], text, nonce), *_rest([block])])
+    framed = _framed([block], text, nonce)
+    return "\n".join([_source_line(block), framed, *_rest([block], caller)])
 
 
 def _framed(blocks: Sequence[EvidenceBlock], text: str, nonce: str | None) -> str:
@@ -228,12 +230,13 @@ def _framed(blocks: Sequence[EvidenceBlock], text: str, nonce: str | None) -> st
     return f"{_WARNING}\n{text}" if any(each.addresses_reader for each in blocks) else text
 
 
-def _rest(blocks: Sequence[EvidenceBlock]) -> list[str]:
-    """The id of a passage that is part of a section, and how much of that is left."""
+def _rest(blocks: Sequence[EvidenceBlock], caller: Caller) -> list[str]:
+    """How much is left of the section that a passage is part of, and what reads it."""
     first, *others = blocks
     left = first.rest - sum(each.char_end - each.char_start for each in others)
     is_more = left >= _LEAST_REST
-    return [f"{left:,} more characters: passage {first.chunk_id}"] if is_more else []
+    how = _words(caller)["read"].format(id=first.chunk_id)
+    return [f"{left:,} more characters: {how}"] if is_more else []
 
 
 def _source_line(block: EvidenceBlock) -> str:
@@ -315,7 +318,7 @@ _MCP = {
     "deep": '`answer` with research_mode="deep"',
     "more": "`answer` with expansion_budget={rounds}",
     "full": "`read` takes a page's url",
-    "read": "`read` takes a passage's id",
+    "read": "`read` passage {id}",
     "link": "`answer` url={url} reads the likeliest page that is not stored (chance {chance:.2f})",
     "site": "`ingest` url={url} max_pages=200, then ask again",
     "grow": "`answer` with the URL of a likely page",
@@ -328,7 +331,7 @@ _CLI = {
     "deep": "`webrag answer URL QUESTION --deep`",
     "more": "`webrag answer URL QUESTION --budget {rounds}`",
     "full": "`webrag answer URL QUESTION --mode full_context`",
-    "read": "`webrag read --passage ID` goes on",
+    "read": "`webrag read --passage {id}`",
     "link": "`webrag answer {url} QUESTION` reads the likeliest page that is not stored"
     " (chance {chance:.2f})",
     "site": "`webrag ingest {url} --max-pages 200` stores more of its site; then ask again",
@@ -336,6 +339,10 @@ _CLI = {
     "refine": "Add `--wording` with a sentence or terms that the page itself may have",
     "as_of": "`--as-of`",
 }
+
+
+def _words(caller: Caller) -> dict[str, str]:
+    return _MCP if caller == "mcp" else _CLI
 
 
 _MOST_NEXT_LINKS = {"high": 0, "medium": 2, "low": 2, "none": 0}
@@ -361,8 +368,8 @@ def _next_link(link: NextLink) -> str:
 
 def follow_ups(result: OrchestrationResult, config: BriefConfig) -> str:
     """One line per option that fits how this run ended."""
-    words = _MCP if config.caller == "mcp" else _CLI
-    return "\n".join(f"- {line}" for line in _options(result, config, words))
+    options = _options(result, config, _words(config.caller))
+    return "\n".join(f"- {line}" for line in options)
 
 
 def _options(
@@ -386,8 +393,6 @@ def _options(
         yield f"ADD A SOURCE: {_what_would_settle(result, words)}."
     if is_answer and band == "low" and _fits_whole(result, config):
         yield f"FULL CONTEXT: The pages are short enough to read whole: {words['full']}."
-    if result.chunks and band in ("high", "medium"):
-        yield f"READ: {words['read']}."
     if band != "high" and not result.wordings and result.corpus_stats.total_documents:
         yield f"REFINE QUERY: {words['refine']}."
 

@@ -1,13 +1,14 @@
-"""The expansion trace as an ASCII tree; it shows what happened and judges nothing."""
+"""Where a run went from link to link, on a line or as a tree; it judges nothing."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 from urllib.parse import urlsplit
 
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
+from webrag.presentation.reports import counted
 from webrag.presentation.untrusted import one_line
 
+_URL_CHARS = 160
 _ACTIONS = {
     "expand_recall": "searched again with a larger budget",
     "expand_intent": "searched again with other words",
@@ -20,43 +21,62 @@ class _Node:
     url: str = ""
     children: list["_Node"] = field(default_factory=list)
     depth: int = 0
+    promise: str = ""
 
 
-def expansion_trace(
-    result: OrchestrationResult,
-    printed: Collection[str] | None = None,
-    *,
-    detail: Literal["brief", "full"] = "brief",
-) -> str:
-    """Draw the tree of obtained pages, each under the page that links to it; "" without rounds.
-
-    Only the way to `printed` pages is shown, None for all; `full` adds each action's rule and
-    signals.
-    """
-    steps = [step for step in result.expansion_steps if step.decision != "stop"]
+def expansion_path(result: OrchestrationResult, printed: Collection[str]) -> str:
+    """Give the way to the `printed` pages, link by link, and why no more were read; "" for none."""
+    steps = _steps(result)
     if not steps:
         return ""
-    urls = [*result.seed_urls, *(url for step in steps for url in step.candidates_expanded)]
-    urls += [url for step in steps for url in step.candidates_failed]
-    base = _common_base(urls)
-    roots = _tree(result, steps, base)
-    if printed is not None:
-        if others := sum(_prune(root, printed) for root in roots):
-            roots[0].children.append(_Node(f"({others} more {'page' if others == 1 else 'pages'})"))
-        named = len(result.seed_urls) or 1
-        roots[named:] = [root for root in roots[named:] if root.children]
+    roots = _tree(result, steps, _common_base(result, steps))
+    others = sum(_prune(root, printed) for root in roots)
+    named = len(result.seed_urls) or 1
+    lines = [_way(root) for root in roots[:named]]
+    lines += [_way(root) for root in roots[named:] if root.children]
+    if others:
+        lines[-1] += f"; {counted(others, 'more page')}"
+    return "\n".join([*lines, f"[stopped: {one_line(result.final_decision.reason)}]"])
+
+
+def expansion_trace(result: OrchestrationResult) -> str:
+    """Draw the tree of obtained pages, each under the page that links to it; "" without rounds.
+
+    Below it stand the rule and the signals of each action.
+    """
+    steps = _steps(result)
+    if not steps:
+        return ""
+    base = _common_base(result, steps)
     lines = [f"Base: {base}", ""]
-    for root in roots:
+    for root in _tree(result, steps, base):
         lines += _drawn(root)
     decision = result.final_decision
-    if detail == "brief":
-        return "\n".join([*lines, f"    [stopped: {one_line(decision.reason)}]"])
     lines += [f"    [{_round(number, step)}]" for number, step in enumerate(steps, start=1)]
     rule = f"rule {decision.rule_number}, " if decision.rule_number else ""
     lines.append(f"    [stopped by {rule}{decision.rule}: {one_line(decision.reason)}]")
     if result.final_signals is not None:
         lines.append(f"    [at the end: {_signals(result.final_signals)}]")
     return "\n".join(lines)
+
+
+def _steps(result: OrchestrationResult) -> list[ExpansionStep]:
+    return [step for step in result.expansion_steps if step.decision != "stop"]
+
+
+def _way(root: _Node) -> str:
+    """A page and the pages read from it on one line, those of its own site without their host."""
+    origin = "://".join(urlsplit(root.url)[:2])
+
+    def told(node: _Node) -> str:
+        name = one_line(node.url.removeprefix(origin) or "/", max_chars=_URL_CHARS)
+        name += f" ({node.promise})" * bool(node.promise)
+        further = ", ".join(told(child) for child in node.children)
+        return f"{name} (\u2192 {further})" if further else name
+
+    pages = ", ".join(told(child) for child in root.children)
+    name = one_line(root.url, max_chars=_URL_CHARS)
+    return f"{name} \u2192 {pages}" if pages else name
 
 
 def _prune(node: _Node, printed: Collection[str]) -> int:
@@ -71,14 +91,15 @@ def _prune(node: _Node, printed: Collection[str]) -> int:
 def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str) -> list[_Node]:
     before = steps[0].top_score_before
     score = f"score: {before:.2f} → {before:.2f}"
-    nodes = {url: _Node(f"{_short(url, base)} (seed, {score})") for url in result.seed_urls}
+    nodes = {url: _Node(f"{_short(url, base)} (seed, {score})", url) for url in result.seed_urls}
     seeds = list(nodes.values()) or [_Node("(stored pages)")]
     for step in steps:
         if step.decision != "expand_breadth":
             seeds[0].children.append(_Node(_search_label(step)))
         for url in step.candidates_expanded:
             parent = _parent(url, step, nodes, seeds, base)
-            node = _Node("", url, depth=parent.depth + 1)
+            promise = _promise(url, step)
+            node = _Node("", url, depth=parent.depth + 1, promise=promise)
             node.label = _page_label(url, step, base, node.depth)
             parent.children.append(node)
             nodes.setdefault(url, node)
@@ -101,7 +122,7 @@ def _parent(
     if found_on is None:
         return nodes.get(step.source_url, seeds[0])
     if found_on not in nodes:
-        nodes[found_on] = _Node(f"{_short(found_on, base)} (stored before)")
+        nodes[found_on] = _Node(f"{_short(found_on, base)} (stored before)", found_on)
         seeds.append(nodes[found_on])
     return nodes[found_on]
 
@@ -133,13 +154,21 @@ def _page_label(url: str, step: ExpansionStep, base: str, depth: int) -> str:
     external = "" if url.startswith(base) else "external, "
     chunks = step.chunks_by_url.get(url, 0)
     label = f"{_short(url, base)} ({external}depth {depth}, +{chunks} chunks"
-    if url in step.scores:
-        label += f", link {step.scores[url]:.2f}, {step.fetch_ms.get(url, 0.0):.0f}ms"
-    if url in step.found_in:
-        label += f", found in {step.found_in[url]}"
+    if promise := _promise(url, step):
+        label += f", {promise}"
     if len(step.candidates_expanded) > 1:  # what a round did is not one page's doing
         return f"{label})"
     return f"{label}, {_score_change(step)}, {step.duration_ms:.0f}ms)"
+
+
+def _promise(url: str, step: ExpansionStep) -> str:
+    """How likely a link was held to lead on, what its page took, and where it was found."""
+    parts = []
+    if url in step.scores:
+        parts = [f"link {step.scores[url]:.2f}", f"{step.fetch_ms.get(url, 0.0):.0f}ms"]
+    if url in step.found_in:
+        parts.append(f"found in {step.found_in[url]}")
+    return ", ".join(parts)
 
 
 def _score_change(step: ExpansionStep) -> str:
@@ -164,8 +193,10 @@ def _drawn(root: _Node) -> list[str]:
     return lines
 
 
-def _common_base(urls: Sequence[str]) -> str:
+def _common_base(result: OrchestrationResult, steps: Sequence[ExpansionStep]) -> str:
     """Longest directory that the first URL shares with every other URL of its host."""
+    urls = [*result.seed_urls, *(url for step in steps for url in step.candidates_expanded)]
+    urls += [url for step in steps for url in step.candidates_failed]
     first = urlsplit(urls[0])
     origin = f"{first.scheme}://{first.netloc}"
     paths = [url[len(origin) :] for url in urls if url == origin or url.startswith(origin + "/")]
@@ -179,4 +210,6 @@ def _common_base(urls: Sequence[str]) -> str:
 
 
 def _short(url: str, base: str) -> str:
-    return one_line("/" + url.removeprefix(base) if url.startswith(base) else url, max_chars=160)
+    return one_line(
+        "/" + url.removeprefix(base) if url.startswith(base) else url, max_chars=_URL_CHARS
+    )
