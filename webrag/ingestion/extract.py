@@ -26,7 +26,12 @@ from webrag.ingestion.formats.markdown import (
     without_components,
     without_containers,
 )
-from webrag.ingestion.html.content import remove_contents, remove_unwanted, remove_ways_back
+from webrag.ingestion.html.content import (
+    remove_contents,
+    remove_pagers,
+    remove_unwanted,
+    remove_ways_back,
+)
 from webrag.ingestion.html.controls import (
     framed,
     spell_out,
@@ -230,6 +235,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
     remove_chrome(body)
     root = main_content(body)
     if page.kind == "html":  # other formats have nothing beside their content
+        remove_pagers(root)
         remove_unwanted(root, page_address(page.url), meta.base_url)
         remove_contents(root)
         remove_ways_back(root)

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborNode
 
 from webrag.ingestion.addresses import link_target
 from webrag.ingestion.characters import folded
-from webrag.ingestion.html.tree import ancestors, attribute, drop, preceding, select
+from webrag.ingestion.html.tree import ancestors, attribute, drop, following, preceding, select
 
 _INLINE: Final = frozenset(
     """a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark math q
@@ -81,6 +81,17 @@ _CONTENTS_LABELS: Final = frozenset(
     inhoudsopgave innehåll indhold innhold sisällys obsah spistreści tartalom içindekiler
     содержание оглавление зміст 目次 目录 目錄 차례 목차""".split()  # noqa: SIM905
 )
+# What leads to the page before and behind, and what stands beside it.
+_DIRECTIONS: Final = frozenset(
+    """prev previous next back forward zurück weiter vorherige nächste précédent précédente suivant
+    suivante anterior siguiente próximo precedente successivo назад вперёд вперед далее
+    前へ 次へ 前のページ 次のページ 上一页 下一页 上一頁 下一頁""".split()  # noqa: SIM905
+)
+_PAGER_WORDS: Final = _DIRECTIONS | frozenset(
+    """up top home contents index toc table of chapter section page book part article main
+    inhalt inhaltsverzeichnis sommaire índice indice содержание 目次 目录""".split()  # noqa: SIM905
+)
+_MOST_PAGER_CHARS: Final = 300
 # What holds content of its own beside a list, or is built of all that stands in it.
 _NO_FRAMES: Final = frozenset({"table", "tr", "td", "th", "dl", "dd", "li", "pre", "code"})
 # What stands beside links: "« Back", "Home | News", "Reply »".
@@ -197,6 +208,60 @@ def remove_ways_back(root: LexborNode) -> None:
         if told and around is not None and around.tag in ("p", "div") and _letters(around) == told:
             found[target, told].append(around)
     drop(node for alike in found.values() if len(alike) >= _LEAST_WAYS_BACK for node in alike)
+
+
+def remove_pagers(root: LexborNode) -> None:
+    """Remove what only leads to the pages before and behind, and up to the contents.
+
+    Links within the page are none of it: a class may have methods named `next` and `previous`.
+    """
+    doomed: list[LexborNode] = []
+    for link in select(root, "a[href]"):
+        if _is_direction(link):
+            line = _line(link)
+            around = itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(line[0]))
+            pagers = list(itertools.takewhile(lambda up: _is_pager([up]), around))
+            doomed += pagers[-1:] or (line if _is_pager(line) else [])
+    drop(doomed)
+
+
+def _line(link: LexborNode) -> list[LexborNode]:
+    """A link and the text and links beside it, up to the blocks before and behind."""
+    node = link
+    while node.parent is not None and node.parent.tag in _INLINE:
+        node = node.parent
+    before = itertools.takewhile(_is_inline, preceding(node))
+    behind = itertools.takewhile(_is_inline, following(node))
+    return [node, *before, *behind]
+
+
+def _is_inline(node: LexborNode) -> bool:
+    return not node.is_element_node or (node.tag in _INLINE and node.tag != "br")
+
+
+def _is_direction(link: LexborNode) -> bool:
+    words = _words(link).keys()
+    is_named = words <= _PAGER_WORDS and not words.isdisjoint(_DIRECTIONS)
+    return is_named and not attribute(link, "href").startswith("#")
+
+
+def _is_pager(nodes: Sequence[LexborNode]) -> bool:
+    """Tell nothing but links named by where they lead, or by titles beside a word for that."""
+    if sum(len(node.text()) for node in nodes) > _MOST_PAGER_CHARS:
+        return False
+    links = [link for node in nodes for link in (node, *select(node, "a")) if link.tag == "a"]
+    named = [link for link in links if not attribute(link, "href").startswith("#")]
+    beside = sum(map(_words, nodes), Counter()) - sum(map(_words, links), Counter())
+    is_told = not beside.keys().isdisjoint(_DIRECTIONS)
+    names = () if is_told else itertools.chain.from_iterable(map(_words, named))
+    return beside.keys() <= _PAGER_WORDS and _PAGER_WORDS.issuperset(names)
+
+
+def _words(node: LexborNode) -> Counter[str]:
+    pictures = [attribute(each, "alt") for each in select(node, "img")]
+    return Counter(
+        word.casefold() for word in _WORDS.findall(" ".join([node.text(separator=" "), *pictures]))
+    )
 
 
 def _is_of_links(entries: LexborNode, titles: Mapping[str, int]) -> bool:

@@ -34,12 +34,17 @@ def preceding(node: LexborNode) -> Iterator[LexborNode]:
         before = before.prev
 
 
+def following(node: LexborNode) -> Iterator[LexborNode]:
+    """Yield what stands behind a node within the same element, nearest first."""
+    after = node.next
+    while after is not None:
+        yield after
+        after = after.next
+
+
 def next_element(node: LexborNode) -> LexborNode | None:
     """Return the element after a node, within the same one."""
-    after = node.next
-    while after is not None and not after.is_element_node:
-        after = after.next
-    return after
+    return next((each for each in following(node) if each.is_element_node), None)
 
 
 def holds(node: LexborNode, inner: LexborNode) -> bool:

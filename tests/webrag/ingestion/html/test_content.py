@@ -344,6 +344,42 @@ def test_questions_are_stored_without_the_list_that_names_them_above(
     assert [text.count(section[3:]) for section in SECTIONS] == [1, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "pager",
+    [
+        "<a href=3.html>Next</a>\n<a href=1.html>Previous</a>\n<a href=i.html#t3>Contents</a>",
+        "<a href=1.html>&lt;-previous</a><a href=i.html>Table of Contents</a>",
+        "<p>[<a href=i.html>Top of Book</a>] [<a href=1.html>Previous Chapter</a>]</p>",
+        "<div><span><a href=i.html>top</a></span> <a href=3.html>next &rarr;</a></div>",
+        "<div><a href=3.html><img src=r.png alt=next></a> <b>Next:</b> <a href=3.html>Glazes</a> "
+        "<b>Up:</b> <a href=i.html>Kilns</a></div>",
+        "<table><tr><td><a href='#'>Top</a> | <a href='#a'>Description</a><td>"
+        "<a href=3.html><img src=r.png alt=Next></a></table>",
+        "<table class=NAVHEADER><tr><th>Kilns<tr><td><a href=3.html>Next</a></table>",
+        "<p><a href=3.html>Weiter</a> | <a href=i.html>Inhalt</a></p>",
+    ],
+)
+def test_links_to_the_pages_before_and_behind_are_not_stored(convert: Convert, pager: str) -> None:
+    text = convert(f"<body>{pager}<h1>Bridge</h1><p>{SENTENCES[0]}</p>{pager}").markdown
+
+    assert text == f"# Bridge\n\n{SENTENCES[0]}"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "<ul><li><a href='#next'>next</a></li><li><a href='#previous'>previous</a></li></ul>",
+        "<p>The <a href=3.html>next</a> page tells more.</p>",
+        "<p>Next: fire the <a href=3.html>kiln</a>.</p>",
+        "<table><tr><td><a href=n.html>next</a></td><td>gives the next row</td></tr></table>",
+    ],
+)
+def test_words_for_the_next_page_within_a_text_are_content(convert: Convert, kept: str) -> None:
+    text = convert(f"<body><h1>Bridge</h1><p>{SENTENCES[0]}</p>{kept}").markdown
+
+    assert "ext" in text.removeprefix(f"# Bridge\n\n{SENTENCES[0]}")
+
+
 def test_ways_back_to_the_top_are_not_stored(convert: Convert) -> None:
     back = "<p><a href=#top>(nach oben)</a></p>"
     sections = "".join(f"<h2>{section}</h2>{ARTICLE}{back}" for section in SECTIONS)
