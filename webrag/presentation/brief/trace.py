@@ -70,9 +70,9 @@ def _way(root: _Node) -> str:
 
     def told(node: _Node) -> str:
         name = one_line(node.url.removeprefix(origin) or "/", max_chars=_URL_CHARS)
-        name += f" ({node.promise})" * bool(node.promise)
         further = ", ".join(told(child) for child in node.children)
-        return f"{name} (\u2192 {further})" if further else name
+        inside = "; ".join(filter(None, (node.promise, further and f"\u2192 {further}")))
+        return f"{name} ({inside})" if inside else name
 
     pages = ", ".join(told(child) for child in root.children)
     name = one_line(root.url, max_chars=_URL_CHARS)
