@@ -110,7 +110,7 @@ def test_way_says_where_it_went_and_why_it_stopped_without_rules_and_signals(
     step = make_step(candidates_expanded=(page,), scores={page: 0.7}, fetch_ms={page: 120.0})
 
     assert expansion_path(make_result(expansion_steps=(step,)), {page}).splitlines() == [
-        f"{SEED} \u2192 /guide/install/x (link 0.70, 120ms)",
+        f"{SEED} → /guide/install/x (link 0.70, 120ms)",
         "[stopped: The best results are good and alike.]",
     ]
 
@@ -184,4 +184,4 @@ def test_trace_shows_the_way_to_what_is_printed_and_counts_the_other_pages(
 
     way = expansion_path(make_result(expansion_steps=(step,)), {pages[1]})
 
-    assert way.splitlines()[0] == f"{SEED} \u2192 /guide/a (\u2192 /guide/b); 2 more pages"
+    assert way.splitlines()[0] == f"{SEED} → /guide/a → /guide/b; 2 more pages"

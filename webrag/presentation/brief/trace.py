@@ -18,10 +18,8 @@ _ACTIONS = {
 @dataclass
 class _Node:
     label: str
-    url: str = ""
     children: list["_Node"] = field(default_factory=list)
     depth: int = 0
-    promise: str = ""
 
 
 def expansion_path(result: OrchestrationResult, printed: Collection[str]) -> str:
@@ -29,14 +27,32 @@ def expansion_path(result: OrchestrationResult, printed: Collection[str]) -> str
     steps = _steps(result)
     if not steps:
         return ""
-    roots = _tree(result, steps, _common_base(result, steps))
-    others = sum(_prune(root, printed) for root in roots)
-    named = len(result.seed_urls) or 1
-    lines = [_way(root) for root in roots[:named]]
-    lines += [_way(root) for root in roots[named:] if root.children]
-    if others:
-        lines[-1] += f"; {counted(others, 'more page')}"
+    read = {url: step for step in steps for url in step.candidates_expanded}
+    ways: dict[str, list[str]] = {}
+    passed: set[str] = set()
+    for page in filter(read.__contains__, printed):
+        way = [page]
+        while (step := read.get(way[0])) and len(way) <= len(read):
+            way.insert(0, step.parents.get(way[0]) or step.source_url)
+        passed.update(way[1:])
+        told = " → ".join(_link(url, way[0], read[url]) for url in way[1:])
+        ways.setdefault(way[0], []).append(told)
+    lines = [f"{_whole(root)} → {'; → '.join(told)}" for root, told in ways.items()]
+    lines = lines or [_whole(next(iter(result.seed_urls), ""))]
+    if others := read.keys() - passed:
+        lines[-1] += f"; {counted(len(others), 'more page')}"
     return "\n".join([*lines, f"[stopped: {one_line(result.final_decision.reason)}]"])
+
+
+def _whole(url: str) -> str:
+    return one_line(url, max_chars=_URL_CHARS) or "(stored pages)"
+
+
+def _link(url: str, root: str, step: ExpansionStep) -> str:
+    """A page that was read, without its host where that is the one of `root`."""
+    name = _whole(url.removeprefix("://".join(urlsplit(root)[:2])) or "/")
+    promise = _promise(url, step)
+    return f"{name} ({promise})" if promise else name
 
 
 def expansion_trace(result: OrchestrationResult) -> str:
@@ -64,43 +80,18 @@ def _steps(result: OrchestrationResult) -> list[ExpansionStep]:
     return [step for step in result.expansion_steps if step.decision != "stop"]
 
 
-def _way(root: _Node) -> str:
-    """A page and the pages read from it on one line, those of its own site without their host."""
-    origin = "://".join(urlsplit(root.url)[:2])
-
-    def told(node: _Node) -> str:
-        name = one_line(node.url.removeprefix(origin) or "/", max_chars=_URL_CHARS)
-        further = ", ".join(told(child) for child in node.children)
-        inside = "; ".join(filter(None, (node.promise, further and f"\u2192 {further}")))
-        return f"{name} ({inside})" if inside else name
-
-    pages = ", ".join(told(child) for child in root.children)
-    name = one_line(root.url, max_chars=_URL_CHARS)
-    return f"{name} \u2192 {pages}" if pages else name
-
-
-def _prune(node: _Node, printed: Collection[str]) -> int:
-    """Leave out what does not lead to a page that is printed; how many pages these are."""
-    others = sum(_prune(child, printed) for child in node.children)
-    leading = [child for child in node.children if child.children or child.url in printed]
-    others += sum(bool(child.url) for child in node.children if child not in leading)
-    node.children = leading
-    return others
-
-
 def _tree(result: OrchestrationResult, steps: Sequence[ExpansionStep], base: str) -> list[_Node]:
     before = steps[0].top_score_before
     score = f"score: {before:.2f} → {before:.2f}"
-    nodes = {url: _Node(f"{_short(url, base)} (seed, {score})", url) for url in result.seed_urls}
+    nodes = {url: _Node(f"{_short(url, base)} (seed, {score})") for url in result.seed_urls}
     seeds = list(nodes.values()) or [_Node("(stored pages)")]
     for step in steps:
         if step.decision != "expand_breadth":
             seeds[0].children.append(_Node(_search_label(step)))
         for url in step.candidates_expanded:
             parent = _parent(url, step, nodes, seeds, base)
-            promise = _promise(url, step)
-            node = _Node("", url, depth=parent.depth + 1, promise=promise)
-            node.label = _page_label(url, step, base, node.depth)
+            depth = parent.depth + 1
+            node = _Node(_page_label(url, step, base, depth), depth=depth)
             parent.children.append(node)
             nodes.setdefault(url, node)
         if len(step.candidates_expanded) > 1:
@@ -122,7 +113,7 @@ def _parent(
     if found_on is None:
         return nodes.get(step.source_url, seeds[0])
     if found_on not in nodes:
-        nodes[found_on] = _Node(f"{_short(found_on, base)} (stored before)", found_on)
+        nodes[found_on] = _Node(f"{_short(found_on, base)} (stored before)")
         seeds.append(nodes[found_on])
     return nodes[found_on]
 
