@@ -68,6 +68,26 @@ def test_signal(candidate: Any, signal: Any, value: Any) -> None:
     assert signals(candidate)[signal] == [pytest.approx(value)]
 
 
+@pytest.mark.parametrize(
+    "faq",
+    [
+        link("https://d.test/faq.html", title="Help"),
+        link("https://d.test/9", title="Frequently Asked Questions"),
+        link("https://d.test/9", title="Häufig gestellte Fragen"),
+        link("https://d.test/9", title="よくある質問"),
+    ],
+)
+def test_page_of_questions_and_answers_is_read_before_pages_that_promise_as_little(
+    faq: LinkCandidate,
+) -> None:
+    others = [link(f"https://d.test/{n}", title="Sails") for n in range(8)]
+    told = link("https://d.test/lag", title="Replica lag")
+
+    found = scored(*others, faq, told)
+
+    assert [each.url for each in found[:2]] == [told.url, faq.url]
+
+
 def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
     links = [link(f"https://d.test/{n}", title="Sails") for n in range(5)]
 
