@@ -442,7 +442,8 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
 
     A host alone, such as `python.org`, counts beside a question in quotation marks only: without
     them it may be what is asked about. Within the same quotation marks as a question only an
-    address with its scheme counts, as paths and names may be what is asked about.
+    address with its scheme counts, as paths and names may be what is asked about. A path with
+    blanks counts where it is there.
     """
     is_one = len(words) == 1
     left = words[0].split() if is_one else list(words)
@@ -469,7 +470,7 @@ def split_words(words: Sequence[str], *, takes_paths: bool = True) -> tuple[tupl
 
 def _is_address(word: str, *, takes_host: bool, takes_paths: bool) -> bool:
     if len(word.split()) != 1:
-        return False
+        return takes_paths and os.path.lexists(word)
     if _TYPED_SCHEME.match(word):
         return True
     is_path = takes_paths and (os.path.lexists(word) or _PATH.match(word) is not None)

@@ -245,3 +245,28 @@ def test_file_that_is_not_there_is_named(webrag: Run, command: str, path: str) -
     result = webrag(command, path, "how", "is", "it", "cleaned")
 
     assert (result.exit_code, path.lstrip(".") in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("split", [split_words, split_named])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_path_with_blanks_is_told_from_the_question(
+    tmp_path: Path, split: Callable[..., Any], is_first: bool
+) -> None:
+    path = tmp_path / "Größe Ordner" / "firing plan.html"
+    path.parent.mkdir()
+    path.write_text(PAGE)
+    words = (str(path), "How is it cleaned?")
+
+    assert split(words if is_first else words[::-1]) == ((str(path),), "How is it cleaned?")
+
+
+def test_quotation_from_a_file_with_blanks_in_its_path_is_verified(
+    tmp_path: Path, corpus_command: Run
+) -> None:
+    path = tmp_path / "firing plan.html"
+    path.write_text(PAGE)
+    corpus_command(None, "ingest", str(path), "-q")
+
+    result = corpus_command(None, "verify", str(path), "every three weeks with citric acid")
+
+    assert (result.exit_code, "1 of 1 are verbatim on the live page" in result.stdout) == (0, True)
