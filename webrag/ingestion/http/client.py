@@ -252,7 +252,7 @@ def _megabytes(count: int) -> str:
 
 @contextlib.contextmanager
 def _named_failures(url: str) -> Iterator[None]:
-    host = httpx2.URL(url).host
+    host = httpx2.URL(url).netloc.decode()
     try:
         yield
     except AddressRefused as error:
@@ -271,6 +271,8 @@ def _named_failures(url: str) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     cause = error.__cause__ or error.__context__
+    if isinstance(cause, OSError) and isinstance(cause.__cause__, ConnectionRefusedError):
+        return "the connection was refused"  # anyio says "all connection attempts failed"
     is_ours = isinstance(error, NameNotFound)
     if isinstance(cause, OSError) and cause.strerror and not is_ours:
         return cause.strerror.lower()
