@@ -21,7 +21,7 @@ from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.models import StoredPage
 from webrag.errors import InputError, PageGoneError, WebRAGError
 from webrag.frozen import FrozenModel
-from webrag.ingestion.addresses import page_address
+from webrag.ingestion.addresses import is_file, page_address
 from webrag.ingestion.characters import DEFAULT_IGNORABLE
 from webrag.ingestion.models import NormalizedDocument
 
@@ -456,9 +456,11 @@ class Verifier:
         outcomes: dict[str, NormalizedDocument | WebRAGError] = {}
 
         async def one(url: str, page: StoredPage | None) -> None:
+            # Of two files with one text only the one that was named may be read.
+            address = url if page is None or is_file(url) else page.url
             try:
                 async with slots:
-                    document = await self._ingestion.ingest(page.url if page else url)
+                    document = await self._ingestion.ingest(address)
             except WebRAGError as error:
                 outcomes[url] = error
                 return

@@ -70,3 +70,17 @@ def test_offsets_that_are_none_are_explained(webrag: Run, chars: str) -> None:
 @pytest.mark.parametrize("arguments", [(), ("https://a.example/",)])
 def test_quotation_must_be_given(webrag: Run, arguments: tuple[str, ...]) -> None:
     assert "Give URL and QUOTE" in webrag("verify", *arguments).stderr
+
+
+def test_file_whose_text_another_file_has_too_is_read_where_it_was_named(
+    corpus_command: Run, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a" / "ferry.html", tmp_path / "b" / "ferry.html"
+    for each in (first, second):
+        each.parent.mkdir()
+        each.write_text(PAGE)
+        assert corpus_command(None, "ingest", str(each)).exit_code == 0
+
+    result = corpus_command(None, "verify", str(second), TEXT)
+
+    assert "1 of 1 are verbatim on the live page." in result.stdout
