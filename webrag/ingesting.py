@@ -223,7 +223,7 @@ class Ingester:
         if not (named.folders or named.empty):
             return (), named.notes
         if on_progress is not None:
-            await on_progress("ingestion", f"reading {len(named.files):,} files")
+            await on_progress("ingestion", f"Files to read: {len(named.files):,}")
         report = await self.pages(named.files)
         await self._gone_files(named)
         failed = {**report.failed, **named.empty}

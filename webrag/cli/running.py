@@ -50,7 +50,7 @@ def step_progress(*, quiet: bool) -> "Iterator[Callable[[str], None]]":
     """Progress of an answer, step by step; an empty text ends it, before the first sentence."""
     with ExitStack() as stack:
         show = stack.enter_context(_shown(quiet=quiet))
-        yield lambda text: show(f"{text} ...", 0, 0) if text else stack.close()
+        yield lambda text: show(text, 0, 0) if text else stack.close()
 
 
 @contextmanager

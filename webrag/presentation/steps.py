@@ -20,12 +20,14 @@ _PLAIN: Final = tuple(
     (re.compile(rf"\A{said}"), plain)
     for said, plain in (
         (r"Scraping (.+)", r"Fetching \1"),
-        (r"Checking if (.+) is indexed", r"Looking whether \1 is stored"),
+        (r"Checking if (.+) is indexed", r"Reading \1"),
         (r"Searching the whole corpus", "Searching all that is stored"),
         (r"Searching 1 documents", "Searching the page you named"),
         (r"Searching (.+) documents", r"Searching the \1 pages you named"),
+        (r"Reranking 0 chunks", "No passage was found there"),
         (r"Reranking 1 chunks", "Comparing 1 passage with the question"),
         (r"Reranking (.+) chunks", r"Comparing \1 passages with the question"),
+        (r"Assembling results \(0 chunks, .+\)", "Nothing was found"),
         (r"Assembling results \(1 chunks, .+\)", "Reading the passage found"),
         (r"Assembling results \(([\d,]+) chunks, .+\)", r"Choosing among the \1 passages found"),
         (r"Grabbing adjacent context", "Reading what stands around it"),

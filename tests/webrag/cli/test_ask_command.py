@@ -64,7 +64,7 @@ def test_answer_is_printed_with_citations_and_steps_go_to_standard_error(
     assert result.stdout.count(f"{quotation} [1]") == 1
     assert "[CITATIONS]\n[1] " in result.stdout
     assert "Confidence: " in result.stdout
-    assert result.stderr.startswith("Reading the question ...\nReading the pages you named ...\n")
+    assert result.stderr.startswith("Reading the question\nReading the pages you named\n")
 
 
 def test_row_is_printed_below_the_header_of_its_table(

@@ -55,6 +55,23 @@ async def test_steps_are_plain_lines_without_a_terminal(
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("Checking if https://a.example/ is indexed...", "Reading https://a.example/"),
+        ("Reranking 0 chunks...", "No passage was found there"),
+        ("Assembling results (0 chunks, 0 tokens)...", "Nothing was found"),
+    ],
+)
+async def test_step_is_told_as_what_happens(
+    step: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with run_progress(quiet=False, verbose=False) as report:
+        await report("", step)
+
+    assert capsys.readouterr().err == f"{told}\n"
+
+
 async def test_quiet_run_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     with run_progress(quiet=True, verbose=False) as report:
         await report("retrieve", "searching")

@@ -331,7 +331,7 @@ async def test_years_narrow_an_answer(page: Page, seen: Seen, web_site: WebSite)
 async def test_cancelled_question_stops_at_once(page: Page, seen: Seen, web_site: WebSite) -> None:
     web_site.delays["/slow"] = 8.0
     await ask(page, "Is it slow?", url=web_site.add("/slow", "Slow", "<p>Slow.</p>"))
-    await expect(page.get_by_text(re.compile("Looking whether .*/slow is stored"))).to_be_visible()
+    await expect(page.get_by_text(re.compile("Reading .*/slow"))).to_be_visible()
     await seen("running")
 
     await page.get_by_role("button", name="Cancel").click()
