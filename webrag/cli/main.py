@@ -130,7 +130,13 @@ class _Commands(click.Group):
         """Take `help`, `help COMMAND` and `version` for the options that do that."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
-        return super().parse_args(ctx, ["--version"] if args == ["version"] else args)
+        try:
+            return super().parse_args(ctx, ["--version"] if args == ["version"] else args)
+        except click.NoSuchOption as error:
+            said = (
+                f"{error.message} Options follow a command: `webrag COMMAND {error.option_name}`."
+            )
+            raise click.UsageError(said, ctx) from error
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

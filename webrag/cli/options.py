@@ -40,7 +40,7 @@ def split_named(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
         if rest and is_named and len(word.split()) == 1:
             return (as_address(word),), " ".join(rest)
     if len(words) == 1 and (host_of(words[0]) or split_words([*words, "?"])[0]):
-        raise click.UsageError(f"Behind {words[0]} there is no question.")
+        raise click.UsageError(f"There is no question beside {words[0]}.")
     raise click.UsageError(
         "There is no address among these words. What is stored is asked with `webrag ask` and"
         " `webrag search`, without one."

@@ -86,7 +86,7 @@ def _configure(name: str, command: list[str], *, writes: bool, asks: bool) -> No
     lines = block(client, command)
     if not writes:
         click.echo(lines)
-        click.echo(f"It belongs into {client.path}.", err=True)
+        click.echo(f"It belongs in {client.path}.", err=True)
         return
     if asks:
         if not sys.stdin.isatty():

@@ -179,7 +179,7 @@ class CorpusVectorStore(PGVectorStore):
         if database is not None and not isinstance(database, Database):
             raise ConfigurationError(
                 f"database is {type(database).__name__}, not a webrag Database; a database's name"
-                " belongs into connection_string, or to CorpusVectorStore.from_params."
+                " belongs in connection_string, or to CorpusVectorStore.from_params."
             )
         given = database or _database_of(connection_string, schema_name or "webrag")
         super().__init__(

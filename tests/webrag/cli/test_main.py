@@ -246,6 +246,14 @@ def test_command_that_does_not_exist_is_told_its_nearest_neighbour(
     assert result.stderr.endswith(f"No such command '{typed}'.{said}\n")
 
 
+@pytest.mark.parametrize("option", ["--json", "--collection", "--allow-host"])
+def test_option_before_the_command_is_told_its_place(option: str, webrag: Run) -> None:
+    result = webrag(option, "x", "status")
+
+    assert result.exit_code == 2
+    assert f"Options follow a command: `webrag COMMAND {option}`." in result.stderr
+
+
 def test_interrupt_ends_with_code_130(webrag: Run, added_command: Callable[..., None]) -> None:
     added_command(failing(KeyboardInterrupt()))
 

@@ -115,7 +115,7 @@ def test_answer_without_an_address_names_the_commands_that_need_none(webrag: Run
 def test_address_without_a_question_is_told_so(webrag: Run) -> None:
     result = webrag("answer", "docs.example.com/guide/")
 
-    assert (result.exit_code, "there is no question" in result.stderr) == (2, True)
+    assert (result.exit_code, "There is no question beside" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("command", ["ask", "search"])
