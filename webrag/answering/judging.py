@@ -238,10 +238,11 @@ def _uncertainty(gathered: Gathered, desk: CitationDesk) -> str:
         notes.append("Nothing was found.")
     elif not desk.parts:
         notes.append("Nothing that was found could be quoted.")
-    elif gathered.step.confidence < HIGH and len({e.source_url for e in desk.citations}) == 1:
-        notes.append("It rests on a single page.")
-    if desk.parts and gathered.step.coverage < LOW_COVERAGE:
-        notes.append("The passages hold few of the words of the question.")
+    elif gathered.step.confidence < HIGH:
+        if len({each.source_url for each in desk.citations}) == 1:
+            notes.append("It rests on a single page.")
+        if gathered.step.coverage < LOW_COVERAGE:
+            notes.append("The passages lack words of the question.")
     if desk.tally.removed or desk.tally.unsupported:
         notes.append("Statements that no source supports were left out.")
     return " ".join(notes)

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,6 +103,19 @@ def test_rules_name_the_page_and_where_unsure_that_it_is_the_only_one(
 
     assert reflection.applicability_note == "As stated by Turnip."
     assert reflection.uncertainty_note == noted
+
+
+@pytest.mark.parametrize(("confidence", "is_noted"), [(0.9, False), (0.75, True)])
+def test_rules_doubt_missing_words_of_the_question_where_unsure_only(
+    confidence: float, is_noted: bool, answered: Any, make_gathered: Callable[..., Any]
+) -> None:
+    gathered, desk = answered
+    found = make_gathered(*gathered.evidence, confidence=confidence)
+    found = replace(found, step=found.step.model_copy(update={"coverage": 0.4}))
+
+    note = reflect_by_rules(found, desk).uncertainty_note
+
+    assert ("The passages lack words of the question." in note) == is_noted
 
 
 def test_rules_give_nothing_to_an_answer_without_sentences(
