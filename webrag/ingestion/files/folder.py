@@ -115,7 +115,8 @@ def _why_not_read(entry: "os.DirEntry[str]", rules: list[IgnoreLine], max_bytes:
         return "files that cannot be opened"
     if not entry.is_file(follow_symlinks=False):
         return "of a kind that is not read"
-    return "too large" if size > max_bytes else None if size else "empty"
+    too_large = f"of more than {max_bytes:,} bytes"
+    return too_large if size > max_bytes else None if size else "empty"
 
 
 def _rules_above(root: Path, left_out: Counter[str]) -> list[IgnoreLine]:

@@ -69,7 +69,7 @@ def test_each_reason_has_its_count(tmp_path: Path) -> None:
         "hidden": 1,
         "of a kind that is not read": 1,
         "empty": 1,
-        "too large": 1,
+        "of more than 20 bytes": 1,
         "generated": 1,
         "folders of installed packages": 1,
     }
