@@ -70,6 +70,18 @@ async def test_folder_is_answered_from_with_file_and_line(opened: Open, docs: Pa
     assert "secret" not in brief
 
 
+@pytest.mark.parametrize("mode", ["fast", "deep"])
+async def test_folder_is_not_answered_for_by_files_elsewhere(
+    opened: Open, docs: Path, mode: Any
+) -> None:
+    async with opened() as rag:
+        await rag.ingest(docs.parent / "secret.md")
+        (docs / "limits.md").write_text("# Limits\n\nNothing is limited so far.\n")
+        result = await rag.answer(docs, "What is idle for 7 seconds?", research_mode=mode)
+
+    assert {item.chunk.source_url for item in result.chunks} <= set(map(file_url, docs.iterdir()))
+
+
 async def test_loop_follows_links_from_file_to_file(opened: Open, docs: Path) -> None:
     (docs / "index.md").write_text(
         "# Manual\n\nLimits of a connection: [limits](limits.md), [more](../secret.md).\n"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from webrag.ingestion.addresses import site_of
+from webrag.ingestion.addresses import is_file, site_of
 from webrag.orchestration.confidence import HIGH
 from webrag.orchestration.links.rules import (
     ExpansionOutcome,
@@ -325,12 +325,17 @@ class RunState:
         return tuple(dict.fromkeys((*self.scope.stored_sites, *map(site_of, self.pages))))
 
     @property
+    def names_files(self) -> bool:
+        """True when the named pages are files, whose site is every file of this machine."""
+        return set(map(is_file, self.pages)) == {True}
+
+    @property
     def filters(self) -> SearchFilters:
         """The limits of the search as it is now."""
         asked = self.question.filters
         if self.question.is_search:
             return asked
-        if not self.is_widened or self.question.as_of is not None:
+        if not self.is_widened or self.names_files or self.question.as_of is not None:
             return replace(asked, source_urls=tuple(self.pages))
         return replace(asked, sites=asked.sites or self.sites_in_scope, near=self.question.urls)
 

@@ -153,6 +153,8 @@ async def widen(run: ResearchRun) -> int:
     """Search stored pages inside the scope from now on; how many more there are than before."""
     state, known_before = run.state, run.state.joined_count
     state.is_widened = True
+    if state.names_files:
+        return 0
     nearest, count = await run.components.corpus.urls_in_scope(
         state.sites_in_scope, limit=MAX_LINK_SOURCES
     )
