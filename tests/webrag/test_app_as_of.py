@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from webrag import WebRAG
+from webrag.corpus.models import Holdings
 from webrag.corpus.pages import Corpus
 from webrag.errors import InputError
 from webrag.ingestion.models import FetchedPage
@@ -231,3 +232,11 @@ async def test_answer_in_sentences_names_the_moment(rag: WebRAG) -> None:
     document = answer_document(result)
     assert "As of 2025-01-03 12:00 UTC: pages may say something else now." in format_answer(result)
     assert [document.as_of, document.citations[0].as_of] == [noon(2)] * 2
+
+
+async def test_texts_of_the_same_minute_are_told_as_one() -> None:
+    later = FIRST + timedelta(seconds=20)
+
+    refusal = Holdings(held=0, missing=2, since=[FIRST, later]).refusal(FIRST - DAY)
+
+    assert "the earliest text held: from 2025-01-01 00:00 UTC." in str(refusal)

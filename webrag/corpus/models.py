@@ -328,8 +328,8 @@ class Holdings(NamedTuple):
         if not self.since:
             return InputError(f"{url} is not stored; nothing is fetched for an earlier moment.")
         what = "What was stored" if url is None else f"The text that {url} had"
-        held = ", ".join(map(shown_moment, self.since))
-        earliest = "the earliest texts" if len(self.since) > 1 else "the earliest text"
+        held = ", ".join(since := dict.fromkeys(map(shown_moment, self.since)))
+        earliest = "the earliest texts" if len(since) > 1 else "the earliest text"
         return InputError(
             f"{what} on {shown_moment(moment)} is not there; {earliest} held: from {held}.",
             hint="WEBRAG_KEEP_VERSIONS says how many earlier texts of a page are kept.",
