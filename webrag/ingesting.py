@@ -275,6 +275,6 @@ class Ingester:
 
 def _failures(failed: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each page that could not be used; of many, the first and their number."""
-    told = [f"{url} could not be used: {why}" for url, why in failed.items()]
+    told = [why if url in why else f"{url} could not be used: {why}" for url, why in failed.items()]
     more = len(told) - _MAX_TOLD
     return (*told[:_MAX_TOLD], *([f"{more:,} more files could not be used."] if more > 0 else []))

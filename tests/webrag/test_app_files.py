@@ -82,6 +82,14 @@ async def test_folder_is_not_answered_for_by_files_elsewhere(
     assert {item.chunk.source_url for item in result.chunks} <= set(map(file_url, docs.iterdir()))
 
 
+async def test_file_of_a_folder_that_cannot_be_read_is_named_once(opened: Open, docs: Path) -> None:
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.7 no more of it")
+    async with opened() as rag:
+        result = await rag.answer(docs, QUESTION)
+
+    assert [each.count(file_url(docs / "broken.pdf")) for each in result.warnings] == [1]
+
+
 async def test_loop_follows_links_from_file_to_file(opened: Open, docs: Path) -> None:
     (docs / "index.md").write_text(
         "# Manual\n\nLimits of a connection: [limits](limits.md), [more](../secret.md).\n"
