@@ -186,6 +186,11 @@ def how_to_install(extra: str) -> str:
     return f"Run `{shlex.join([*pip, *wanted])}`."
 
 
+def file_trouble(error: Exception) -> str:
+    """Say in the system's words why a file cannot be used, without its path and number."""
+    return (getattr(error, "strerror", None) or str(error)).rstrip(".")
+
+
 def _told(name: str) -> str:
     """Read what an installer wrote about WebRAG (PEP 376, PEP 610); "" for nothing."""
     from importlib.metadata import PackageNotFoundError, distribution

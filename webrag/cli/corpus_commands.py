@@ -21,7 +21,7 @@ from webrag.cli.options import (
 )
 from webrag.cli.output import error_value, print_columns, print_either, print_json
 from webrag.cli.running import count_progress, run, run_opened
-from webrag.errors import InputError, WebRAGError
+from webrag.errors import InputError, WebRAGError, file_trouble
 from webrag.ingestion.addresses import host_of
 
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ def _read_citations(file: Path) -> "list[Citation]":
         with click.open_file(str(file), encoding="utf-8") as opened:
             return TypeAdapter(list[Citation]).validate_json(opened.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from None
+        raise InputError(f"{file} cannot be read: {file_trouble(error)}.") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -7,7 +7,7 @@ from typing import Final, TextIO, TypeVar
 from pydantic import Field, ValidationError, field_validator
 
 from webrag.checked_model import refusal
-from webrag.errors import InputError
+from webrag.errors import InputError, file_trouble
 from webrag.frozen import LenientModel
 
 EXAMPLE_LINE: Final = (
@@ -93,7 +93,8 @@ def _records(
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The {name} file {path} cannot be read: {error}.") from error
+        said = f"The {name} file {path} cannot be read: {file_trouble(error)}."
+        raise InputError(said) from error
     for number, line in enumerate(lines, start=1):
         if line.strip():
             where = f"{path.name} line {number}"

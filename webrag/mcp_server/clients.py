@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from webrag.errors import InputError, WebRAGError
+from webrag.errors import InputError, WebRAGError, file_trouble
 from webrag.settings.variables import desktop_folder
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def install(client: McpClient, command: Sequence[str]) -> Path:
             partial.chmod(target.stat().st_mode)
         partial.replace(target)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be written: {error}.") from error
+        raise InputError(f"{path} cannot be written: {file_trouble(error)}.") from error
     except InputError as error:
         raise InputError(
             f"{path} was left as it is: {error}.",

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from webrag.answering.models import AnswerConfig
 from webrag.checked_model import allowed_text
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, file_trouble
 from webrag.frozen import FrozenModel
 from webrag.ingestion.models import FIRECRAWL_CLOUD_URL, FetchConfig, FirecrawlConfig
 from webrag.orchestration.models import ExpansionConfig, OrchestrationConfig, ScoreProfile
@@ -416,7 +416,8 @@ def write_settings(path: Path, values: Mapping[str, str | None]) -> None:
         partial.write_text("".join(f"{line}\n" for line in (*kept, *added)), "utf-8")
         partial.replace(target)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"The settings file {path} cannot be written: {error}.") from error
+        said = f"The settings file {path} cannot be written: {file_trouble(error)}."
+        raise ConfigurationError(said) from error
 
 
 def _quoted(value: str) -> str:

@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from webrag.errors import ConfigurationError
+from webrag.errors import ConfigurationError, file_trouble
 from webrag.frozen import Allowed, FrozenModel
 from webrag.ingestion.addresses import host_and_port
 
@@ -480,7 +480,7 @@ def _read(path: Path) -> Mapping[str, str | None]:
         return dotenv_values(path, interpolate=False, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"The settings file {str(path)!r} cannot be read: {error}."
+            f"The settings file {str(path)!r} cannot be read: {file_trouble(error)}."
         ) from error
 
 

@@ -16,7 +16,7 @@ from webrag.embedding.embedder import (
     known_prefixes,
     saved_prefixes,
 )
-from webrag.errors import ConfigurationError, how_to_install
+from webrag.errors import ConfigurationError, file_trouble, how_to_install
 from webrag.settings.values import LOCAL_EMBEDDING_MODEL
 
 if TYPE_CHECKING:
@@ -175,10 +175,8 @@ def locate(model: str, kind: Kind = EMBEDDING) -> str:
             if folder.is_dir():
                 return str(folder.resolve())
         except (OSError, RuntimeError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
-            raise ConfigurationError(
-                f"The folder {model!r} of a model cannot be read: {reason}.", hint=hint
-            ) from error
+            said = f"The folder {model!r} of a model cannot be read: {file_trouble(error)}."
+            raise ConfigurationError(said, hint=hint) from error
     elif model.count("/") <= 1 and "\\" not in model:
         return model
     raise ConfigurationError(f"There is no folder {model!r} to load a model from.", hint=hint)

@@ -84,3 +84,11 @@ def test_file_whose_text_another_file_has_too_is_read_where_it_was_named(
     result = corpus_command(None, "verify", str(second), TEXT)
 
     assert "1 of 1 are verbatim on the live page." in result.stdout
+
+
+def test_missing_file_of_citations_is_told_in_plain_words(webrag: Run, tmp_path: Path) -> None:
+    file = tmp_path / "none.json"
+
+    result = webrag("verify", "--from", str(file))
+
+    assert result.stderr == f"Error: {file} cannot be read: No such file or directory.\n"
