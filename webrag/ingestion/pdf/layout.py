@@ -29,7 +29,9 @@ _PLAIN_BULLET = re.compile(r"[\u2022\u25aa\u25cf\u25e6\u2023\u25a0\u25a1\u2043]\
 _SYMBOL = re.compile(r"\A\s*[\uf020-\uf0ff](?=\s|\Z)")
 _SENTENCE_END = (".", "!", "?", ":", ";")
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
-_NUMBER_ALONE = re.compile(r"[\s\u2013\u2014-]*(?:\d+|[ivxlc]+)[\s\u2013\u2014-]*", re.IGNORECASE)
+_ROMAN = r"(?=[ivxlc])c{0,3}(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})"
+_DASHES = r"[\s\u2013\u2014-]*"
+_NUMBER_ALONE = re.compile(rf"{_DASHES}(?:\d{{1,5}}|{_ROMAN}){_DASHES}", re.IGNORECASE)
 _LEAST_PAGES_OF_RUNNING_LINE = 3
 _MOST_RUNNING_LINES = 12
 _LEAST_HEADINGS = 3  # fewer large lines may be anything

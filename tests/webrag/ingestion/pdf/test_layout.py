@@ -258,3 +258,13 @@ def test_header_that_a_table_repeats_on_three_pages_is_no_head_of_a_chapter() ->
     assert all(lines[0].text == "A B C" for lines in without_running_lines(pages)[3:6])
     plain = [[replace(line, cells=()) for line in lines] for lines in pages]
     assert not any("A B C" in line.text for lines in without_running_lines(plain) for line in lines)
+
+
+@pytest.mark.parametrize("text", ["Civil", "Ill", "471100"])
+def test_line_that_is_no_number_of_a_page_stays(text: str) -> None:
+    assert text in text_of(drawn((72, 700, "The mill has paid its clerk:"), (72, 660, text)))
+
+
+@pytest.mark.parametrize("text", ["17", "- 17 -", "xiv", "XC", "iii"])
+def test_number_of_a_page_alone_is_left_out(text: str) -> None:
+    assert text not in text_of(drawn((72, 700, "The mill has paid its clerk:"), (72, 660, text)))
