@@ -41,7 +41,7 @@ def format_schedules(schedules: Sequence[Schedule]) -> str:
     """One line for each schedule: what is due, overdue and failing."""
     if not schedules:
         return (
-            "No site is visited again of itself: `webrag jobs schedule SITE --every 7d` does that."
+            "No site is visited again by itself: `webrag jobs schedule SITE --every 7d` does that."
         )
     return "\n".join(["[SCHEDULES]", *map(_schedule, schedules)])
 

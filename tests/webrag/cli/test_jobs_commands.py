@@ -86,7 +86,7 @@ def test_schedule_is_set_shown_by_status_and_removed(corpus_command: Run) -> Non
 
     assert "- 1: https://docs.test/guide/\n  (every 1w; due now)" in made.stdout
     assert "Sites visited again and again: 1 (1 due, 0 failing)" in status.stdout
-    assert "No site is visited again of itself" in removed.stdout
+    assert "No site is visited again by itself" in removed.stdout
 
 
 @pytest.mark.parametrize(
