@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import re
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -269,12 +270,18 @@ def _named_failures(url: str) -> Iterator[None]:
         raise FetchError(said, url=url) from error
 
 
+# What stands around the words of a failure of TLS: a name in brackets, a line of Python's source.
+_OF_OPENSSL = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
+
+
 def _reason(error: Exception) -> str:
-    cause = error.__cause__ or error.__context__
-    if isinstance(cause, OSError) and isinstance(cause.__cause__, ConnectionRefusedError):
-        return "the connection was refused"  # anyio says "all connection attempts failed"
-    is_ours = isinstance(error, NameNotFound)
-    if isinstance(cause, OSError) and cause.strerror and not is_ours:
-        return cause.strerror.lower()
+    """Say what the system says, however far below the error, else what the error does."""
+    below: BaseException | None = error
+    while below is not None and not (isinstance(below, OSError) and below.strerror):
+        below = below.__cause__ or below.__context__
+    if isinstance(below, ConnectionRefusedError):
+        return "the connection was refused"  # asyncio names the address in place of that
+    if below is not None and not isinstance(error, NameNotFound):
+        return _OF_OPENSSL.sub("", str(below.strerror)).lower().rstrip(".")
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:200].rstrip(".")

@@ -351,6 +351,26 @@ async def test_refused_connection_is_told_with_its_port(make_fetcher: Make) -> N
     assert str(raised.value) == said
 
 
+async def test_site_without_tls_is_told_in_plain_words(
+    make_fetcher: Make, raw_server: Callable[..., str]
+) -> None:
+    site = raw_server(lambda connection, _: connection.sendall(b"HTTP/1.1 400 No\r\n\r\n"))
+
+    with pytest.raises(FetchError) as raised:
+        await make_fetcher().fetch(site.replace("http:", "https:") + "/a")
+
+    assert str(raised.value).endswith("could not be reached: wrong version number.")
+
+
+async def test_tls_broken_off_is_told_in_the_systems_words(
+    make_fetcher: Make, raw_server: Callable[..., str]
+) -> None:
+    site = raw_server(lambda *_: None)
+
+    with pytest.raises(FetchError, match=r"(reset by peer|end of file|eof occurred).*\.$"):
+        await make_fetcher().fetch(site.replace("http:", "https:") + "/a")
+
+
 async def test_unknown_name_is_one_sentence(make_fetcher: Make) -> None:
     with pytest.raises(FetchError, match=r"the name 'nowhere\.invalid' was not found"):
         await make_fetcher().fetch("https://nowhere.invalid/")
