@@ -123,6 +123,8 @@ def _enqueue(
         return await queue.enqueue_pages(urls, refresh=given["refresh"], version=version)
 
     print_jobs(ctx, run_on_jobs(ctx.obj, enqueue))
+    if not run_options(ctx).quiet:
+        click.echo("Workers do it: `webrag jobs work` starts one.", err=True)
 
 
 def _ingest_pages(ctx: click.Context, urls: tuple[str, ...], given: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ def test_queued_page_is_stored_by_a_worker(
     shown = corpus_command(site, "jobs", "show", "1")
 
     assert f"- 1: {site}/\n  (waiting)" in queued.stdout
+    assert "`webrag jobs work` starts one" in queued.stderr
     assert before == 0
     assert f"Job 1 ({site}/) done" in worked.stderr
     assert "State: done" in shown.stdout
