@@ -101,6 +101,31 @@ select d.url, d.title, d.child_count as chunk_count, d.token_count, d.fetched_at
 """
 _EVERY_PAGE = {"id": None, "site": None, "contains": "", "limit": None, "offset": 0}
 
+# What is named may be a folder, or a page by another of its addresses.
+_WANTED: Final = """(
+    %(urls)s::text[] is null or d.url = any(%(urls)s) or d.aliases && %(urls)s::text[]
+    or exists (select from unnest(%(urls)s::text[]) n(url)
+               where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
+)"""
+_TEXTS: Final = f"""
+with times as (
+    select url, coalesce(stored_at, fetched_at) as since, gone_at as until from {{documents}} d
+    where {_WANTED}
+    union all
+    select url, stored_at, gone_at from {{past_documents}} d where {_WANTED}
+), texts as (
+    select url, since, since <= %(moment)s and (until is null or until > %(moment)s) as is_held,
+           since > %(moment)s as is_later
+    from times
+)"""
+_HOLDINGS: Final = f"""{_TEXTS}, pages as (
+    select bool_or(is_held) as is_held, bool_or(is_later) as is_later from texts group by url
+)
+select count(*) filter (where is_held), count(*) filter (where is_later and not is_held),
+       array(select distinct since from texts order by since limit 3)
+from pages
+"""
+
 
 class Corpus:
     """The pages of one collection; safe to share between tasks.
@@ -225,12 +250,16 @@ class Corpus:
         )
 
     async def holdings(self, moment: datetime, urls: Sequence[str] | None = None) -> Holdings:
-        """Give what is held as of a moment, of everything or of some pages."""
-        return await self._database.run(lambda each: queries.read_holdings(each, moment, urls))
+        """Give what is held as of a moment, of everything or of some pages and what lies below."""
+        values = {"moment": moment, "urls": None if urls is None else list(urls)}
+        (found,) = await self._database.fetch(_HOLDINGS, values)
+        return Holdings(*found)
 
     async def urls_as_of(self, moment: datetime, urls: Sequence[str]) -> list[str]:
         """Give the pages that some addresses stood for at a moment, as `holdings` counts them."""
-        return await self._database.run(lambda each: queries.urls_held(each, moment, urls))
+        statement = f"{_TEXTS} select distinct url from texts where is_held order by url"
+        rows = await self._database.fetch(statement, {"moment": moment, "urls": list(urls)})
+        return [url for (url,) in rows]
 
     async def past(self, url: str) -> list[PastPage]:
         """Give the kept earlier texts of a page by its canonical URL, the latest first."""
@@ -242,11 +271,18 @@ class Corpus:
 
     async def links(self, urls: Sequence[str]) -> list[LinkCandidate]:
         """Give the links of stored pages, in the order asked for and on the page, `enriched`."""
+        statement = """
+            select d.url as source_url, l.url, l.title, l.description, l.heading, l.rel,
+                   l.char_start, l.char_end, d.depth as source_depth, l.origin
+            from {link_candidates} l join {documents} d on d.id = l.source_document
+            where l.source_document = any(%(ids)s)
+            order by array_position(%(ids)s, l.source_document), l.ordinal
+            """
 
         async def work(connection: Connection) -> list[LinkCandidate]:
             pages = await queries.find_pages(connection, urls)
-            ids = dict.fromkeys(pages[url].page_id for url in urls if url in pages)
-            return enriched(await queries.read_links(connection, list(ids)))
+            ids = list(dict.fromkeys(pages[url].page_id for url in urls if url in pages))
+            return enriched(await connection.fetch_as(LinkCandidate, statement, {"ids": ids}))
 
         return await self._database.run(work, snapshot=True)
 

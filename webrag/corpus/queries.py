@@ -1,13 +1,12 @@
 """The reads of the corpus as SQL, each over a connection it is given; it opens none."""
 
 from collections.abc import Sequence, Set
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webrag.corpus.models import Holdings, LinkCandidate, SiteSize, StoredPage, StoredVersion
+from webrag.corpus.models import SiteSize, StoredPage, StoredVersion
 from webrag.ingestion.addresses import FILES, site_of
 from webrag.ingestion.models import NormalizedDocument
 from webrag.ingestion.versions import version_order
@@ -43,18 +42,6 @@ async def read_pages(connection: Connection, page_ids: Sequence[int]) -> list[St
         " order by array_position(%(ids)s, d.id)"
     )
     return await connection.fetch_as(StoredPage, statement, {"ids": list(page_ids)})
-
-
-async def read_links(connection: Connection, page_ids: Sequence[int]) -> list[LinkCandidate]:
-    """Give the links of pages in the order asked for, links in page order, mapped ones last."""
-    statement = """
-        select d.url as source_url, l.url, l.title, l.description, l.heading, l.rel, l.char_start,
-               l.char_end, d.depth as source_depth, l.origin
-        from {link_candidates} l join {documents} d on d.id = l.source_document
-        where l.source_document = any(%(ids)s)
-        order by array_position(%(ids)s, l.source_document), l.ordinal
-        """
-    return await connection.fetch_as(LinkCandidate, statement, {"ids": list(page_ids)})
 
 
 _SITES: Final = """
@@ -104,53 +91,6 @@ def _newest_first(stored: Sequence[StoredVersion], site: str) -> dict[str, tuple
         library: tuple(sorted(own, key=version_order, reverse=True))
         for library, own in versions.items()
     }
-
-
-# What is named may be a folder, or a page by another of its addresses.
-_WANTED = """(
-    %(urls)s::text[] is null or d.url = any(%(urls)s) or d.aliases && %(urls)s::text[]
-    or exists (select from unnest(%(urls)s::text[]) n(url)
-               where d.url !~ '^https?:' and starts_with(d.url, rtrim(n.url, '/') || '/'))
-)"""
-
-_HOLDINGS = """
-with texts as (
-    select url, coalesce(stored_at, fetched_at) as since, gone_at as until from {documents} d
-    where {wanted}
-    union all
-    select url, stored_at, gone_at from {past_documents} d where {wanted}
-), pages as (
-    select bool_or(since <= %(moment)s and (until is null or until > %(moment)s)) as is_held,
-           bool_or(since > %(moment)s) as is_later
-    from texts group by url
-)
-select count(*) filter (where is_held), count(*) filter (where is_later and not is_held),
-       array(select distinct since from texts order by since limit 3)
-from pages
-""".replace("{wanted}", _WANTED)
-
-_HELD = """
-select url from {documents} d where {wanted} and coalesce(stored_at, fetched_at) <= %(moment)s
-  and (gone_at is null or gone_at > %(moment)s)
-union
-select url from {past_documents} d where {wanted} and stored_at <= %(moment)s
-  and gone_at > %(moment)s
-order by url
-""".replace("{wanted}", _WANTED)
-
-
-async def read_holdings(
-    connection: Connection, moment: datetime, urls: Sequence[str] | None
-) -> Holdings:
-    """Count what is held as of a moment, of everything or of some pages and what lies below."""
-    values = {"moment": moment, "urls": None if urls is None else list(urls)}
-    return Holdings(*(await connection.fetch(_HOLDINGS, values))[0])
-
-
-async def urls_held(connection: Connection, moment: datetime, urls: Sequence[str]) -> list[str]:
-    """Give the pages that some addresses stood for at a moment, as `read_holdings` counts them."""
-    rows = await connection.fetch(_HELD, {"moment": moment, "urls": list(urls)})
-    return [url for (url,) in rows]
 
 
 _MOST_TWINS = 5
