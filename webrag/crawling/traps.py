@@ -200,12 +200,6 @@ class TrapLimits:
 
 
 @dataclass(slots=True)
-class _Folder:
-    failures: int = 0
-    duplicates: int = 0
-
-
-@dataclass(slots=True)
 class _Series:
     """Pages whose addresses a program could have made by counting; the new ones told news."""
 
@@ -220,7 +214,7 @@ class TrapGuard:
         self._limits = limits
         self._counts: Counter[int] = Counter()
         self._key_sets: dict[int, set[int]] = {}
-        self._folders: OrderedDict[tuple[bool, str], _Folder] = OrderedDict()
+        self._folders: OrderedDict[tuple[bool, str], Counter[str]] = OrderedDict()
         self._closed: dict[tuple[bool, str], str] = {}
         self._texts = KnownTexts()
         self._series: dict[int, _Series] = {}
@@ -231,7 +225,7 @@ class TrapGuard:
         values = {
             "counts": list(self._counts.items()),
             "key_sets": [(key, sorted(known)) for key, known in self._key_sets.items()],
-            "folders": [(*key, f.failures, f.duplicates) for key, f in self._folders.items()],
+            "folders": [(*key, f["failures"], f["duplicates"]) for key, f in self._folders.items()],
             "closed": [(*key, reason) for key, reason in self._closed.items()],
             "texts": self._texts.as_values(),
             "series": [(key, each.visited, each.new) for key, each in self._series.items()],
@@ -244,8 +238,8 @@ class TrapGuard:
         values = json.loads(zlib.decompress(learned))
         self._counts = Counter(dict(values["counts"]))
         self._key_sets = {key: set(known) for key, known in values["key_sets"]}
-        for is_tree, path, *counts in values["folders"]:
-            self._folders[is_tree, path] = _Folder(*counts)
+        for is_tree, path, failures, duplicates in values["folders"]:
+            self._folders[is_tree, path] = Counter(failures=failures, duplicates=duplicates)
         self._closed = {(is_tree, path): why for is_tree, path, why in values["closed"]}
         self._texts.take_values(values["texts"])
         self._series = {key: _Series(*counts) for key, *counts in values["series"]}
@@ -369,11 +363,10 @@ class TrapGuard:
     def _note(self, url: str, what: Literal["failures", "duplicates"]) -> None:
         limit = getattr(self._limits, what)
         for key in places(url):
-            folder = self._folders.setdefault(key, _Folder())
+            folder = self._folders.setdefault(key, Counter())
             self._folders.move_to_end(key)
-            count = getattr(folder, what) + 1
-            setattr(folder, what, count)
-            if count >= limit * _patience(*key):
+            folder[what] += 1
+            if folder[what] >= limit * _patience(*key):
                 self._closed[key] = _CLOSED_REASONS[what]
         while len(self._folders) > _REMEMBERED_FOLDERS:
             self._folders.popitem(last=False)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from llama_index.core.schema import (
     BaseNode,
@@ -16,6 +15,7 @@ from llama_index.node_parser.webrag import FLAG_KEYS
 
 from webrag.corpus.models import ParentChunk
 from webrag.corpus.rows import NODE_COLUMNS, node_from_columns, row_id
+from webrag.corpus.tables import PARENTS
 from webrag.ingestion.characters import storable
 from webrag.postgres.database import Connection
 from webrag.retrieval.models import ChildMatch, RetrievedChunk, WordingScores
@@ -154,21 +154,21 @@ def _parent(
     )
 
 
-_PARENT_FIELDS = [name for name in ParentChunk.model_fields if name != "chunk_id"]
 _PARENT_COLUMNS = ", ".join(
-    f"p.{'heading' if name == 'section_heading' else name}" for name in _PARENT_FIELDS
+    f"{column} as {name}"
+    for name, column in PARENTS.selected("p").items()
+    if name in ParentChunk.model_fields
 )
 
 # A chunk without a parent is stored as one, too, which is no node of its own.
 _PARENTS = f"""
-select p.id, own.source, own.children,
+select {_PARENT_COLUMNS}, own.source, own.children, d.url, d.title, {_OF_PAGE} as page,
        (select b.id from {{parents}} b
         where b.document = p.document and b.chunk_index < p.chunk_index
-        order by b.chunk_index desc limit 1),
+        order by b.chunk_index desc limit 1) as before,
        (select a.id from {{parents}} a
         where a.document = p.document and a.chunk_index > p.chunk_index
-        order by a.chunk_index limit 1),
-       {_OF_PAGE}, d.url, d.title, {_PARENT_COLUMNS}
+        order by a.chunk_index limit 1) as after
 from {{parents}} p join {{documents}} d on d.id = p.document
 cross join lateral (
     select array_agg(c.node_id order by c.document, c.ordinal) as children,
@@ -187,34 +187,22 @@ async def select_parents(connection: Connection, node_ids: Iterable[str]) -> lis
     Ids that no stored parent has are left out. Other parsers' ids need not be those of the rows.
     """
     wanted = {row_id(storable(node_id)): node_id for node_id in node_ids}
-    rows = await connection.fetch(_PARENTS, (list(wanted),))
-    found = {row[0]: _stored_parent(wanted[row[0]], *row) for row in rows}
+    rows = await connection.fetch_as(dict, _PARENTS, (list(wanted),))
+    found = {row["chunk_id"]: _stored_parent(wanted[row["chunk_id"]], row) for row in rows}
     return [found[each] for each in wanted if each in found]
 
 
-def _stored_parent(
-    node_id: str,
-    chunk_id: UUID,
-    document_id: str,
-    children: Sequence[str],
-    before: UUID | None,
-    after: UUID | None,
-    page: Mapping[str, Any] | None,
-    url: str,
-    title: str | None,
-    *fields: Any,
-) -> TextNode:
-    chunk = ParentChunk(chunk_id=chunk_id, **dict(zip(_PARENT_FIELDS, fields, strict=True)))
-    known = {"source_url": url, "title": title, **(page or {})}
-    metadata = {**known, **_of_passage(chunk, title)}
+def _stored_parent(node_id: str, row: Mapping[str, Any]) -> TextNode:
+    chunk = ParentChunk(**{name: row[name] for name in ParentChunk.model_fields})
+    known = {"source_url": row["url"], "title": row["title"], **(row["page"] or {})}
+    metadata = {**known, **_of_passage(chunk, row["title"])}
     relatives: dict[NodeRelationship, RelatedNodeInfo | list[RelatedNodeInfo]] = {
-        NodeRelationship.CHILD: [_related(child) for child in children]
+        NodeRelationship.CHILD: list(map(_related, row["children"]))
     }
-    if before is not None:
-        relatives[NodeRelationship.PREVIOUS] = _related(str(before))
-    if after is not None:
-        relatives[NodeRelationship.NEXT] = _related(str(after))
-    return _parent(node_id, chunk, metadata, document_id, relatives)
+    for kind, name in ((NodeRelationship.PREVIOUS, "before"), (NodeRelationship.NEXT, "after")):
+        if row[name] is not None:
+            relatives[kind] = _related(str(row[name]))
+    return _parent(node_id, chunk, metadata, row["source"], relatives)
 
 
 def _related(node_id: str) -> RelatedNodeInfo:
