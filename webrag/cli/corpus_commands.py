@@ -360,11 +360,7 @@ def read_command(
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
 @json_option
 def verify_command(
-    ctx: click.Context,
-    words: tuple[str, ...],
-    chars: str | None,
-    file: Path | None,
-    no_live: bool,
+    ctx: click.Context, words: tuple[str, ...], chars: str | None, file: Path | None, no_live: bool
 ) -> None:
     """Check that QUOTE is verbatim in the stored page URL and still on the live page.
 

@@ -136,9 +136,7 @@ def _start(ctx: click.Context) -> list[str]:
 @click.option("--no-open", is_flag=True, help="Print the address only; open no browser.")
 @host_option
 @click.option(
-    "--port",
-    type=int,
-    help="Port to listen on.  [default: 8765, or a free one when it is taken]",
+    "--port", type=int, help="Port to listen on.  [default: 8765, or a free one when it is taken]"
 )
 def web_command(ctx: click.Context, /, no_open: bool) -> None:
     """Ask and read in a browser, and look after what is stored.

@@ -47,10 +47,7 @@ def config_command(ctx: click.Context, everything: bool) -> None:
     if is_json:
         print_json(
             {
-                variables[name][0]: {
-                    "value": settings.shown(name),
-                    "origin": settings.origin(name),
-                }
+                variables[name][0]: {"value": settings.shown(name), "origin": settings.origin(name)}
                 for names in shown.values()
                 for name in names
             }

@@ -19,13 +19,7 @@ from webrag.corpus.batches import Batches
 from webrag.corpus.models import AcquiredPage, StoredPage
 from webrag.corpus.page_worker import CutPage, CutSetup, PagePart, PageTask
 from webrag.corpus.pages import Corpus
-from webrag.corpus.rows import (
-    ChildRow,
-    PageRows,
-    build_page_rows,
-    document_id_of,
-    rows_of_chunks,
-)
+from webrag.corpus.rows import ChildRow, PageRows, build_page_rows, document_id_of, rows_of_chunks
 from webrag.corpus.writer import EmbeddedPage
 from webrag.embedding.embedder import Embedder
 from webrag.errors import UnusablePageError
@@ -179,10 +173,7 @@ def _source(document: NormalizedDocument) -> "Document":
 
 def _too_large(document: NormalizedDocument, what: str) -> UnusablePageError:
     return UnusablePageError(
-        f"{document.url} {what}",
-        url=document.url,
-        status=document.status,
-        kind="too_large",
+        f"{document.url} {what}", url=document.url, status=document.status, kind="too_large"
     )
 
 
@@ -315,9 +306,7 @@ class Indexer:
         return current.acquired(document.requested_url, "unchanged")
 
     async def _embed(
-        self,
-        children: Sequence[ChildRow],
-        known: Mapping[bytes, NDArray[np.float32]],
+        self, children: Sequence[ChildRow], known: Mapping[bytes, NDArray[np.float32]]
     ) -> tuple[NDArray[np.float32], set[bytes]]:
         """Vectors of all children, and the hashes of the texts that were embedded for them."""
         texts = {child.text_hash: child.indexed_text for child in children}

@@ -141,8 +141,7 @@ async def read_versions(
 
 
 async def read_chunks(
-    connection: Connection,
-    wanted: Sequence[tuple[int | None, Sequence[bytes]]],
+    connection: Connection, wanted: Sequence[tuple[int | None, Sequence[bytes]]]
 ) -> list[KnownChunks]:
     """Find chunks that new versions of pages have in common with the corpus and the pages."""
     hashes = {each for _, several in wanted for each in several}

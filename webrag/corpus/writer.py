@@ -54,8 +54,7 @@ async def copy_parents(
 
 
 async def copy_children(
-    connection: Connection,
-    pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]],
+    connection: Connection, pages: Iterable[tuple[int, Sequence[ChildRow], Embeddings]]
 ) -> None:
     """Load searched chunks and their vectors, by the numbers of their pages."""
     rows = (
@@ -67,10 +66,7 @@ async def copy_children(
 
 
 async def copy_links(
-    connection: Connection,
-    pages: Iterable[tuple[int, Sequence[LinkCandidate]]],
-    *,
-    first: int = 0,
+    connection: Connection, pages: Iterable[tuple[int, Sequence[LinkCandidate]]], *, first: int = 0
 ) -> None:
     """Load links, by the numbers of the pages they are on, counted from `first` on each."""
     rows = (
@@ -95,10 +91,7 @@ async def copy_postings(
 
 
 async def _copy(
-    connection: Connection,
-    target: Table,
-    first: tuple[str, ...],
-    rows: Iterable[tuple[Any, ...]],
+    connection: Connection, target: Table, first: tuple[str, ...], rows: Iterable[tuple[Any, ...]]
 ) -> None:
     """Load rows: the values of the first columns, and an object that has those of the others."""
     loaded = target.loaded
@@ -203,10 +196,7 @@ _COPIED = [
 
 
 async def _keep_past(
-    connection: Connection,
-    pages: Mapping[str, tuple[str, datetime]],
-    *,
-    most: int,
+    connection: Connection, pages: Mapping[str, tuple[str, datetime]], *, most: int
 ) -> None:
     """Keep the stored texts, so many of each at most, of pages that are about to get others.
 
@@ -272,10 +262,7 @@ async def lock_pages(connection: Connection, urls: Iterable[str]) -> None:
 
 
 async def write_pages(
-    connection: Connection,
-    pages: Sequence[EmbeddedPage],
-    *,
-    keep_versions: int = 0,
+    connection: Connection, pages: Sequence[EmbeddedPage], *, keep_versions: int = 0
 ) -> list[int]:
     """Put pages in place of their stored versions, if there are any, and give their row numbers.
 

@@ -112,14 +112,8 @@ def answer_figures(scores: Sequence[AnswerScore]) -> list[tuple[str, str]]:
         ("gold in the answer", _mean(each.share or 0.0 for each in judged)),
         ("all of it", _mean(each.verdict == "right" for each in judged)),
         ("citations on a gold page", _mean(hit for each in judged for hit in each.on_gold)),
-        (
-            "the first one of an answer",
-            _mean(each.on_gold[0] for each in judged if each.on_gold),
-        ),
-        (
-            "sentences their citation holds",
-            _mean(hit for each in scores for hit in each.held),
-        ),
+        ("the first one of an answer", _mean(each.on_gold[0] for each in judged if each.on_gold)),
+        ("sentences their citation holds", _mean(hit for each in scores for hit in each.held)),
         ("citation fidelity", _mean(each for score in scores for each in score.verbatim)),
         ("unanswerable, high or medium", f"{called} of {len(unanswerable)}"),
         ("words of an answer, p50", _median(judged, lambda each: each.words)),
@@ -128,10 +122,7 @@ def answer_figures(scores: Sequence[AnswerScore]) -> list[tuple[str, str]]:
     kinds = sorted({each.type for each in judged})
     if len(kinds) > 1:
         rows += [
-            (
-                f"gold in the answer, {kind}",
-                _mean(s.share or 0.0 for s in judged if s.type == kind),
-            )
+            (f"gold in the answer, {kind}", _mean(s.share or 0.0 for s in judged if s.type == kind))
             for kind in kinds
         ]
     return rows

@@ -115,12 +115,7 @@ _TABLE = "children"
 _UNCHOSEN_TABLE = "llamaindex"  # what from_params passes when none is named
 
 # hybrid_search would have PGVectorStore look for a column that the table does not have.
-_FIXED = {
-    "use_halfvec": True,
-    "use_jsonb": True,
-    "perform_setup": False,
-    "hybrid_search": False,
-}
+_FIXED = {"use_halfvec": True, "use_jsonb": True, "perform_setup": False, "hybrid_search": False}
 
 
 class CorpusVectorStore(PGVectorStore):
@@ -372,9 +367,7 @@ class CorpusVectorStore(PGVectorStore):
         existing = await update_schema(database)
         if existing is None:
             await ensure_schema(
-                database,
-                embedding_model=self._embedding_model,
-                embedding_dimensions=self.embed_dim,
+                database, embedding_model=self._embedding_model, embedding_dimensions=self.embed_dim
             )
         elif existing[1] != self.embed_dim:
             raise ConfigurationError(

@@ -20,14 +20,7 @@ from webrag.errors import InputError
 from webrag.ingestion.characters import storable, storable_values
 from webrag.llamaindex.stored_nodes import PAGE_DATES, PAGE_KEYS
 from webrag.postgres.database import Connection
-from webrag.retrieval.filters import (
-    ALWAYS,
-    Condition,
-    Scope,
-    all_of,
-    any_of,
-    negated,
-)
+from webrag.retrieval.filters import ALWAYS, Condition, Scope, all_of, any_of, negated
 
 _Scalar = str | int | float
 

@@ -324,8 +324,7 @@ async def _pages_holding(connection: Connection, node_ids: Sequence[str]) -> lis
 async def _remove(connection: Connection, node_ids: Sequence[str]) -> set[int]:
     """Delete searched nodes, and give the pages they were on."""
     deleted = await connection.fetch(
-        "delete from {data_children} where node_id = any(%s) returning document",
-        (list(node_ids),),
+        "delete from {data_children} where node_id = any(%s) returning document", (list(node_ids),)
     )
     return {page_id for (page_id,) in deleted}
 
@@ -415,9 +414,7 @@ where {{condition}} order by c.document, c.ordinal
 
 
 async def select_nodes(
-    connection: Connection,
-    node_ids: Sequence[str] | None,
-    filters: MetadataFilters | None,
+    connection: Connection, node_ids: Sequence[str] | None, filters: MetadataFilters | None
 ) -> list[TextNode]:
     """Give the searched nodes that match, in page order; all when nothing is asked for."""
     parts = [] if node_ids is None else [ids_condition(node_ids)]
@@ -437,9 +434,7 @@ async def select_by_id(connection: Connection, node_ids: Sequence[str]) -> list[
 
 
 async def delete_matching(
-    connection: Connection,
-    node_ids: Sequence[str] | None,
-    filters: MetadataFilters | None,
+    connection: Connection, node_ids: Sequence[str] | None, filters: MetadataFilters | None
 ) -> None:
     """Delete the nodes that match; none when nothing is asked for."""
     if node_ids is None and filters is None:

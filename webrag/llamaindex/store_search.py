@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 
 from webrag.ingestion.characters import storable
 from webrag.lexical.analysis import query_terms
-from webrag.lexical.bm25 import (
-    WordScores,
-    child_key,
-    fuse_scores,
-    split_key,
-)
+from webrag.lexical.bm25 import WordScores, child_key, fuse_scores, split_key
 from webrag.llamaindex.store_filters import query_scope, refuse_unknown_keys
 from webrag.llamaindex.stored_nodes import (
     STORED_NODE,
@@ -67,11 +62,7 @@ def _normalised(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 LEXICAL_MODES = frozenset(
-    {
-        VectorStoreQueryMode.SPARSE,
-        VectorStoreQueryMode.TEXT_SEARCH,
-        VectorStoreQueryMode.HYBRID,
-    }
+    {VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH, VectorStoreQueryMode.HYBRID}
 )
 
 """Modes that look for the words of `query_str`."""

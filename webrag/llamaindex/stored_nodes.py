@@ -104,9 +104,7 @@ def _matched(match: ChildMatch, start: int, texts: Iterable[str]) -> dict[str, A
 
 
 def matched_part(
-    span: tuple[int, int],
-    told: Mapping[str, tuple[float, float]],
-    headings: Sequence[str] = (),
+    span: tuple[int, int], told: Mapping[str, tuple[float, float]], headings: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Give all that a search knows of a part of a node, as `LocalRerank` reads it.
 

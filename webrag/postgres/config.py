@@ -19,8 +19,7 @@ class DatabaseConfig(FrozenModel):
     )
     data_dir: Path = Field(description="Folder of the embedded server's files.")
     collection: str = Field(
-        default="webrag",
-        description="Corpus to work on; each collection is a schema of its own.",
+        default="webrag", description="Corpus to work on; each collection is a schema of its own."
     )
     pool_max_size: int = Field(
         default=10, ge=1, le=100, description="Connections kept at most per event loop."

@@ -224,14 +224,11 @@ def _create_extension(connection: psycopg.Connection[TupleRow]) -> None:
     except psycopg.errors.ReadOnlySqlTransaction as error:
         connection.rollback()
         raise DatabaseUnavailableError(
-            "The server accepts no writes.",
-            hint="Set DATABASE_URL to the primary server.",
+            "The server accepts no writes.", hint="Set DATABASE_URL to the primary server."
         ) from error
 
 
-def _extension_versions(
-    connection: psycopg.Connection[TupleRow],
-) -> tuple[str | None, str | None]:
+def _extension_versions(connection: psycopg.Connection[TupleRow]) -> tuple[str | None, str | None]:
     ((installed, available),) = connection.execute(
         "select (select extversion from pg_extension where extname = 'vector'),"
         " (select default_version from pg_available_extensions where name = 'vector')"

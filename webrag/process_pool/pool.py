@@ -286,12 +286,7 @@ class WorkerPool:
             raise InputError("WebRAG was closed: use its parts while it is open.")
 
     async def _fill(
-        self,
-        parts: list[_T],
-        job: Job[_T],
-        request: object,
-        about: str,
-        limits_s: Sequence[float],
+        self, parts: list[_T], job: Job[_T], request: object, about: str, limits_s: Sequence[float]
     ) -> None:
         worker = await self._prepared_worker(job)
         receive: Callable[[], bytes] = partial(worker.begin, job, request, sum(limits_s))

@@ -6,14 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Self,
-    TypeVar,
-    Unpack,
-)
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -30,12 +23,7 @@ from webrag.postgres.config import DatabaseConfig
 from webrag.presentation.brief.models import BriefConfig, Caller
 from webrag.redaction import remember_secrets
 from webrag.retrieval.models import RetrievalConfig
-from webrag.settings.values import (
-    LOCAL_EMBEDDING_MODEL,
-    LOCAL_RERANKER_MODEL,
-    PARTS,
-    Values,
-)
+from webrag.settings.values import LOCAL_EMBEDDING_MODEL, LOCAL_RERANKER_MODEL, PARTS, Values
 from webrag.settings.variables import (
     HOSTS_TEXT,
     MASK,

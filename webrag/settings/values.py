@@ -53,12 +53,7 @@ _FIRECRAWL = FirecrawlConfig()
 
 def _limit(description: str) -> int | None:
     limit: int | None = setting(
-        None,
-        description,
-        allowed="a whole number from 1",
-        default_text="no limit",
-        ge=1,
-        le=10**15,
+        None, description, allowed="a whole number from 1", default_text="no limit", ge=1, le=10**15
     )
     return limit
 
@@ -105,11 +100,7 @@ class Values(BaseSettings):
     )
 
     allow_hosts: HostList = taken(
-        "allowed_hosts",
-        FetchConfig,
-        FirecrawlConfig,
-        env="WEBRAG_ALLOW_HOSTS",
-        begins="Fetching",
+        "allowed_hosts", FetchConfig, FirecrawlConfig, env="WEBRAG_ALLOW_HOSTS", begins="Fetching"
     )
     allow_dirs: DirectoryList = setting(
         (),
@@ -311,8 +302,7 @@ class Values(BaseSettings):
         8765, "Port that Streamable HTTP listens on.", shared=True, ge=1, le=65_535
     )
     mcp_stateless: bool = setting(
-        False,
-        "Whether Streamable HTTP keeps no sessions, for several processes behind a balancer.",
+        False, "Whether Streamable HTTP keeps no sessions, for several processes behind a balancer."
     )
     mcp_auth_token: Secret | None = setting(None, "Bearer token that HTTP requests must carry.")
     mcp_public_url: HttpUrl | None = setting(
@@ -335,13 +325,10 @@ class Values(BaseSettings):
         "up at 60 s.",
     )
     mcp_log_level: LogLevel = setting(
-        "INFO",
-        "Least severe message that the MCP server writes to standard error.",
-        shared=True,
+        "INFO", "Least severe message that the MCP server writes to standard error.", shared=True
     )
     mcp_structured_output: bool = setting(
-        False,
-        "Whether results also come as structured content; some clients then drop the text.",
+        False, "Whether results also come as structured content; some clients then drop the text."
     )
     mcp_enable_forget: bool = setting(False, "Whether clients may delete stored pages.")
 
@@ -352,8 +339,7 @@ class Values(BaseSettings):
         begins="Callers of the MCP server",
     )
     mcp_oauth_issuer: SecureUrl | None = setting(
-        None,
-        "Authorization server whose tokens are accepted, exactly as its tokens name it.",
+        None, "Authorization server whose tokens are accepted, exactly as its tokens name it."
     )
     mcp_oauth_audience: CommaList = setting(
         (),
@@ -362,8 +348,7 @@ class Values(BaseSettings):
         default_text="`MCP_PUBLIC_URL` and `/mcp`",
     )
     mcp_oauth_jwks_url: SecureUrl | None = setting(
-        None,
-        "Where the keys of the authorization server are, if not where its metadata says.",
+        None, "Where the keys of the authorization server are, if not where its metadata says."
     )
     collection_claim: str | None = setting(
         None,

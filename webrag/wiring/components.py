@@ -1,11 +1,7 @@
 """The one place that chooses concrete classes and puts them together for a set of settings."""
 
 import asyncio
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec

@@ -7,11 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from webrag.embedding.bundled_model import (
-    BUNDLED_DIMENSIONS,
-    BUNDLED_MODEL_NAME,
-    BundledModel,
-)
+from webrag.embedding.bundled_model import BUNDLED_DIMENSIONS, BUNDLED_MODEL_NAME, BundledModel
 from webrag.embedding.embedder import (
     OPENAI_LIMITS,
     SERVER_LIMITS,

@@ -102,9 +102,7 @@ class PageSourceChoice:
 
 
 def choose_page_source(
-    settings: "Settings",
-    builtin: "HttpFetcher",
-    own: "PageSource | BaseReader | None" = None,
+    settings: "Settings", builtin: "HttpFetcher", own: "PageSource | BaseReader | None" = None
 ) -> PageSourceChoice:
     """Choose where pages come from: the program's own source or LlamaIndex reader, else Firecrawl.
 

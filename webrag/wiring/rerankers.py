@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 from webrag.errors import ConfigurationError
 from webrag.orchestration.confidence import PROFILES
 from webrag.settings.values import LOCAL_RERANKER_MODEL
-from webrag.wiring.local_embeddings import (
-    Kind,
-    loading,
-    locate,
-    quiet_reading,
-    silence_fastembed,
-)
+from webrag.wiring.local_embeddings import Kind, loading, locate, quiet_reading, silence_fastembed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,10 +185,7 @@ def load_cross_encoder(settings: "Settings", first: "LocalScorer") -> "CrossEnco
     Takes seconds and, where its weights are not on this machine, a download: call this off the
     event loop. The local scorer says which passages are read first.
     """
-    from llama_index.postprocessor.webrag.local_scoring import (
-        CrossEncoderScorer,
-        seconds_per_pair,
-    )
+    from llama_index.postprocessor.webrag.local_scoring import CrossEncoderScorer, seconds_per_pair
 
     model = locate(settings.reranker_model or LOCAL_RERANKER_MODEL, _KIND)
     folder = settings.data_dir / "models"

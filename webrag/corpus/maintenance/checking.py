@@ -8,12 +8,7 @@ from psycopg import sql
 from webrag.corpus.maintenance.reembedding import unfinished_model
 from webrag.corpus.rows import indexed_text
 from webrag.corpus.schema import CorpusMeta, read_meta, table_names
-from webrag.corpus.tables import (
-    SCHEMA_VERSION,
-    TABLES,
-    VECTOR_INDEX,
-    index_statements,
-)
+from webrag.corpus.tables import SCHEMA_VERSION, TABLES, VECTOR_INDEX, index_statements
 from webrag.errors import ConfigurationError, StorageError
 from webrag.frozen import FrozenModel
 from webrag.ingestion.addresses import content_hash

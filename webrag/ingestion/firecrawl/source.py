@@ -11,20 +11,9 @@ from llama_index.core.schema import Document
 from pydantic import SecretStr
 
 from webrag.concurrency import all_of, blocking, in_background
-from webrag.errors import (
-    FetchError,
-    ProviderError,
-    SourceUnavailableError,
-    UnusablePageError,
-)
+from webrag.errors import FetchError, ProviderError, SourceUnavailableError, UnusablePageError
 from webrag.ingestion.addresses import canonical_url, link_target
-from webrag.ingestion.fetch_context import (
-    is_together,
-    note,
-    rate_limited,
-    received,
-    together,
-)
+from webrag.ingestion.fetch_context import is_together, note, rate_limited, received, together
 from webrag.ingestion.firecrawl.client import FirecrawlClient, GatheredScrapes, ScrapedPage
 from webrag.ingestion.html.markdown import html_from_markdown, page_html
 from webrag.ingestion.http.answers import status_failure
