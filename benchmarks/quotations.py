@@ -33,7 +33,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TextIO
@@ -125,12 +125,7 @@ async def opened(address: str, **parts: Any) -> AsyncIterator[WebRAG]:
 async def ask(questions: Sequence[Question], site: Site, out: TextIO) -> None:
     """Ask questions about one source."""
     async with opened(site.base_url) as rag:
-        run = Evaluation(
-            {questions[0].site: site},
-            open_fresh=lambda: nullcontext(rag),
-            out=out,
-            on_progress=lambda *_: None,
-        )
+        run = Evaluation({questions[0].site: site}, rag, out=out, on_progress=lambda *_: None)
         await run.run_whole(questions)
     print(*run.warnings, sep="\n", end="\n" if run.warnings else "", flush=True)
 

@@ -2,8 +2,8 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from webrag.errors import InputError
 if TYPE_CHECKING:
     from llama_index.core.llms.function_calling import FunctionCallingLLM
 
-    from webrag.app import WebRAG
     from webrag.evaluation.questions import Question, RunRecord
     from webrag.evaluation.report import Report
     from webrag.evaluation.runner import Site, Way
@@ -188,12 +187,12 @@ async def _run(
                     f"Nothing is stored in the collection {settings.collection!r}, so every figure "
                     "would be 0: ingest pages first, or name another with --collection."
                 )
-            run = Evaluation(sites, open_fresh=lambda: nullcontext(rag), **told)
+            run = Evaluation(sites, rag, **told)
             return await run.run_stored(questions), run.warnings
     own = settings.allowing([urlsplit(site.base_url).netloc for site in sites.values()])
     own = own.model_copy(update={"collection": f"webrag_eval_{secrets.token_hex(6)}"})
     async with WebRAG(own) as rag:
-        run = Evaluation(sites, open_fresh=lambda: _cleared(rag), **told)
+        run = Evaluation(sites, rag, **told)
         try:
             if given["setting"] == "whole":
                 records = await run.run_whole(questions, max_pages=given["max_pages"])
@@ -202,12 +201,6 @@ async def _run(
             return records, run.warnings
         finally:
             await rag.drop_collection()
-
-
-@asynccontextmanager
-async def _cleared(rag: "WebRAG") -> "AsyncIterator[WebRAG]":
-    await rag.clear()
-    yield rag
 
 
 @contextmanager

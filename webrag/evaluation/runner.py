@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 EvaluationProgress = Callable[[str, int, int], None]
 """Told of a stage what is done, and of how many; on the event loop, so it must return quickly."""
 
-OpenMemory = Callable[[], AbstractAsyncContextManager["WebRAG"]]
-
 
 @dataclass(frozen=True)
 class Site:
@@ -146,8 +144,8 @@ class Evaluation:
     """One run over a set of questions, each asked in several ways; `out` gets a line of each."""
 
     sites: Mapping[str, Site]
+    memory: "WebRAG"
     _: KW_ONLY
-    open_fresh: OpenMemory
     out: TextIO
     on_progress: EvaluationProgress
     ways: Sequence[Way] = (ask_evidence,)
@@ -161,42 +159,36 @@ class Evaluation:
         A site without a page list is crawled, `max_pages` at most. Gives one record per question
         and way; a question that fails has its error recorded.
         """
-        async with self.open_fresh() as memory:
-            for name in dict.fromkeys(question.site for question in questions):
-                await self._ingest(memory, name, max_pages)
-            return await self._search(memory, questions)
+        for name in dict.fromkeys(question.site for question in questions):
+            await self._ingest(name, max_pages)
+        return await self.run_stored(questions)
 
     async def run_stored(self, questions: Sequence[Question]) -> list[RunRecord]:
         """Search what is stored for each question, as `run_whole` does; nothing is ingested."""
-        async with self.open_fresh() as memory:
-            return await self._search(memory, questions)
-
-    async def _search(self, memory: "WebRAG", questions: Sequence[Question]) -> list[RunRecord]:
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
             address = self.sites[question.site].base_url
-            records += await self._asked(
-                memory, question, {"sites": site_of(address) if address else None}
-            )
+            where = {"sites": site_of(address) if address else None}
+            records += await self._asked(question, where)
             self.on_progress("questions", done, len(questions))
         return records
 
     async def run_seed(self, questions: Sequence[Question], *, deep: bool) -> list[RunRecord]:
-        """Answer each question from its seed page, and links if `deep`, in an empty corpus."""
+        """Answer each question from its seed page, and links if `deep`, in a corpus made empty."""
         records: list[RunRecord] = []
         for done, question in enumerate(questions, start=1):
             seed = urljoin(self.sites[question.site].base_url, question.seed_url)
             where = {"urls": seed, "research_mode": "deep" if deep else "fast"}
-            async with self.open_fresh() as memory:
-                records += await self._asked(memory, question, where)
+            await self.memory.clear()
+            records += await self._asked(question, where)
             self.on_progress("questions", done, len(questions))
         return records
 
-    async def _ingest(self, memory: "WebRAG", name: str, max_pages: int) -> None:
+    async def _ingest(self, name: str, max_pages: int) -> None:
         site = self.sites[name]
         stage = f"ingest {name or site.base_url}"
         if site.pages is None:
-            crawled = await memory.ingest_site(
+            crawled = await self.memory.ingest_site(
                 site.base_url,
                 CrawlOptions(max_pages=max_pages),
                 on_progress=lambda at: self.on_progress(stage, at.done, at.done + at.queued),
@@ -205,7 +197,7 @@ class Evaluation:
             return
         urls = [urljoin(site.base_url, page) for page in site.pages]
         done = itertools.count(1)
-        report = await memory.ingest(
+        report = await self.memory.ingest(
             urls, on_page=lambda *_: self.on_progress(stage, next(done), len(urls))
         )
         if report.failed:
@@ -215,14 +207,12 @@ class Evaluation:
                 f" ingested, for example {url}: {reason}"
             )
 
-    async def _asked(
-        self, memory: "WebRAG", question: Question, where: Mapping[str, Any]
-    ) -> list[RunRecord]:
+    async def _asked(self, question: Question, where: Mapping[str, Any]) -> list[RunRecord]:
         records = []
         for ask in self.ways:
             started = time.perf_counter()
             try:
-                record = await ask(memory, question, self.sites[question.site], where)
+                record = await ask(self.memory, question, self.sites[question.site], where)
             except WebRAGError as error:
                 ms = (time.perf_counter() - started) * 1000
                 record = RunRecord(id=question.id, ms=ms, abstained=True, error=str(error))

@@ -1,5 +1,4 @@
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,12 @@ def site(static_site: Any, site_folder: Path) -> Any:
 def evaluate(rag: WebRAG, site: Any) -> Evaluate:
     """Makes an evaluation of the site: `evaluate(pages=..., visible=...)`."""
 
-    @asynccontextmanager
-    async def open_fresh() -> AsyncIterator[WebRAG]:
-        await rag.clear()
-        yield rag
-
     def make(
         *, out: StringIO | None = None, told: list[Any] | None = None, **fields: Any
     ) -> Evaluation:
         return Evaluation(
             {"bakery": Site(base_url=site.url + "/", **fields)},
-            open_fresh=open_fresh,
+            rag,
             out=out or StringIO(),
             on_progress=lambda *step: None if told is None else told.append(step),
         )
