@@ -4,7 +4,7 @@ import codecs
 import re
 from typing import Final, Literal, TypeAlias
 
-from webencodings import lookup
+import webencodings
 
 from webrag.ingestion.characters import storable
 
@@ -12,20 +12,14 @@ from webrag.ingestion.characters import storable
 _UNDECODED: Final = frozenset({"replacement", "x-user-defined"})
 
 
-def python_codec(label: str | None) -> str | None:
-    """Return the Python codec for a charset label of the web, None when browsers know none."""
-    standard = lookup(label or "")
+def encoding_of(label: str | None) -> str | None:
+    """Return the standard's name for a charset label of the web, None when browsers know none."""
+    standard = webencodings.lookup(label or "")
     if standard is None or standard.name in _UNDECODED:
         return None
     # The standard decodes GBK by its superset.
-    return "gb18030" if standard.name == "gbk" else standard.codec_info.name
+    return "gb18030" if standard.name == "gbk" else str(standard.name)
 
-
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s\"';,]+)", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]{1,100}/[\w!#$&^.+-]{1,100}")
@@ -43,11 +37,8 @@ def decode(body: bytes, *, header_charset: str | None = None, host: str = "") ->
     It never fails: what cannot be decoded, NUL and lone surrogates become U+FFFD. The country of
     `host` tells of the page's language.
     """
-    for bom, codec in _BOMS:
-        if body.startswith(bom):
-            return storable(body[len(bom) :].decode(codec, errors="replace"))
-    codec_name = python_codec(header_charset) or _declared(body) or _detected(body, host)
-    return storable(body.decode(codec_name, errors="replace"))
+    encoding = encoding_of(header_charset) or _declared(body) or _detected(body, host)
+    return storable(webencodings.decode(body, encoding)[0])
 
 
 def media_type_of(content_type: str) -> str:
@@ -66,14 +57,14 @@ def charset_of_header(content_type: str) -> str | None:
 def _declared(body: bytes) -> str | None:
     head = body[:_META_SEARCHED_BYTES]
     match = _META_CHARSET.search(head) or _XML_ENCODING.search(head)
-    codec = python_codec(match.group(1).decode("ascii", errors="ignore")) if match else None
+    name = encoding_of(match.group(1).decode("ascii", errors="ignore")) if match else None
     # The tag was read as ASCII, so the page cannot be UTF-16 whatever it says.
-    return "utf-8" if codec and codec.startswith("utf-16") else codec
+    return "utf-8" if name and name.startswith("utf-16") else name
 
 
 def _detected(body: bytes, host: str) -> str:
     sample = body[:_DETECTION_SAMPLE_BYTES]
-    wide = _wide_codec(sample)
+    wide = _wide_encoding(sample)
     if wide:
         return wide
     # The sample may end inside a character; only what comes before counts.
@@ -89,19 +80,19 @@ def _detected(body: bytes, host: str) -> str:
         name = host.rpartition(".")[2].lower()
         country = name.encode() if name.isascii() and name.isalpha() else None
         guess = detector.guess(tld=country, allow_utf8=False)
-        return python_codec(guess) or "cp1252"
+        return encoding_of(guess) or "windows-1252"
     return "utf-8"
 
 
-def _wide_codec(sample: bytes) -> str | None:
+def _wide_encoding(sample: bytes) -> str | None:
     """UTF-16 without a byte order mark shows as NUL in every other byte."""
     if len(sample) < 4:
         return None
     half = len(sample) // 2
     if sample[1::2].count(0) > half * 0.4 and sample[0::2].count(0) < half * 0.05:
-        return "utf-16-le"
+        return "utf-16le"
     if sample[0::2].count(0) > half * 0.4 and sample[1::2].count(0) < half * 0.05:
-        return "utf-16-be"
+        return "utf-16be"
     return None
 
 
@@ -175,7 +166,7 @@ def _text_kind(path: str) -> PageKind:
 def _refuse_binary(head: bytes) -> None:
     if (magic := _MAGIC.match(head)) and magic.lastgroup:
         raise UnreadableContent(magic.lastgroup.replace("__", ", ").replace("_", " "))
-    is_wide_text = head.startswith(_BYTE_ORDER_MARKS) or _wide_codec(head) is not None
+    is_wide_text = head.startswith(_BYTE_ORDER_MARKS) or _wide_encoding(head) is not None
     controls = sum(1 for byte in head if byte < 9 or 13 < byte < 27 or 27 < byte < 32)
     if not is_wide_text and controls > len(head) // 10:
         raise UnreadableContent("binary data")
