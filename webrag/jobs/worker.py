@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, NamedTuple
 
 import procrastinate
@@ -160,24 +161,18 @@ class Tools(NamedTuple):
     acquirer: PageAcquirer
 
 
+@dataclass(eq=False)
 class JobWorker:
     """Works on the jobs of one collection, several at once, with tools asked for at each turn."""
 
-    def __init__(
-        self,
-        queue: JobQueue,
-        tools: Callable[[], Awaitable[Tools]],
-        options: WorkerOptions,
-        *,
-        on_turn: Callable[[Turn, TurnEnd], None] | None = None,
-    ) -> None:
-        self._queue = queue
-        self._tools = tools
-        self._options = options
-        self._on_turn = on_turn
-        self._is_stopping = False
-        self._turns = 0
-        self._tidies_at = 0.0
+    queue: JobQueue
+    tools: Callable[[], Awaitable[Tools]]
+    options: WorkerOptions
+    _: KW_ONLY
+    on_turn: Callable[[Turn, TurnEnd], None] | None = None
+    _is_stopping: bool = field(default=False, init=False)
+    _turns: int = field(default=0, init=False)
+    _tidies_at: float = field(default=0.0, init=False)
 
     async def run(self, *, until_empty: bool = False) -> None:
         """Work until cancelled, or until no job waits; pages under way get `grace_s` to finish.
@@ -185,7 +180,7 @@ class JobWorker:
         It fails where the queue cannot be reached at the start, or, `until_empty`, later on, or
         after five failures in a row without a turn in between.
         """
-        await self._queue.prepare()
+        await self.queue.prepare()
         self._is_stopping = False
         interruptions = turns = 0
         while True:
@@ -206,11 +201,11 @@ class JobWorker:
                     f"The job queue failed {interruptions} times in a row: {_said(error)}",
                     hint="The jobs wait; `webrag corpus check` checks the database.",
                 ) from error
-            if until_empty and not await self._queue.others_wait(self._options.queues):
+            if until_empty and not await self.queue.others_wait(self.options.queues):
                 return
             if until_empty:
                 # What waits may be for another worker to give up first.
-                await asyncio.sleep(min(self._options.poll_s, _RESTART_PAUSE_S))
+                await asyncio.sleep(min(self.options.poll_s, _RESTART_PAUSE_S))
             else:
                 _log.warning("The connection to the job queue was lost; trying again.")
                 await asyncio.sleep(_RESTART_PAUSE_S)
@@ -222,7 +217,7 @@ class JobWorker:
             await use_queue_schema(connection, is_local=False)
             await connection.commit()
 
-        pool = self._queue.database.make_pool(configure, max_size=_CONNECTIONS)
+        pool = self.queue.database.make_pool(configure, max_size=_CONNECTIONS)
         app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         app.job_manager = _OwnJobs(app.connector)
         app.task(name=TASK, pass_context=True, retry=_Turns())(self._take_turn)
@@ -230,7 +225,7 @@ class JobWorker:
             yield app
 
     async def _work(self, app: procrastinate.App, *, until_empty: bool) -> BaseException | None:
-        options = self._options
+        options = self.options
         working = asyncio.create_task(
             app.run_worker_async(
                 queues=None if options.queues is None else list(options.queues),  # type: ignore[arg-type]
@@ -261,7 +256,7 @@ class JobWorker:
 
     async def _keep_looking_after(self, app: procrastinate.App) -> None:
         while True:
-            await asyncio.sleep(self._options.stalled_s / 4)
+            await asyncio.sleep(self.options.stalled_s / 4)
             try:
                 await self._look_after(app)
             except (ConnectorException, StorageError) as error:
@@ -272,23 +267,23 @@ class JobWorker:
     async def _look_after(self, app: procrastinate.App) -> None:
         """Take jobs of dead workers back into the queue, put in what is due, and tidy up."""
         manager = JobManager(app.connector)
-        async with self._queue.alone() as is_alone:
+        async with self.queue.alone() as is_alone:
             if is_alone:
                 for job in await manager.get_stalled_jobs(
-                    seconds_since_heartbeat=self._options.stalled_s
+                    seconds_since_heartbeat=self.options.stalled_s
                 ):
                     _log.warning("Job %s is taken over: its worker is gone.", job.id)
                     await manager.retry_job(job)
                 if time.monotonic() >= self._tidies_at:
                     self._tidies_at = time.monotonic() + _TIDIED_EVERY_S
-                    if removed := await self._queue.remove_ended(self._options.kept):
+                    if removed := await self.queue.remove_ended(self.options.kept):
                         _log.info("Removed %d jobs that ended long ago.", removed)
-        await self._queue.repair()
-        await self._queue.enqueue_due()
+        await self.queue.repair()
+        await self.queue.enqueue_due()
 
     async def _take_turn(self, context: JobContext) -> None:
         assert context.job.id is not None
-        turn = await self._queue.begin_turn(context.job.id)
+        turn = await self.queue.begin_turn(context.job.id)
         if turn is None:
             return
         try:
@@ -299,11 +294,11 @@ class JobWorker:
         except asyncio.CancelledError:
             if context.abort_reason() is AbortReason.USER_REQUEST:
                 raise JobAborted from None
-            await asyncio.shield(self._queue.end_turn(turn, outcome=None, failures=turn.failures))
+            await asyncio.shield(self.queue.end_turn(turn, outcome=None, failures=turn.failures))
             raise
         self._turns += 1
-        if self._on_turn is not None:
-            self._on_turn(turn, end)
+        if self.on_turn is not None:
+            self.on_turn(turn, end)
         if end.outcome == "failed":
             raise _TurnEndedError(None)
         if end.outcome is None:
@@ -316,7 +311,7 @@ class JobWorker:
         page_outcome: str | None = None
         end = TurnEnd("done")
         try:
-            tools = await self._tools()
+            tools = await self.tools()
             if turn.request.options is None:
                 page_outcome = await self._visit_page(turn, tools.acquirer)
             else:
@@ -324,7 +319,7 @@ class JobWorker:
                     site = await tools.crawler.crawl(
                         turn.request.url,
                         turn.request.options,
-                        turn=CrawlTurn(turn.number, is_over, page_s=self._options.page_s),
+                        turn=CrawlTurn(turn.number, is_over, page_s=self.options.page_s),
                     )
                 end = decide_after_visit(site, turn.failures)
         except TurnLostError:
@@ -334,7 +329,7 @@ class JobWorker:
         except Exception as error:  # noqa: BLE001 - the job says what its worker met
             _log.exception("Job %d met an error that nobody foresaw.", turn.job)
             end = decide_after_defect(error, turn.failures)
-        await self._queue.end_turn(
+        await self.queue.end_turn(
             turn,
             outcome=end.outcome,
             site=site,
@@ -346,7 +341,7 @@ class JobWorker:
 
     async def _visit_page(self, turn: Turn, acquirer: PageAcquirer) -> str:
         request = turn.request
-        async with acquirer.given_up_after(self._options.page_s, request.url):
+        async with acquirer.given_up_after(self.options.page_s, request.url):
             page = await acquirer.acquire(
                 request.url, refresh=request.refresh, version=request.version
             )
@@ -359,12 +354,12 @@ class JobWorker:
 
         async def watch() -> None:
             nonlocal is_over
-            pause_s = self._options.turn_s
+            pause_s = self.options.turn_s
             try:
                 while not is_over:
                     await asyncio.sleep(pause_s)
-                    is_over = await self._queue.others_wait(self._options.queues)
-                    pause_s = self._options.poll_s
+                    is_over = await self.queue.others_wait(self.options.queues)
+                    pause_s = self.options.poll_s
             except StorageError as error:
                 _log.info("Nobody knows whether other jobs wait: %s", error)
 

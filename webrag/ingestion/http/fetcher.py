@@ -72,6 +72,7 @@ class _Host:
         self.users = 0
 
 
+@dataclass(kw_only=True, eq=False)
 class HostGate:
     """Lets requests through host by host, at most so many at once and so often.
 
@@ -79,19 +80,11 @@ class HostGate:
     loop; `shared` counts the requests of other processes too, which last `lease_s` at most.
     """
 
-    def __init__(
-        self,
-        *,
-        concurrency: int,
-        delay_s: float,
-        shared: SharedManners | None = None,
-        lease_s: float = 60.0,
-    ) -> None:
-        self._concurrency = concurrency
-        self._delay_s = delay_s
-        self._shared = shared
-        self._lease_s = lease_s
-        self._hosts: OrderedDict[str, _Host] = OrderedDict()
+    concurrency: int
+    delay_s: float
+    shared: SharedManners | None = None
+    lease_s: float = 60.0
+    _hosts: OrderedDict[str, _Host] = field(default_factory=OrderedDict, init=False)
 
     @contextlib.asynccontextmanager
     async def turn(
@@ -104,8 +97,8 @@ class HostGate:
         if is_exempt:
             yield
             return
-        delay = max(self._delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
-        state = self._hosts.setdefault(host, _Host(self._concurrency))
+        delay = max(self.delay_s, min(crawl_delay_s or 0.0, MAX_CRAWL_DELAY_S))
+        state = self._hosts.setdefault(host, _Host(self.concurrency))
         self._hosts.move_to_end(host)
         state.users += 1
         try:
@@ -119,20 +112,20 @@ class HostGate:
 
     @contextlib.asynccontextmanager
     async def _shared_turn(self, host: str, delay: float) -> AsyncIterator[None]:
-        if self._shared is None:
+        if self.shared is None:
             yield
             return
-        token = await self._shared.take(
+        token = await self.shared.take(
             host,
-            concurrency=self._concurrency,
+            concurrency=self.concurrency,
             delay_s=delay,
-            lease_s=self._lease_s,
+            lease_s=self.lease_s,
             is_patient=is_patient(),
         )
         try:
             yield
         finally:
-            await asyncio.shield(self._shared.end(host, token))
+            await asyncio.shield(self.shared.end(host, token))
 
     async def hold(self, host: str, seconds: float) -> None:
         """Begin no request to a busy host for a while, `MAX_CRAWL_DELAY_S` at most.
@@ -145,8 +138,8 @@ class HostGate:
         wait_s = min(seconds, MAX_CRAWL_DELAY_S)
         state.held_until = max(state.held_until, time.monotonic() + wait_s)
         state.next_start = max(state.next_start, state.held_until)
-        if self._shared is not None:
-            await self._shared.hold(host, wait_s)
+        if self.shared is not None:
+            await self.shared.hold(host, wait_s)
 
     async def _wait_for_start(self, state: _Host, delay: float) -> None:
         now = time.monotonic()
