@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import BufferedIOBase
@@ -402,9 +403,16 @@ async def import_corpus(
             if on_progress is not None:
                 on_progress(len(outcomes), max(len(outcomes), header.documents))
 
+        async def store(pages: Mapping[int, PortablePage]) -> None:
+            for number in sorted(pages):
+                note(number, await _imported(corpus, indexer, pages[number]))
+
         async with corpus.index_deferred(header.documents):
             while batch := await asyncio.to_thread(_next_lines, lines):
-                await _import_lines(corpus, indexer, batch, note)
+                for number, page in batch:
+                    if isinstance(page, str):
+                        note(number, page)
+                await all_of(map(store, _related_pages(batch)))
     return _import_report(outcomes, header.documents)
 
 
@@ -421,33 +429,13 @@ def _next_lines(lines: Iterator[_NumberedLine]) -> list[_NumberedLine]:
 
 
 def _import_report(outcomes: Mapping[int, str], promised: int) -> ImportReport:
-    counts = {name: 0 for name in ImportReport.model_fields if name != "failed"}
-    failed: dict[int, str] = {}
-    for number, outcome in sorted(outcomes.items()):
-        if outcome in counts:
-            counts[outcome] += 1
-        else:
-            failed[number] = outcome
+    found = Counter(outcomes.values())
+    counts = {name: found[name] for name in ImportReport.model_fields if name != "failed"}
+    failed = {number: why for number, why in sorted(outcomes.items()) if why not in counts}
     done, last = len(outcomes), max(outcomes, default=1)
     if done < promised and last not in failed:
         failed[last + 1] = f"The file ends after {done:,} of {promised:,} pages."
     return ImportReport(**counts, failed=failed)
-
-
-async def _import_lines(
-    corpus: Corpus,
-    indexer: Indexer,
-    lines: Sequence[_NumberedLine],
-    note: Callable[[int, str], None],
-) -> None:
-    async def each_of(pages: Mapping[int, PortablePage]) -> None:
-        for number in sorted(pages):
-            note(number, await _imported(corpus, indexer, pages[number]))
-
-    for number, page in lines:
-        if isinstance(page, str):
-            note(number, page)
-    await all_of(map(each_of, _related_pages(lines)))
 
 
 def _related_pages(lines: Sequence[_NumberedLine]) -> list[dict[int, PortablePage]]:
