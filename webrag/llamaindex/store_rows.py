@@ -63,13 +63,9 @@ class PageEnd(NamedTuple):
 class AddedPage:
     """The nodes of one page, made into rows as far as that goes without knowing the page.
 
-    Attributes:
-        url: The page's address: of the web, of the file, or `document:` and the document's id.
-        title: The page's, from the metadata; of a file without one, its name.
-        edition: By the `version` in the metadata, or by the address.
-        only_child_parents: A row for each searched node that is a parent's only child, by its id,
-            to be used unless its parent is stored.
-        tokens: How long each parent is, those of only children included.
+    Its address is one of the web, of a file, or `document:` and the document's id. By the ids of
+    searched nodes that are a parent's only child there are rows to be used unless that parent is
+    stored; `tokens` says how long each parent is, those of only children included.
     """
 
     url: str

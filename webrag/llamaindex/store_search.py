@@ -80,12 +80,9 @@ _DENSE_SHARE = 0.6  # as retrieval weighs the two legs; a query's alpha replaces
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """Options of one search.
+    """Candidates of the graph search, nearest chunks that `mmr` chooses from, and its threshold.
 
-    Attributes:
-        ef_search: Size of the graph search's candidate list.
-        prefetch: Nearest chunks that `mmr` chooses from.
-        variety: `mmr_threshold`: 1 is similarity alone, 0 variety alone.
+    With a `variety` of 1 it goes by similarity alone, with 0 by variety alone.
     """
 
     ef_search: int

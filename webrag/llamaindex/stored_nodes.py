@@ -106,12 +106,9 @@ def _matched(match: ChildMatch, start: int, texts: Iterable[str]) -> dict[str, A
 def matched_part(
     span: tuple[int, int], told: Mapping[str, tuple[float, float]], headings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Give all that a search knows of a part of a node, as `LocalRerank` reads it.
+    """Give all that a search knows of a part of a node's text, as `LocalRerank` reads it.
 
-    Args:
-        span: Where the part stands in the node's text.
-        told: Wording of the question to similarity and to its page's lexical score.
-        headings: Those above it.
+    Told are the part's similarity and its page's lexical score for each wording of the question.
     """
     return {"span": list(span), "heading_path": list(headings), "told": told}
 

@@ -89,12 +89,8 @@ class Components:
     `node_parser`, `reranker` and `embed_model` are LlamaIndex's and take more than a second. So
     these are asked for in a thread.
 
-    Attributes:
-        stack: Undoes what `start` starts, the page source included.
-        database: Open.
-        embedder: What texts become vectors with.
-        embedding: What the corpus is used with.
-        other_embedding: Name of the model that a new corpus would get, when it is another one.
+    The `stack` undoes what `start` starts, the page source included; a new corpus would get the
+    model `other_embedding`, when that is another one.
     """
 
     settings: Settings

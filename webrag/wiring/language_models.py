@@ -80,12 +80,7 @@ _WORDS: Final = "Reply with the single word ready."
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A server with OpenAI's interface.
-
-    Attributes:
-        name: Of the program that usually listens there.
-        url: Its address, as `ORCHESTRATION_LLM_BASE_URL` takes it.
-    """
+    """A server with OpenAI's interface, by the name of the program that usually listens there."""
 
     name: str
     url: str

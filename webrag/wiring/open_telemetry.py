@@ -31,10 +31,8 @@ _SUMMARY: Final = (
 class _SpanHandler(BaseSpanHandler[BaseSpan]):
     """Opens a span for each of LlamaIndex's: names, times and kinds of errors.
 
-    Args:
-        provider: Where they go; None for the program's own tracer provider.
-        with_inputs: Of steps of an answer also questions and addresses, counts and scores of what
-            came of it; page text stays here.
+    Without a provider they go to the program's own. With inputs, steps of an answer also tell
+    questions and addresses, counts and scores of what came of it; page text stays here.
     """
 
     _tracer: trace.Tracer = PrivateAttr()

@@ -89,11 +89,9 @@ def choose_logins(settings: "Settings", *, is_own_user: bool) -> "Logins":
 
 @dataclass(frozen=True)
 class PageSourceChoice:
-    """The source of pages.
+    """The source of pages, and what names more pages of a site, which is closed with it.
 
-    Attributes:
-        mapper: Names more pages of a site; None where nothing does. Closed with the source.
-        is_own: The program gave the source, so its pages need not be on the network.
+    Pages of a source that the program gave, its own, need not be on the network.
     """
 
     source: "PageSource"
