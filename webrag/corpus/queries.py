@@ -235,22 +235,15 @@ async def _twins(
             order by id limit %s
         ) d
         """
-    columns = zip(
-        *(
-            (
-                document.content_hash,
-                site_of(document.url),
-                document.title,
-                None if document.edition is None else document.edition.root,
-                document.url,
-            )
-            for document in documents
-        ),
-        strict=True,
+    values = (
+        [document.content_hash for document in documents],
+        [site_of(document.url) for document in documents],
+        [document.title for document in documents],
+        [document.edition and document.edition.root for document in documents],
+        [document.url for document in documents],
+        _MOST_TWINS,
     )
     found: dict[str, list[tuple[int, str]]] = {}
-    for asked, page_id, url in await connection.fetch(
-        statement, (*map(list, columns), _MOST_TWINS)
-    ):
+    for asked, page_id, url in await connection.fetch(statement, values):
         found.setdefault(asked, []).append((page_id, url))
     return found
