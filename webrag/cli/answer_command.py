@@ -9,7 +9,6 @@ from webrag.cli.options import (
     Reading,
     asked_question,
     command_line,
-    json_option,
     question_command,
     run_options,
     sites_and_pages,
@@ -40,7 +39,6 @@ _T = TypeVar("_T")
     short_help="Answer a question from a web page, file or folder.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="URL QUESTION")
-@json_option
 def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Fetch URL, store it, and print what answers QUESTION: the best quotation, then passages.
 
@@ -69,7 +67,6 @@ def answer_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) 
     short_help="Search what is stored; fetches nothing.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@json_option
 def search_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Print what answers QUESTION in the pages stored so far.
 
@@ -150,7 +147,6 @@ def _place(question: "Question") -> str:
     short_help="Answer a question in sentences, each with citations.",
 )
 @click.argument("words", nargs=-1, required=True, metavar="QUESTION")
-@json_option
 def ask_command(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> None:
     """Answer QUESTION from the pages stored so far, or from --url.
 

@@ -12,7 +12,6 @@ import click
 from webrag.argument_checks import LEAST_MAX_TOKENS, USUAL_READ_TOKENS
 from webrag.cli.options import (
     command,
-    json_option,
     parse_age,
     run_options,
     split_named,
@@ -42,7 +41,6 @@ _T = TypeVar("_T")
 @command("status", short_help="Show what is stored.")
 @click.argument("place", metavar="[URL|PATH|HOST]", required=False)
 @click.option("--pages", "pages", is_flag=True, help="List every page, too.")
-@json_option
 def status_command(ctx: click.Context, place: str | None, pages: bool) -> None:
     """Show what is stored in all and of each site, or of a page, a file, a folder or a HOST.
 
@@ -84,7 +82,6 @@ _SHOWN = 10
     help="Pages not confirmed for this long: 30d, 12h.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
 def forget_command(
     ctx: click.Context,
     urls: tuple[str, ...],
@@ -128,7 +125,6 @@ def forget_command(
 
 @command("reindex", short_help="Embed the stored text with another model.")
 @click.option("--force", is_flag=True, help="Do so although the model is the same.")
-@json_option
 def reindex_command(ctx: click.Context, force: bool) -> None:
     """Embed all stored text again, with the model that EMBEDDING_PROVIDER and EMBEDDING_MODEL name.
 
@@ -156,7 +152,6 @@ def corpus_command() -> None:
 
 @corpus_command.command("check", short_help="Check the database and what is stored.")
 @click.option("--all", "everything", is_flag=True, help="Verify every page, not 100 at random.")
-@json_option
 def check_command(ctx: click.Context, everything: bool) -> None:
     """Check server, tables, indexes and rows, and verify that every quotation can be located.
 
@@ -182,7 +177,6 @@ def check_command(ctx: click.Context, everything: bool) -> None:
 @corpus_command.command("drop", short_help="Delete a whole collection.")
 @click.argument("name", metavar="COLLECTION")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
 def drop_command(ctx: click.Context, name: str, yes: bool) -> None:
     """Delete COLLECTION with all its pages. Asks first; without a terminal it needs --yes."""
     if not yes and not sys.stdin.isatty():
@@ -241,7 +235,6 @@ _NAMED = 20
 @click.argument("file", type=_FILE)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--with-logins", is_flag=True, help="Write pages that were read with a login, too.")
-@json_option
 def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins: bool) -> None:
     """Write every page of the collection to FILE.
 
@@ -271,7 +264,6 @@ def export_command(ctx: click.Context, file: Path, overwrite: bool, with_logins:
 
 @corpus_command.command("import", short_help="Store the pages of an exported file.")
 @click.argument("file", type=_FILE)
-@json_option
 def import_command(ctx: click.Context, file: Path) -> None:
     """Store the pages of FILE; those that are stored already, or newer, are left alone.
 
@@ -319,7 +311,6 @@ for _command in corpus_command.commands.values():
     help="Tokens printed at most.",
 )
 @click.option("--no-pager", is_flag=True, help="Never page what is longer than a screen.")
-@json_option
 def read_command(
     ctx: click.Context, /, words: tuple[str, ...], max_tokens: int, no_pager: bool, **place: Any
 ) -> None:
@@ -358,7 +349,6 @@ def read_command(
     help="JSON list of objects with url, quote and, if known, char_start and char_end; - is stdin.",
 )
 @click.option("--no-live", is_flag=True, help="Fetch nothing: look at the stored pages only.")
-@json_option
 def verify_command(
     ctx: click.Context, words: tuple[str, ...], chars: str | None, file: Path | None, no_live: bool
 ) -> None:

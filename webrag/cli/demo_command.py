@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 import click
 
-from webrag.cli.options import command, command_line, json_option, run_options
+from webrag.cli.options import command, command_line, run_options
 from webrag.cli.output import print_either
 from webrag.cli.running import run, run_progress
 from webrag.errors import DatabaseUnavailableError, InputError
@@ -27,7 +27,6 @@ _PAGE = "https://docs.python.org/3/library/asyncio-task.html"
 
 
 @command("demo", short_help="See it work: no key, no server, no network.")
-@json_option
 def demo_command(ctx: click.Context) -> None:
     """Serve the bundled documentation site on loopback and ask it a question.
 

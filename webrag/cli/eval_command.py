@@ -35,7 +35,7 @@ A line of QUESTIONS, for the folder handbook below --site-root:
 """
 
 
-@command("eval", short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
+@command("eval", has_json=False, short_help="Judge it on questions of your own.", epilog=_EXAMPLE)
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.option(
     "--site-root",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from webrag.cli.options import addresses, command, json_option, run_options
+from webrag.cli.options import addresses, command, run_options
 from webrag.cli.output import (
     error_value,
     hints_of,
@@ -75,7 +75,6 @@ def given_crawl_options(values: dict[str, Any]) -> dict[str, Any]:
     help="Of the library that the pages are about, as 3.2; else read from addresses and pages.",
 )
 @click.option("--queue", is_flag=True, help="Let `webrag jobs work` do it; needs webrag[workers].")
-@json_option
 def ingest_command(ctx: click.Context, /, urls: tuple[str, ...], **given: Any) -> None:
     """Fetch and store every URL, file, and file of a folder, each completely or not at all.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webrag.cli.ingest_command import crawl_options, given_crawl_options
-from webrag.cli.options import addresses, json_option, parse_age, run_options, with_settings
+from webrag.cli.options import addresses, parse_age, run_options, with_settings
 from webrag.cli.output import print_either, print_jobs
 from webrag.cli.running import run, run_on_jobs
 from webrag.errors import InputError
@@ -36,7 +36,6 @@ def jobs_command() -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @click.option("--unfinished", is_flag=True, help="Only jobs that wait or run.")
 @click.option("--kind", type=click.Choice(_KINDS), help="Only jobs of this kind.")
-@json_option
 def list_command(
     ctx: click.Context, /, limit: int, unfinished: bool, kind: "JobKind | None"
 ) -> None:
@@ -50,7 +49,6 @@ def list_command(
 def _job_command(name: str, help: str, method: str = "") -> None:
     @jobs_command.command(name, help=help)
     @click.argument("job", type=int)
-    @json_option
     def job_command(ctx: click.Context, /, job: int) -> None:
         from webrag.presentation.jobs import format_job
 
@@ -68,7 +66,6 @@ _job_command("retry", "Enqueue a failed or cancelled job again. It goes on where
 @click.option("--every", metavar="AGE", callback=parse_age, help="Time between two visits: 7d.")
 @click.option("--remove", type=int, metavar="NUMBER", help="Visit this schedule's site no more.")
 @crawl_options
-@json_option
 def schedule_command(
     ctx: click.Context,
     /,
@@ -174,4 +171,4 @@ def work_command(
 
 
 for _command in jobs_command.commands.values():
-    with_settings(_command)
+    with_settings(_command, has_json=_command is not work_command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webrag.argument_checks import shown_moment
-from webrag.cli.options import command, json_option, run_options
+from webrag.cli.options import command, run_options
 from webrag.cli.output import print_columns, print_either, print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -47,7 +47,6 @@ _KEPT = {
     is_flag=True,
     help="Delete the session of HOST; the site is not told, and pages read with it stay stored.",
 )
-@json_option
 def login_command(
     ctx: click.Context, host: str | None, file: Path | None, endpoint: str | None, remove: bool
 ) -> None:

@@ -105,14 +105,12 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return value
 
 
-json_option = click.option(
-    "--json",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_remember,
-    help="Print the result, or the error, as JSON.",
-)
+def _run_option(*names: str, help: str, **more: Any) -> click.Option:
+    """Make an option that `run_options` holds, known before any other is read."""
+    return click.Option(
+        names, expose_value=False, is_eager=True, callback=_remember, help=help, **more
+    )
+
 
 # What a field of a question is called on the command line, where that is not its own name.
 _FLAGS = {
@@ -249,34 +247,25 @@ _SETTINGS_OPTIONS = (
     click.Option(["--env-file"], type=click.Path(path_type=Path), help="Settings file to read."),
 )
 
+_JSON_OPTION = _run_option("--json", is_flag=True, help="Print the result, or the error, as JSON.")
 _RUN_OPTIONS = (
-    click.Option(
-        ["-v", "--verbose"],
-        count=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_remember,
-        help="Say what is done; twice for details.",
-    ),
-    click.Option(
-        ["-q", "--quiet"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_remember,
-        help="No progress, and errors only.",
-    ),
+    _run_option("-v", "--verbose", count=True, help="Say what is done; twice for details."),
+    _run_option("-q", "--quiet", is_flag=True, help="No progress, and errors only."),
 )
 
 
-def with_settings(command: click.Command, **settings_by_option: str) -> click.Command:
+def with_settings(
+    command: click.Command, *, has_json: bool = True, **settings_by_option: str
+) -> click.Command:
     """Give a command the common options, and its callback, context first, the settings as `obj`.
 
-    `settings_by_option` maps its own options to the settings they set.
+    Only what gives no result takes no `--json`. `settings_by_option` maps the command's own options
+    to the settings they set.
     """
     callback: Callable[..., Any] | None = command.callback
     assert callback is not None
-    command.params = [*command.params, *_SETTINGS_OPTIONS, *_RUN_OPTIONS]
+    own = [*command.params, _JSON_OPTION] if has_json else command.params
+    command.params = [*own, *_SETTINGS_OPTIONS, *_RUN_OPTIONS]
     fields = {"collection": "collection", "data_dir": "data_dir", **settings_by_option}
 
     @functools.wraps(callback)
@@ -296,11 +285,15 @@ def with_settings(command: click.Command, **settings_by_option: str) -> click.Co
 
 
 def command(
-    name: str, *, sets: "Mapping[str, str] | None" = None, **more: Any
+    name: str,
+    *,
+    has_json: bool = True,
+    sets: "Mapping[str, str] | None" = None,
+    **more: Any,
 ) -> "Callable[[Callable[..., Any]], click.Command]":
     """Make a command as `click.command` does, and give it what `with_settings` gives."""
     make: Callable[..., click.Command] = click.command(name, **more)
-    return lambda callback: with_settings(make(callback), **sets or {})
+    return lambda callback: with_settings(make(callback), has_json=has_json, **sets or {})
 
 
 def command_line(ctx: click.Context) -> "CommandLine":

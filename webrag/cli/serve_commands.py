@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 _SERVED = {"host": "mcp_host", "port": "mcp_port"}
 
 
-@command("mcp", short_help="Serve MCP clients.", sets=_SERVED | {"transport": "mcp_transport"})
+@command(
+    "mcp",
+    has_json=False,
+    sets=_SERVED | {"transport": "mcp_transport"},
+    short_help="Serve MCP clients.",
+)
 @click.option(
     "--transport",
     type=click.Choice(["stdio", "streamable-http", "http"]),
@@ -132,7 +137,7 @@ def _start(ctx: click.Context) -> list[str]:
     return [*command, "mcp", *words]
 
 
-@command("web", short_help="Ask and read in a browser.", sets=_SERVED)
+@command("web", has_json=False, sets=_SERVED, short_help="Ask and read in a browser.")
 @click.option("--no-open", is_flag=True, help="Print the address only; open no browser.")
 @host_option
 @click.option(

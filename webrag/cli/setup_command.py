@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webrag.cli.options import command, json_option, run_options
+from webrag.cli.options import command, run_options
 from webrag.cli.output import print_columns, print_either, print_json
 from webrag.cli.running import run
 from webrag.errors import InputError
@@ -25,7 +25,6 @@ _USUAL = frozenset(
 
 @command("config", short_help="Show the settings in effect.")
 @click.option("--all", "everything", is_flag=True, help="Show the rest, too.")
-@json_option
 def config_command(ctx: click.Context, everything: bool) -> None:
     """Show the settings that were changed and those that people change, and where values came from.
 
@@ -81,7 +80,6 @@ def _text(value: Any) -> str:
 @click.option("--server", metavar="URL|none", help="Server with OpenAI's interface; none for none.")
 @click.option("--model", metavar="NAME", help="Model of that server that writes answers.")
 @click.option("--key", is_flag=True, help="Ask for its key, or read it from standard input.")
-@json_option
 def setup_command(ctx: click.Context, server: str | None, model: str | None, key: bool) -> None:
     """Choose a language model: none, one that is served on this machine, or a provider's.
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from webrag.cli.main import _TOLD as TOLD
-from webrag.cli.options import json_option, with_settings
+from webrag.cli.options import with_settings
 from webrag.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
@@ -29,7 +29,6 @@ GROUPS = {"jobs": "list", "corpus": "check"}
 def failing(error: BaseException) -> click.Command:
     @with_settings
     @click.command("fail")
-    @json_option
     def fail(_ctx: click.Context) -> None:
         raise error
 
