@@ -86,8 +86,7 @@ if TYPE_CHECKING:
     from webrag.embedding.embedder import EmbeddingChoice
     from webrag.ingestion.models import PageSource
     from webrag.jobs.models import WorkerOptions
-    from webrag.jobs.queue import JobQueue, Turn
-    from webrag.jobs.worker import TurnEnd
+    from webrag.jobs.queue import JobQueue, Turn, TurnEnd
     from webrag.llamaindex.query_engine import WebRAGQueryEngine, WebRAGRetriever
     from webrag.llamaindex.store import CorpusVectorStore
     from webrag.orchestration.engine import OrchestratorEngine

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from webrag.jobs.models import Job, JobKind, Schedule
-    from webrag.jobs.queue import JobQueue, Turn
-    from webrag.jobs.worker import TurnEnd
+    from webrag.jobs.queue import JobQueue, Turn, TurnEnd
 
 
 _KINDS: "Sequence[JobKind]" = ("page", "site")

@@ -61,6 +61,15 @@ class Turn(NamedTuple):
     report: JobReport
 
 
+class TurnEnd(NamedTuple):
+    """The end of a turn; without an outcome another turn goes on with the job after `pause_s`."""
+
+    outcome: Literal["done", "failed"] | None = None
+    pause_s: int = 0
+    failures: int = 0
+    reason: str | None = None
+
+
 async def use_queue_schema(connection: Connection, *, is_local: bool) -> None:
     """Let the names of procrastinate's tables and functions mean those of a collection."""
     path = "concat_ws(', ', quote_ident(%s), nullif(current_setting('search_path'), ''))"
@@ -195,7 +204,7 @@ class JobQueue:
             if deaths < _MOST_DEATHS:
                 return begun
             reason = f"{deaths} workers in a row ended while they worked on it."
-            await self._end(connection, begun, "failed", reason, begun.report)
+            await self._end(connection, begun, TurnEnd("failed", reason=reason), begun.report)
             return None
 
         return await self.database.run(work)
@@ -203,12 +212,10 @@ class JobQueue:
     async def end_turn(
         self,
         turn: Turn,
+        end: TurnEnd,
         *,
-        outcome: Literal["done", "failed"] | None,
         site: SiteReport | None = None,
         page_outcome: str | None = None,
-        reason: str | None = None,
-        failures: int = 0,
     ) -> bool:
         """Write down what a turn did, if it was the last, and give whether it was."""
 
@@ -218,8 +225,8 @@ class JobQueue:
             if site:
                 changes["site"] = merged_report(turn.report.site, site, visited=visited)
             report = turn.report.model_copy(update=changes)
-            if outcome is not None:
-                return await self._end(connection, turn, outcome, reason, report)
+            if end.outcome is not None:
+                return await self._end(connection, turn, end, report)
             # The worker lives, so it has not died of the pages it leaves behind.
             await connection.change(
                 "update {crawl_urls} u set attempts = 1 from {crawls} c, {jobs} j"
@@ -230,7 +237,7 @@ class JobQueue:
             changed = await connection.change(
                 "update {jobs} set is_running = false, deaths = 0, report = %s, reason = %s,"
                 " failures = %s where id = %s and turn = %s and ended_at is null",
-                (_json(report), reason, failures, turn.job, turn.number),
+                (_json(report), end.reason, end.failures, turn.job, turn.number),
             )
             return changed > 0
 
@@ -385,28 +392,23 @@ class JobQueue:
         return number
 
     async def _end(
-        self,
-        connection: Connection,
-        turn: Turn,
-        outcome: str,
-        reason: str | None,
-        report: JobReport,
+        self, connection: Connection, turn: Turn, end: TurnEnd, report: JobReport
     ) -> bool:
         rows = await connection.fetch(
             "update {jobs} set is_running = false, outcome = %s, reason = %s, report = %s,"
             " ended_at = now() where id = %s and turn = %s and ended_at is null"
             " returning key, schedule",
-            (outcome, reason, _json(report), turn.job, turn.number),
+            (end.outcome, end.reason, _json(report), turn.job, turn.number),
         )
         if not rows:
             return False
         ((key, schedule),) = rows
-        if outcome == "done":
+        if end.outcome == "done":
             await connection.change("delete from {crawls} where key = %s", (key,))
         await connection.change(
             "update {schedules} set failures = case when %s = 'done' then 0"
             " else failures + 1 end where id = %s",
-            (outcome, schedule),
+            (end.outcome, schedule),
         )
         return True
 

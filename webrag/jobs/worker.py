@@ -23,7 +23,7 @@ from webrag.crawling.queue import TurnLostError
 from webrag.crawling.report import SiteReport
 from webrag.errors import ConfigurationError, ProviderError, StorageError, WebRAGError
 from webrag.jobs.models import WorkerOptions
-from webrag.jobs.queue import TASK, JobQueue, Turn, priority_of, use_queue_schema
+from webrag.jobs.queue import TASK, JobQueue, Turn, TurnEnd, priority_of, use_queue_schema
 from webrag.postgres.database import Connection
 from webrag.redaction import redacted_failure
 
@@ -39,15 +39,6 @@ _MOST_REASON_CHARS: Final = 300
 _RESTART_PAUSE_S: Final = 3.0
 # Of a pool of its own: heartbeats, looks for jobs, and what becomes of them.
 _CONNECTIONS: Final = 3
-
-
-class TurnEnd(NamedTuple):
-    """The end of a turn; without an outcome another turn goes on with the job after `pause_s`."""
-
-    outcome: Any = None
-    pause_s: int = 0
-    failures: int = 0
-    reason: str | None = None
 
 
 def decide_after_visit(report: SiteReport, failures: int) -> TurnEnd:
@@ -294,7 +285,7 @@ class JobWorker:
         except asyncio.CancelledError:
             if context.abort_reason() is AbortReason.USER_REQUEST:
                 raise JobAborted from None
-            await asyncio.shield(self.queue.end_turn(turn, outcome=None, failures=turn.failures))
+            await asyncio.shield(self.queue.end_turn(turn, TurnEnd(failures=turn.failures)))
             raise
         self._turns += 1
         if self.on_turn is not None:
@@ -329,14 +320,7 @@ class JobWorker:
         except Exception as error:  # noqa: BLE001 - the job says what its worker met
             _log.exception("Job %d met an error that nobody foresaw.", turn.job)
             end = decide_after_defect(error, turn.failures)
-        await self.queue.end_turn(
-            turn,
-            outcome=end.outcome,
-            site=site,
-            page_outcome=page_outcome,
-            reason=end.reason,
-            failures=end.failures,
-        )
+        await self.queue.end_turn(turn, end, site=site, page_outcome=page_outcome)
         return end
 
     async def _visit_page(self, turn: Turn, acquirer: PageAcquirer) -> str:

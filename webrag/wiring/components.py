@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from webrag.ingestion.http.fetcher import HttpFetcher, SharedManners
     from webrag.ingestion.models import FetchConfig, NormalizedDocument
     from webrag.jobs.models import WorkerOptions
-    from webrag.jobs.queue import JobQueue, Turn
-    from webrag.jobs.worker import JobWorker, TurnEnd
+    from webrag.jobs.queue import JobQueue, Turn, TurnEnd
+    from webrag.jobs.worker import JobWorker
     from webrag.orchestration.engine import OrchestratorEngine
     from webrag.orchestration.links.expander import LinkDiscovery
     from webrag.orchestration.links.site_maps import SiteMaps

@@ -13,7 +13,7 @@ from webrag.crawling.queue import CrawlState, QueuedPage
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import ConfigurationError, InputError
 from webrag.jobs.models import Job, JobRequest, merged_report
-from webrag.jobs.queue import JobQueue, is_behind, use_queue_schema
+from webrag.jobs.queue import JobQueue, TurnEnd, is_behind, use_queue_schema
 from webrag.jobs.worker import JobWorker
 from webrag.postgres.database import Connection, Database
 
@@ -230,9 +230,9 @@ async def test_turn_taken_over_can_write_no_more(queue: JobQueue) -> None:
     assert first is not None
     assert second is not None
 
-    assert not await queue.end_turn(first, outcome="done")
+    assert not await queue.end_turn(first, TurnEnd("done"))
     assert (await queue.job(job.id)).ended_at is None
-    assert await queue.end_turn(second, outcome="done")
+    assert await queue.end_turn(second, TurnEnd("done"))
     assert (await queue.job(job.id)).state == "done"
 
 
@@ -296,7 +296,7 @@ async def test_schedule_counts_the_visits_that_failed_in_a_row(queue: JobQueue) 
     turn = await queue.begin_turn(job.id)
     assert turn is not None
 
-    await queue.end_turn(turn, outcome="failed", reason="The site is gone.")
+    await queue.end_turn(turn, TurnEnd("failed", reason="The site is gone."))
 
     (schedule,) = await queue.schedules()
     assert (schedule.failures, schedule.last_job) == (1, job.id)
@@ -349,6 +349,6 @@ async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_aft
     await crawl.add([QueuedPage(START, 0)])
     await crawl.begin_page(START, 4)
 
-    await queue.end_turn(turn, outcome=None, reason="The database was lost.")
+    await queue.end_turn(turn, TurnEnd(reason="The database was lost."))
 
     assert [each.attempts for each in await crawl.begun()] == [1]
