@@ -193,7 +193,7 @@ class _CrawlRun:
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def __post_init__(self) -> None:
-        self._scope = self._scope_around(self.crawl.roots or (self._start,))
+        self._scope = CrawlScope.of(self._options, self.crawl.roots or (self._start,))
         self._guard = TrapGuard(TrapLimits.for_pages(self._options.max_pages))
         self._queue_limit = _QUEUE_BASE + _QUEUE_FACTOR * self._options.max_pages
 
@@ -203,7 +203,7 @@ class _CrawlRun:
         try:
             await self.crawl.add([first])
             page = await self._acquire(first, is_start=True)
-            self._scope = self._scope_around((self._start, page.url))
+            self._scope = CrawlScope.of(self._options, (self._start, page.url))
             await self._take_in(first, page)
         except WebRAGError:
             if self._turn is None:  # nobody else works at it
@@ -425,10 +425,6 @@ class _CrawlRun:
                 self._known -= 1
         self._waiting += len(added)
 
-    def _scope_around(self, roots: Sequence[str]) -> CrawlScope:
-        options = self._options
-        return CrawlScope.of(options.scope, roots, options.include, options.exclude)
-
     def _report_progress(
         self, url: str, outcome: PageOutcome, reason: str = "", status: int | None = None
     ) -> None:
@@ -483,7 +479,7 @@ class SiteCrawler:
             TurnLostError: Another worker has taken the crawl over.
         """
         start = canonical_url(start_url)
-        CrawlScope.of(options.scope, [start], options.include, options.exclude)
+        CrawlScope.of(options, [start])
         begun = await self.state.begin(options.key(start), turn.number if turn else None)
         run = _CrawlRun(self.acquirer, begun, start, options, on_progress, turn, self._suspects)
         await run.remember()

@@ -1,11 +1,12 @@
 """Judges by their address alone which pages of a site a crawl covers; it follows nothing."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from webrag.crawling.report import CrawlOptions
 from webrag.errors import InputError
 from webrag.ingestion.addresses import site_of
 from webrag.ingestion.globs import ANY_FOLDERS, PathGlob
@@ -63,19 +64,13 @@ class CrawlScope:
     exclude: tuple[PathPattern, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        kind: Literal["site", "folder"],
-        roots: Iterable[str],
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-    ) -> "CrawlScope":
-        """The scope described by pattern texts; raises InputError where one cannot be read."""
+    def of(cls, options: CrawlOptions, roots: Iterable[str]) -> "CrawlScope":
+        """The scope of a crawl's options; raises InputError where a pattern cannot be read."""
         return cls(
-            kind,
+            options.scope,
             tuple(dict.fromkeys(roots)),
-            tuple(PathPattern.parse(text, option="include") for text in include),
-            tuple(PathPattern.parse(text, option="exclude") for text in exclude),
+            tuple(PathPattern.parse(text, option="include") for text in options.include),
+            tuple(PathPattern.parse(text, option="exclude") for text in options.exclude),
         )
 
     def reason_against(self, url: str) -> str | None:

@@ -473,7 +473,7 @@ class JobQueue:
 
 def _site_request(url: str, options: CrawlOptions) -> JobRequest:
     start = canonical_url(url)
-    CrawlScope.of(options.scope, [start], options.include, options.exclude)
+    CrawlScope.of(options, [start])
     return JobRequest(url=start, options=options)
 
 

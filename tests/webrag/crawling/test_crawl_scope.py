@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.growth import grows_as_its_input
+from webrag.crawling.report import CrawlOptions
 from webrag.crawling.scope import CrawlScope, PathPattern, folder_of
 from webrag.errors import InputError
 
@@ -105,13 +106,14 @@ def test_hostile_pattern_takes_no_time() -> None:
     ],
 )
 def test_scope_judges_addresses(kind: str, url: str, reason: str | None) -> None:
-    found = CrawlScope.of(kind, [START]).reason_against(url)
+    found = CrawlScope.of(CrawlOptions(scope=kind), [START]).reason_against(url)
 
     assert found is None if reason is None else reason in found
 
 
 def test_patterns_narrow_the_scope() -> None:
-    scope = CrawlScope.of("folder", [START], ["guide/**"], ["*.txt"])
+    options = CrawlOptions(include=("guide/**",), exclude=("*.txt",))
+    scope = CrawlScope.of(options, [START])
 
     reasons = [scope.reason_against(START.replace("index.html", name)) for name in
                ("guide/a.html", "guide/a.txt", "api/a.html")]  # fmt: skip
@@ -120,7 +122,7 @@ def test_patterns_narrow_the_scope() -> None:
 
 
 def test_start_page_known_under_two_addresses_gives_two_folders() -> None:
-    scope = CrawlScope.of("folder", [START, "https://docs.test/manual/latest/"])
+    scope = CrawlScope.of(CrawlOptions(), [START, "https://docs.test/manual/latest/"])
 
     assert scope.in_folder("https://docs.test/manual/latest/x")
     assert scope.in_folder("https://docs.test/manual/v2/x")
