@@ -35,7 +35,6 @@ from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
 from webrag.corpus.schema import ensure_schema, queue_schema
 from webrag.crawling.crawl import SiteCrawler
-from webrag.crawling.queue import CrawlState
 from webrag.crawling.report import CrawlOptions
 from webrag.embedding.bundled import BundledEmbedding
 from webrag.embedding.embedder import Embedder
@@ -173,7 +172,7 @@ async def work(data_dir: Path, port: int, options: WorkerOptions, *, pooled: boo
     indexer = Indexer(corpus, ParentChildNodeParser(), embedder)
     service = IngestionService(fetcher, pool)
     acquirer = PageAcquirer(service, indexer.index, corpus)
-    crawler = SiteCrawler(acquirer, CrawlState(database))
+    crawler = SiteCrawler(acquirer, database)
 
     async def tools() -> Tools:
         return Tools(crawler, acquirer)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from webrag.concurrency import all_of
 from webrag.corpus.acquirer import PageAcquirer, PageNotAdmittedError, unexpected_failure
 from webrag.corpus.models import AcquiredPage
-from webrag.crawling.queue import Crawl, CrawlState, QueuedPage, TurnLostError
+from webrag.crawling.queue import Crawl, QueuedPage, TurnLostError, begin_crawl
 from webrag.crawling.report import (
     ALIAS,
     SIZE_REASONS,
@@ -42,6 +42,7 @@ from webrag.errors import (
 from webrag.ingestion.addresses import canonical_url
 from webrag.ingestion.fetch_context import listening, patiently
 from webrag.orchestration.links.rules import NoPage
+from webrag.postgres.database import Database
 
 _log = logging.getLogger(__name__)
 
@@ -453,7 +454,7 @@ class SiteCrawler:
     """Crawls sites, by links and by `site_list`; one object may run several crawls at a time."""
 
     acquirer: PageAcquirer
-    state: CrawlState
+    database: Database
     site_list: SitemapReader | None = None
     _suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -480,7 +481,8 @@ class SiteCrawler:
         """
         start = canonical_url(start_url)
         CrawlScope.of(options, [start])
-        begun = await self.state.begin(options.key(start), turn.number if turn else None)
+        number = turn.number if turn else None
+        begun = await begin_crawl(self.database, options.key(start), number)
         run = _CrawlRun(self.acquirer, begun, start, options, on_progress, turn, self._suspects)
         await run.remember()
         with listening(run.tally.note_degraded), patiently():

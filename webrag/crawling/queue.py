@@ -37,46 +37,6 @@ class TurnLostError(WebRAGError):
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlState:
-    """The crawls of one collection; safe to share between tasks and processes."""
-
-    database: Database
-
-    async def begin(self, key: str, turn: int | None = None) -> "Crawl":
-        """Start a crawl, or give the one left unfinished with this key, equal for equal options.
-
-        `turn` is None for crawls of one process, which take no turns.
-        """
-        now = datetime.now(UTC)
-        forget = (
-            "delete from {crawls} c where started_at < %s and not exists"
-            " (select from {jobs} j where j.key = c.key and j.ended_at is null)"
-        )
-        take = "update {crawls} set turn = %s where key = %s and turn < %s"
-        insert = (
-            "insert into {crawls} (key, roots, started_at) values (%s, '{{}}', %s)"
-            " on conflict (key) do nothing"
-        )
-        select = (
-            "select c.id, c.roots, c.started_at,"
-            " (select count(*) from {crawl_urls} u where u.crawl = c.id and u.state = %s)"
-            " from {crawls} c where c.key = %s"
-        )
-
-        async def work(connection: Connection) -> Crawl:
-            await connection.change(forget, (now - _KEPT,))
-            await connection.change(insert, (key, now))
-            if turn is not None:
-                await connection.change(take, (turn, key, turn))
-            ((number, roots, started_at, visited),) = await connection.fetch(
-                select, (_VISITED, key)
-            )
-            return Crawl(number, tuple(roots), started_at, visited, self.database, turn)
-
-        return await self.database.run(work)
-
-
-@dataclass(frozen=True, slots=True)
 class Crawl:
     """One unfinished crawl with its queue, of which `visited` pages count towards its limit so far.
 
@@ -276,3 +236,35 @@ class Crawl:
         )
         await connection.change(upsert, (url, _OBTAINED, self.id))
         return False
+
+
+async def begin_crawl(database: Database, key: str, turn: int | None = None) -> Crawl:
+    """Start a crawl, or give the one left unfinished with this key, equal for equal options.
+
+    `turn` is None for crawls of one process, which take no turns.
+    """
+    now = datetime.now(UTC)
+    forget = (
+        "delete from {crawls} c where started_at < %s and not exists"
+        " (select from {jobs} j where j.key = c.key and j.ended_at is null)"
+    )
+    take = "update {crawls} set turn = %s where key = %s and turn < %s"
+    insert = (
+        "insert into {crawls} (key, roots, started_at) values (%s, '{{}}', %s)"
+        " on conflict (key) do nothing"
+    )
+    select = (
+        "select c.id, c.roots, c.started_at,"
+        " (select count(*) from {crawl_urls} u where u.crawl = c.id and u.state = %s)"
+        " from {crawls} c where c.key = %s"
+    )
+
+    async def work(connection: Connection) -> Crawl:
+        await connection.change(forget, (now - _KEPT,))
+        await connection.change(insert, (key, now))
+        if turn is not None:
+            await connection.change(take, (turn, key, turn))
+        ((number, roots, started_at, visited),) = await connection.fetch(select, (_VISITED, key))
+        return Crawl(number, tuple(roots), started_at, visited, database, turn)
+
+    return await database.run(work)

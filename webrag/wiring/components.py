@@ -269,11 +269,10 @@ class Components:
     def crawler(self) -> "SiteCrawler":
         """Brings in whole sites."""
         from webrag.crawling.crawl import SiteCrawler
-        from webrag.crawling.queue import CrawlState
         from webrag.crawling.sitemap import SitemapReader
 
         site_list = SitemapReader(self._fetcher.fetch_bytes, self._fetcher.declared_sitemaps)
-        return SiteCrawler(self.acquirer, CrawlState(self.database), site_list)
+        return SiteCrawler(self.acquirer, self.database, site_list)
 
     @part
     def jobs(self) -> "JobQueue":

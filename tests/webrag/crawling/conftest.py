@@ -7,7 +7,6 @@ import pytest
 from tests.webrag.ingestion.conftest import make_fetcher as make_fetcher
 from tests.webrag.orchestration.conftest import gate as gate
 from tests.webrag.orchestration.conftest import lab as lab
-from webrag.crawling.queue import CrawlState
 from webrag.postgres.database import Database
 
 from .crawl_lab import CrawlLab
@@ -15,4 +14,4 @@ from .crawl_lab import CrawlLab
 
 @pytest.fixture
 def crawl_lab(lab: Any, database: Database) -> CrawlLab:
-    return CrawlLab(lab, CrawlState(database))
+    return CrawlLab(lab, database)

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from webrag.crawling.crawl import SiteCrawler
-from webrag.crawling.queue import CrawlState
 from webrag.crawling.report import CrawlOptions
+from webrag.postgres.database import Database
 
 WORDS = ["node", "replica", "volume", "primary", "log", "lag", "retry", "quorum", "lease", "shard"]
 
@@ -33,10 +33,10 @@ class SiteList:
 
 class CrawlLab(NamedTuple):
     lab: Any
-    state: CrawlState
+    database: Database
 
     def crawler(self, *listed: Listed) -> SiteCrawler:
-        return SiteCrawler(self.lab.acquirer, self.state, SiteList(*listed) if listed else None)
+        return SiteCrawler(self.lab.acquirer, self.database, SiteList(*listed) if listed else None)
 
     async def crawl(self, url: str, **options: Any) -> Any:
         return await self.crawler().crawl(url, CrawlOptions(**options))

@@ -7,20 +7,15 @@ from psycopg import sql
 
 from webrag.corpus.indexer import Indexer
 from webrag.corpus.pages import Corpus
-from webrag.crawling.queue import Crawl, CrawlState, QueuedPage
+from webrag.crawling.queue import Crawl, QueuedPage, begin_crawl
 from webrag.ingestion.models import NormalizedDocument, OutgoingLink
 from webrag.postgres.database import Database, table
 
 
 @pytest.fixture
-def state(corpus: Corpus, database: Database) -> CrawlState:
+async def crawl(corpus: Corpus, database: Database) -> Crawl:
     assert corpus is not None  # it makes the tables
-    return CrawlState(database)
-
-
-@pytest.fixture
-async def crawl(state: CrawlState) -> Crawl:
-    return await state.begin("key")
+    return await begin_crawl(database, "key")
 
 
 def pages(*names: str, depth: int = 1) -> list[QueuedPage]:
@@ -37,22 +32,22 @@ async def test_new_crawl_has_nothing(crawl: Crawl) -> None:
     assert await crawl.next_pages(limit=5) == []
 
 
-async def test_crawl_with_the_same_key_goes_on(state: CrawlState, crawl: Crawl) -> None:
+async def test_crawl_with_the_same_key_goes_on(crawl: Crawl, database: Database) -> None:
     await crawl.set_roots(["https://a.test/"])
     await crawl.add(pages("a", "b"))
     await crawl.note_visited("https://a.test/a", links=[])
 
-    again = await state.begin("key")
+    again = await begin_crawl(database, "key")
 
     assert (again.id, again.visited, again.is_resumed) == (crawl.id, 1, True)
     assert again.started_at == crawl.started_at
     assert await names(again) == ["b"]
 
 
-async def test_crawls_with_other_keys_are_apart(state: CrawlState, crawl: Crawl) -> None:
+async def test_crawls_with_other_keys_are_apart(crawl: Crawl, database: Database) -> None:
     await crawl.add(pages("a"))
 
-    assert await names(await state.begin("other")) == []
+    assert await names(await begin_crawl(database, "other")) == []
 
 
 async def test_pages_come_in_folder_first_then_breadth_first_then_as_found(crawl: Crawl) -> None:
@@ -91,7 +86,7 @@ async def test_visited_page_puts_its_links_into_the_queue(crawl: Crawl) -> None:
 
 
 async def test_page_behind_two_addresses_is_recognised_the_second_time(
-    state: CrawlState, crawl: Crawl
+    crawl: Crawl, database: Database
 ) -> None:
     await crawl.add(pages("a", "b", "page"))
 
@@ -104,16 +99,16 @@ async def test_page_behind_two_addresses_is_recognised_the_second_time(
 
     assert [seen for seen, _ in outcomes] == [False, True]
     assert await names(crawl) == []
-    assert (await state.begin("key")).visited == 2
+    assert (await begin_crawl(database, "key")).visited == 2
 
 
-async def test_skipped_pages_do_not_count_as_visited(state: CrawlState, crawl: Crawl) -> None:
+async def test_skipped_pages_do_not_count_as_visited(crawl: Crawl, database: Database) -> None:
     await crawl.add(pages("a", "b"))
 
     await crawl.skip(["https://a.test/a"])
 
     assert await names(crawl) == ["b"]
-    assert (await state.begin("key")).visited == 0
+    assert (await begin_crawl(database, "key")).visited == 0
 
 
 async def test_requeued_pages_take_their_old_place(crawl: Crawl) -> None:
@@ -142,16 +137,14 @@ async def test_ended_crawl_takes_nothing_more(crawl: Crawl) -> None:
     ) == (False, set())
 
 
-async def test_crawl_left_for_weeks_starts_anew(
-    state: CrawlState, crawl: Crawl, database: Database
-) -> None:
+async def test_crawl_left_for_weeks_starts_anew(crawl: Crawl, database: Database) -> None:
     statement = sql.SQL("update {} set started_at = %s").format(
         table(database.config.collection, "crawls")
     )
     async with database.connection() as connection:
         await connection.execute(statement, (datetime.now(UTC) - timedelta(days=30),))
 
-    assert (await state.begin("key")).id != crawl.id
+    assert (await begin_crawl(database, "key")).id != crawl.id
 
 
 async def test_writers_do_not_wait_for_each_other_in_a_circle(crawl: Crawl) -> None:

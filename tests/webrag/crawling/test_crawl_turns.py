@@ -10,7 +10,7 @@ import pytest
 
 from tests.webrag.crawling.crawl_lab import CrawlLab, page
 from webrag.crawling.crawl import CrawlTurn, SiteCrawler
-from webrag.crawling.queue import QueuedPage
+from webrag.crawling.queue import QueuedPage, begin_crawl
 from webrag.crawling.report import CrawlOptions, SiteReport
 
 ALL = CrawlOptions(max_pages=50)
@@ -22,13 +22,13 @@ def in_turn(crawler: SiteCrawler, url: str, number: int = 1) -> "asyncio.Task[Si
 
 async def begun(lab: CrawlLab, url: str) -> dict[str, int]:
     """Pages that a worker has begun with and not finished, and how often."""
-    record = await lab.state.begin(ALL.key(url))
+    record = await begin_crawl(lab.database, ALL.key(url))
     return {each.url: each.attempts for each in await record.begun()}
 
 
 async def suspect(lab: CrawlLab, url: str) -> None:
     """Leave a crawl behind as a worker does that dies of its second page."""
-    crawl = await lab.state.begin(ALL.key(url), turn=1)
+    crawl = await begin_crawl(lab.database, ALL.key(url), turn=1)
     await crawl.add([QueuedPage(f"{url}a.html", 1)])
     await crawl.set_roots([url])
     await crawl.begin_page(f"{url}a.html", 1)
@@ -77,7 +77,7 @@ async def test_page_is_begun_with_while_it_is_worked_on(
             seen.update(await begun(crawl_lab, f"{site}/"))
             return obtained
 
-    crawler = SiteCrawler(Watching(), crawl_lab.state)  # type: ignore[arg-type]
+    crawler = SiteCrawler(Watching(), crawl_lab.database)  # type: ignore[arg-type]
 
     await in_turn(crawler, f"{site}/")
 

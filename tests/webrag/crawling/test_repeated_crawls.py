@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from webrag.crawling.queue import begin_crawl
 from webrag.crawling.report import CrawlOptions, CrawlProgress
 from webrag.postgres.database import Database
 
@@ -120,7 +121,7 @@ async def test_cancelled_crawl_leaves_no_task_and_no_connection(
 
     assert {task for task in asyncio.all_tasks() - before if "pool" not in task.get_name()} == set()
     async with asyncio.timeout(5):
-        other = await crawl_lab.state.begin("other")
+        other = await begin_crawl(crawl_lab.database, "other")
         await asyncio.gather(*(other.queued() for _ in range(10)))
 
 
@@ -132,7 +133,7 @@ async def test_finished_crawl_leaves_no_queue_behind(
     await crawl_lab.crawl(f"{site}/docs/", max_pages=3)
 
     options = CrawlOptions(max_pages=3)
-    assert not (await crawl_lab.state.begin(options.key(f"{site}/docs/"))).is_resumed
+    assert not (await begin_crawl(crawl_lab.database, options.key(f"{site}/docs/"))).is_resumed
 
 
 async def test_site_that_stops_answering_ends_the_crawl_and_is_tried_again_later(

@@ -159,7 +159,7 @@ async def test_sitemap_that_only_the_named_page_names_is_read(
     fetcher = make_fetcher()
     site_list = SitemapReader(fetcher.fetch_bytes, fetcher.declared_sitemaps)
 
-    await SiteCrawler(crawl_lab.lab.acquirer, crawl_lab.state, site_list).crawl(
+    await SiteCrawler(crawl_lab.lab.acquirer, crawl_lab.database, site_list).crawl(
         f"{site}/", CrawlOptions()
     )
 

@@ -11,7 +11,6 @@ from tests.webrag.ingestion.conftest import make_fetcher as make_fetcher
 from tests.webrag.orchestration.conftest import gate as gate
 from tests.webrag.orchestration.conftest import lab as lab
 from webrag.crawling.crawl import SiteCrawler
-from webrag.crawling.queue import CrawlState
 from webrag.jobs.models import WorkerOptions
 from webrag.jobs.queue import JobQueue
 from webrag.jobs.worker import JobWorker, Tools
@@ -22,7 +21,7 @@ QUICK = WorkerOptions(heartbeat_s=0.5, stalled_s=20, poll_s=0.2, grace_s=5)
 
 @pytest.fixture
 def crawl_lab(lab: Any, database: Database) -> CrawlLab:
-    return CrawlLab(lab, CrawlState(database))
+    return CrawlLab(lab, database)
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def make_worker(lab: Any, database: Database, queue: JobQueue) -> Callable[..., 
     """Makes workers: `make_worker(turn_s=1)`."""
 
     async def tools() -> Tools:
-        return Tools(SiteCrawler(lab.acquirer, CrawlState(database)), lab.acquirer)
+        return Tools(SiteCrawler(lab.acquirer, database), lab.acquirer)
 
     def make(**options: Any) -> JobWorker:
         return JobWorker(queue, tools, QUICK.model_copy(update=options))

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from webrag.corpus.schema import drop_collection, queue_schema
-from webrag.crawling.queue import CrawlState, QueuedPage
+from webrag.crawling.queue import QueuedPage, begin_crawl
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import ConfigurationError, InputError
 from webrag.jobs.models import Job, JobRequest, merged_report
@@ -345,7 +345,7 @@ async def test_pages_of_a_turn_that_ended_by_itself_are_no_more_suspect_than_aft
     job = await queue.enqueue_site(START, ALL)
     turn = await queue.begin_turn(job.id)
     assert turn is not None
-    crawl = await CrawlState(database).begin(ALL.key(START), turn.number)
+    crawl = await begin_crawl(database, ALL.key(START), turn.number)
     await crawl.add([QueuedPage(START, 0)])
     await crawl.begin_page(START, 4)
 

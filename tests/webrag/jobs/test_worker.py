@@ -7,6 +7,7 @@ import pytest
 
 from tests.webrag.crawling.crawl_lab import TREE, CrawlLab, page
 from webrag.corpus.schema import queue_schema
+from webrag.crawling.queue import begin_crawl
 from webrag.crawling.report import CrawlOptions, SiteReport
 from webrag.errors import FetchError, PageGoneError, ProviderError, StorageError
 from webrag.jobs.models import Job
@@ -202,7 +203,7 @@ async def test_error_that_nobody_foresaw_is_logged_and_told_and_is_no_death(
     site = static_site({"/": page("start")})
     job = await queue.enqueue_site(f"{site}/", CrawlOptions())
     # What a turn has learned cannot be read by the next one.
-    await crawl_lab.state.begin(CrawlOptions().key(f"{site}/"))
+    await begin_crawl(crawl_lab.database, CrawlOptions().key(f"{site}/"))
     await database.run(
         lambda c: c.execute(
             f"update \"{database.config.collection}\".crawls set learned = 'no such thing'"
