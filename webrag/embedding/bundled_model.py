@@ -182,10 +182,6 @@ class BundledModel(BundledVectors):
     model_name: str = BUNDLED_MODEL_NAME
     embed_batch_size: int = BUNDLED_BATCH_SIZE
 
-    def get_text_embedding(self, text: str) -> NDArray[np.float32]:
-        """Embed a passage."""
-        return self._encoded(text)
-
     def get_text_embedding_batch(self, texts: list[str]) -> NDArray[np.float32]:
         """Embed passages."""
         return self.encode(texts)

@@ -16,7 +16,9 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.embeddings.openai import OpenAIEmbedding
 from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
+    ABOUT_THE_KEY,
     RetryPolicy,
+    failure_of,
     limited_client,
     size_failure,
 )
@@ -26,19 +28,9 @@ from webrag.errors import ProviderError
 from webrag.ingestion.characters import storable
 from webrag.redaction import redacted_failure, remember_secrets, safe_cause
 
-_RETRIED = frozenset({408, 409, 425, 429})
 _MOST_DETAIL = 200
 _ATTEMPT_TIMEOUT_S = 30.0
 _MOST_ATTEMPTS = 4
-_REFUSALS = {
-    401: "refused the key",
-    402: "wants payment for the account of this key",
-    403: "refused the key",
-    404: "knows no such model or address",
-    413: "finds the request too large",
-}
-# What these answer may repeat the key, in full or in part.
-_ABOUT_THE_KEY = frozenset({401, 403})
 
 
 class PassingError(ProviderError):
@@ -201,22 +193,19 @@ class ServedEmbedding(OpenAIEmbedding):
         )
 
     def _refused(self, status: int, body: Any, headers: Mapping[str, str]) -> ProviderError:
-        detail = "" if status in _ABOUT_THE_KEY else _detail(body)
-        kind: type[ProviderError] = ProviderError
+        detail = "" if status in ABOUT_THE_KEY else _detail(body)
+        what, is_passing = failure_of(status)
         hint = "Check EMBEDDING_PROVIDER, EMBEDDING_MODEL and EMBEDDING_BASE_URL."
+        if is_passing:
+            hint = "Wait a little, then try again." if status == 429 else "Try again later."
         if _is_quota(body):
-            what, hint = "has no quota left for this key", "Check plan and billing of the account."
-        elif status == 429:
-            kind, what = PassingError, "refused the request because of its rate limit"
-            hint = "Wait a little, then try again."
-        elif status >= 500 or status in _RETRIED:
-            kind, what, hint = PassingError, "failed", "Try again later."
-        else:
-            what = _REFUSALS.get(status, "refused the request")
-        if status in _ABOUT_THE_KEY:
+            what, is_passing = "has no quota left for this key", False
+            hint = "Check plan and billing of the account."
+        if status in ABOUT_THE_KEY:
             hint = "Check EMBEDDING_API_KEY or OPENAI_API_KEY."
         if headers.get("x-should-retry") == "false":
-            kind = ProviderError
+            is_passing = False
+        kind = PassingError if is_passing else ProviderError
         error = self._error(f"{what} (HTTP {status}){detail}", hint=hint, status=status, kind=kind)
         if isinstance(error, PassingError):
             error.asked_pause_s = _asked_pause_s(headers)

@@ -10,7 +10,7 @@ import logging
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -19,9 +19,11 @@ from urllib.parse import unquote
 import httpx
 from llama_index.postprocessor.webrag.retry_after import retry_after_s
 from llama_index.postprocessor.webrag.service_calls import (
+    ABOUT_THE_KEY,
     CircuitBreaker,
     RetryPolicy,
     client_options,
+    failure_of,
     limited_client,
 )
 
@@ -77,22 +79,11 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _MAX_ATTEMPTS: Final = 3
-_RETRIED: Final = frozenset({408, 409, 425, 429})
 _MAX_ANSWER_BYTES: Final = 4_000_000
 _MAX_DETAIL_CHARS: Final = 200
 _LONG_WORD: Final = 32
 _KEY_PIECE: Final = 5
 _LEFT_OUT: Final = re.compile(r"[*•●█]{2,}|…|\.{3}")
-_REFUSALS: Final[Mapping[int, str]] = {
-    401: "refused the key",
-    402: "wants payment for the account of this key",
-    403: "refused the key",
-    404: "knows no such address or model",
-    413: "finds the request too large",
-    498: "refused the key",
-}
-# What these answer may repeat the key, in full or in part.
-_ABOUT_THE_KEY: Final = frozenset({401, 403, 498})
 
 # Makes one request with the client it is given; what it returns or raises about the answer does
 # not count, as the answer itself is judged.
@@ -223,16 +214,11 @@ class RerankService:
 
     def _failure(self, answer: httpx.Response, key: str) -> RerankError:
         status = answer.status_code
-        detail = "" if status in _ABOUT_THE_KEY else _detail(answer.content, key)
+        detail = "" if status in ABOUT_THE_KEY else _detail(answer.content, key)
         said = f": {detail}" if detail else ""
-        kind: type[RerankError] = RerankRefusedError
-        if status == 429:
-            kind, what = RerankUnavailableError, "refused the request because of its rate limit"
-        elif status >= 500 or status in _RETRIED:
-            kind, what = RerankUnavailableError, "failed"
-        elif status >= 400:
-            what = _REFUSALS.get(status, "refused the request")
-        else:
+        what, is_passing = failure_of(status)
+        kind: type[RerankError] = RerankUnavailableError if is_passing else RerankRefusedError
+        if status < 400:
             kind, what = RerankResponseError, "answered without a ranking"
         message = f"{self.provider} {what} (HTTP {status}){said}."
         error = kind(message, provider=self.provider, status=status)

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -68,6 +68,26 @@ class RetryPolicy:
 
     def _tell(self, state: tenacity.RetryCallState) -> None:
         self.on_pause(_failure(state), state.upcoming_sleep)
+
+
+# What these answer may repeat the key, in full or in part.
+ABOUT_THE_KEY: Final = frozenset({401, 403, 498})
+_RETRIED: Final = frozenset({408, 409, 425, 429})
+_REFUSALS: Final[Mapping[int, str]] = {
+    401: "refused the key",
+    402: "wants payment for the account of this key",
+    403: "refused the key",
+    404: "knows no such address or model",
+    413: "finds the request too large",
+    429: "refused the request because of its rate limit",
+    498: "refused the key",
+}
+
+
+def failure_of(status: int) -> tuple[str, bool]:
+    """Say in a clause how a service failed, by its HTTP status, and whether it may pass."""
+    is_passing = status >= 500 or status in _RETRIED
+    return _REFUSALS.get(status, "failed" if is_passing else "refused the request"), is_passing
 
 
 def client_options(proxy: str | None) -> dict[str, Any]:
