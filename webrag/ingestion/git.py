@@ -488,9 +488,8 @@ def _listed(asked: GitFile, clone: Path, max_bytes: int) -> FilesBelow:
         return FilesBelow((_within(asked, clone, named),))
     if not named.is_dir():
         return FilesBelow((), why_none=str(_not_there(asked)))
-    listing = list_files(named, max_bytes=max_bytes)
-    urls = tuple(_within(asked, clone, path) for path in listing.files)
-    return FilesBelow(urls, listing.left_out, listing.why_none(f"in {asked.url}"))
+    address = partial(_within, asked, clone)
+    return list_files(named, max_bytes=max_bytes, where=f"in {asked.url}", address=address)
 
 
 def _within(asked: GitFile, clone: Path, path: Path) -> str:

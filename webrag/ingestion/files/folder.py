@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,21 +27,18 @@ _IGNORE_BYTES = 100_000
 _IGNORE_SIZE = 16_000
 
 
-@dataclass(frozen=True)
-class FolderListing:
-    """A folder's files, by absolute paths in order, and the number of others by reason."""
+class FilesBelow(NamedTuple):
+    """Files below a folder, numbers of others by reason, and the reason when there is none."""
 
-    files: tuple[Path, ...]
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-    def why_none(self, where: str) -> str:
-        """A sentence for a folder without any file to read."""
-        counted = ", ".join(f"{count} {why}" for why, count in self.left_out.items())
-        return f"There is no file to read {where} ({counted or 'it is empty'})."
+    urls: tuple[str, ...]
+    left_out: Mapping[str, int] = MappingProxyType({})
+    why_none: str = ""
 
 
-def list_files(root: Path, *, max_bytes: int) -> FolderListing:
-    """List a folder, symbolic links resolved, with all below it.
+def list_files(
+    root: Path, *, max_bytes: int, where: str = "there", address: Callable[[Path], str] = file_url
+) -> FilesBelow:
+    """List a folder, symbolic links resolved, with all below it, in order.
 
     Left out are hidden files and folders, what `.gitignore` names (those above the folder within
     its repository count as well), symbolic links, what is installed or generated, files of kinds
@@ -51,7 +48,9 @@ def list_files(root: Path, *, max_bytes: int) -> FolderListing:
     files = list(_walk(root, _rules_above(root, left_out), max_bytes, left_out, 0))
     if len(files) > _MAX_FILES:
         left_out["more than are read of one folder"] += len(files) - _MAX_FILES
-    return FolderListing(tuple(files[:_MAX_FILES]), dict(left_out))
+    counted = ", ".join(f"{count} {why}" for why, count in left_out.items())
+    why_none = f"There is no file to read {where} ({counted or 'it is empty'})."
+    return FilesBelow(tuple(map(address, files[:_MAX_FILES])), dict(left_out), why_none)
 
 
 def _walk(
@@ -154,14 +153,6 @@ def _rules_of(
 
 
 _PATH = re.compile(r"(?:[~/\\]|\.{1,2}(?:[/\\]|\Z)|[A-Za-z]:[\\/])")
-
-
-class FilesBelow(NamedTuple):
-    """Files below a folder, numbers of others by reason, and the reason when there is none."""
-
-    urls: tuple[str, ...]
-    left_out: Mapping[str, int] = MappingProxyType({})
-    why_none: str = ""
 
 
 @dataclass(frozen=True)
@@ -273,8 +264,6 @@ def _expanded(addresses: Sequence[str], access: FileAccess, max_bytes: int) -> N
         with suppress(RefusedAddressError):
             folder = access.resolve(address)
             if folder.is_dir():
-                listing = list_files(folder, max_bytes=max_bytes)
-                urls = tuple(map(file_url, listing.files))
-                found = FilesBelow(urls, listing.left_out, listing.why_none(f"below {folder}"))
+                found = list_files(folder, max_bytes=max_bytes, where=f"below {folder}")
                 named = named.with_folder(address, found, f"{file_url(folder).rstrip('/')}/")
     return named

@@ -115,5 +115,5 @@ def unlisted() -> Iterator[Path]:
 def test_a_folder_above_may_be_closed_to_listing(unlisted: Path) -> None:
     file = unlisted / "a.md"
 
-    assert list_files(unlisted, max_bytes=100).files == (file,)
+    assert list_files(unlisted, max_bytes=100).urls == (file_url(file),)
     assert FileAccess([unlisted]).read(file_url(file), file, at_most=100)[0] == b"hello"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.growth import grows_as_its_input
+from webrag.ingestion.addresses import file_path
 from webrag.ingestion.files.folder import list_files
 
 
@@ -20,7 +21,7 @@ def written(folder: Path, **files: str) -> Path:
 
 def names(folder: Path, **limits: int) -> list[str]:
     listing = list_files(folder, max_bytes=limits.get("max_bytes", 1_000))
-    return [path.relative_to(folder).as_posix() for path in listing.files]
+    return [file_path(url).relative_to(folder).as_posix() for url in listing.urls]
 
 
 def test_files_are_listed_folder_by_folder_in_order(tmp_path: Path) -> None:
