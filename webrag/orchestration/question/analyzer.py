@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from llama_index.postprocessor.webrag.wordings import fitted_wordings
+from llama_index.postprocessor.webrag.wordings import fitted_wordings, folded
 from pydantic_core import from_json
 
 from webrag.errors import ProviderError
@@ -223,8 +223,8 @@ class QueryAnalyzer:
             why=reason,
         )
         offered = with_constraints(answer.sub_queries if answer else offered, question.constraints)
-        seen = {_normal(text) for text in (*tried, *analysis.sub_queries)}
-        return tuple(text for text in offered if _normal(text) not in seen), degraded
+        seen = {folded(text) for text in (*tried, *analysis.sub_queries)}
+        return tuple(text for text in offered if folded(text) not in seen), degraded
 
     async def _asked(
         self, question: Question, timeout_s: float, **more: Any
@@ -295,7 +295,3 @@ def _reworded(query: str) -> tuple[str, ...]:
     if len(said) > 1 and len(said[-1].split()) > 2:
         offered.append(said[-1])
     return tuple(offered)
-
-
-def _normal(query: str) -> str:
-    return " ".join(query.casefold().split()).rstrip(" ?.!")

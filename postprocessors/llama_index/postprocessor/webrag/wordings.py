@@ -50,14 +50,14 @@ def fitted_wordings(
     are already, `beside`, they are never more than `MAX_WORDINGS`.
     """
     room = min(at_most, MAX_WORDINGS - len(beside))
-    known = {_folded(each) for each in (question, *beside)}
+    known = {folded(each) for each in (question, *beside)}
     fitted: list[str] = []
     for each in texts:
         if len(fitted) >= room:
             break
         text = _printable(each)[:MAX_WORDING_CHARS].strip()
-        if _folded(text) not in known and any(map(str.isalnum, text)):
-            known.add(_folded(text))
+        if folded(text) not in known and any(map(str.isalnum, text)):
+            known.add(folded(text))
             fitted.append(text)
     return tuple(fitted)
 
@@ -67,7 +67,8 @@ def _printable(text: str) -> str:
     return " ".join(text.replace("\0", " ").encode("utf-8", "ignore").decode().split())
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """A text as it is compared with others: equal ones ask for the same."""
     return " ".join(text.casefold().split()).rstrip(" ?.!")
 
 
