@@ -231,7 +231,7 @@ def _framed(blocks: Sequence[EvidenceBlock], text: str, nonce: str | None) -> st
 
 
 def _rest(blocks: Sequence[EvidenceBlock], caller: Caller) -> list[str]:
-    """How much is left of the section that a passage is part of, and what reads it."""
+    """Say how much is left of the section that a passage is part of, and what reads it."""
     first, *others = blocks
     left = first.rest - sum(each.char_end - each.char_start for each in others)
     is_more = left >= _LEAST_REST

@@ -1,4 +1,4 @@
-"""Where a run went from link to link, on a line or as a tree; it judges nothing."""
+"""The way a run went from link to link, on a line or as a tree; it judges nothing."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -153,7 +153,7 @@ def _page_label(url: str, step: ExpansionStep, base: str, depth: int) -> str:
 
 
 def _promise(url: str, step: ExpansionStep) -> str:
-    """How likely a link was held to lead on, what its page took, and where it was found."""
+    """The chance that a link led on, the time its page took, and where it was found."""
     parts = []
     if url in step.scores:
         parts = [f"link {step.scores[url]:.2f}", f"{step.fetch_ms.get(url, 0.0):.0f}ms"]
