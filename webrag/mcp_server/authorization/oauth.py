@@ -8,10 +8,12 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import jwt
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls as metadata_urls,
+)
 from mcp.server.auth.provider import AccessToken
 from typing_extensions import override
 
@@ -66,21 +68,6 @@ async def _ask(url: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UncheckedTokenError(f"{url} did not answer with a JSON object")
     return found
-
-
-def metadata_urls(issuer: str) -> list[str]:
-    """Places of an issuer's metadata: RFC 8414 first, then OpenID Connect."""
-    parts = urlsplit(issuer)
-    root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    return list(
-        dict.fromkeys(
-            (
-                f"{root}/.well-known/oauth-authorization-server{path}",
-                f"{root}/.well-known/openid-configuration{path}",
-                f"{root}{path}/.well-known/openid-configuration",
-            )
-        )
-    )
 
 
 class KeySet:
@@ -140,7 +127,7 @@ class KeySet:
 
     async def _discovered(self) -> str:
         failures: list[str] = []
-        for url in metadata_urls(self._issuer):
+        for url in metadata_urls(self._issuer, self._issuer):
             try:
                 return self._jwks_uri(url, await _ask(url))
             except UncheckedTokenError as error:
