@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 from webrag.orchestration.models import EvaluationSignals, ExpansionStep, OrchestrationResult
@@ -192,12 +193,8 @@ def _common_base(result: OrchestrationResult, steps: Sequence[ExpansionStep]) ->
     origin = f"{first.scheme}://{first.netloc}"
     paths = [url[len(origin) :] for url in urls if url == origin or url.startswith(origin + "/")]
     folders = [path.split("?")[0].split("/")[1:-1] for path in paths]
-    shared: list[str] = []
-    for names in zip(*folders, strict=False):
-        if len(set(names)) > 1:
-            break
-        shared.append(names[0])
-    return "/".join([origin, *shared]) + "/"
+    same = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    return "/".join([origin, *(names[0] for names in same)]) + "/"
 
 
 def _short(url: str, base: str) -> str:
