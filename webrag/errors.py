@@ -151,15 +151,7 @@ class AccessDeniedError(WebRAGError):
 
 
 class DeadlineError(WebRAGError):
-    """Catch it to return what is there so far.
-
-    Attributes:
-        seconds: The time that was allowed.
-    """
-
-    def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.seconds = seconds
+    """Catch it to return what is there so far."""
 
 
 def how_to_install(extra: str) -> str:

@@ -138,7 +138,6 @@ class OrchestratorEngine:
                 raise
             raise DeadlineError(
                 f"Nothing could be returned within {timeout_s:g} s.",
-                seconds=timeout_s,
                 hint="Ask again: what was stored by then is kept.",
             ) from error
         _log.info(

@@ -273,7 +273,7 @@ def test_links_that_score_too_little_are_left_out_and_told_of() -> None:
         (RobotsDisallowedError("no", url=target(1)), "refused"),
         (FetchError("nothing came", url=target(1)), "without an answer"),
         (UnusablePageError("a picture", url=target(1)), "unusable"),
-        (DeadlineError("late", seconds=1), "cut off"),
+        (DeadlineError("late"), "cut off"),
     ],
 )
 def test_failures_are_told_apart(error: WebRAGError, kind: str) -> None:

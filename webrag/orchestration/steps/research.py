@@ -90,7 +90,6 @@ async def acquire_seeds(
     outcomes: dict[str, AcquiredPage | WebRAGError] = {
         url: DeadlineError(
             f"{url} did not arrive within {round(timeout_s or 0, 1):g} s.",
-            seconds=timeout_s or 0,
             hint="Ask again: what was stored by then is kept.",
         )
         for url in urls
