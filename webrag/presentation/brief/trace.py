@@ -1,6 +1,6 @@
 """The way a run went from link to link, on a line or as a tree; it judges nothing."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from urllib.parse import urlsplit
@@ -167,22 +167,13 @@ def _score_change(step: ExpansionStep) -> str:
     return f"score: {step.top_score_before:.2f} → {step.top_score_after:.2f}"
 
 
-def _drawn(root: _Node) -> list[str]:
-    lines: list[str] = []
-    stack = [(root, "", "")]
-    while stack:
-        node, first, rest = stack.pop()
-        lines.append(first + node.label)
-        last = len(node.children) - 1
-        stack += [
-            (
-                child,
-                rest + ("└── " if i == last else "├── "),
-                rest + ("    " if i == last else "│   "),
-            )
-            for i, child in reversed(list(enumerate(node.children)))
-        ]
-    return lines
+def _drawn(node: _Node) -> Iterator[str]:
+    yield node.label
+    for place, child in enumerate(node.children, 1):
+        is_last = place == len(node.children)
+        first, *others = _drawn(child)
+        yield ("└── " if is_last else "├── ") + first
+        yield from (("    " if is_last else "│   ") + line for line in others)
 
 
 def _common_base(result: OrchestrationResult, steps: Sequence[ExpansionStep]) -> str:
