@@ -13,7 +13,6 @@ from webrag.answering.models import (
     Evidence,
     ExecutionPlan,
     RetrieveStep,
-    UnquotableSpan,
 )
 from webrag.answering.page_summary import SURE, page_summary
 from webrag.concurrency import all_of, in_background
@@ -31,7 +30,7 @@ from webrag.orchestration.steps.judgement import matched_lists
 from webrag.orchestration.steps.research import acquire_seeds
 from webrag.question import Question
 from webrag.retrieval.filters import NO_FILTERS, SearchFilters
-from webrag.retrieval.models import RetrievalConfig, RetrievalResult, RetrievedChunk
+from webrag.retrieval.models import RetrievalConfig, RetrievalResult
 from webrag.retrieval.search import Searcher
 
 
@@ -258,48 +257,27 @@ class EvidenceFinder:
         return Evidence(0, chunk, item.reranked_score, order, unquotable)
 
 
-def judge_evidence(
-    question: str,
-    ranked: Sequence[RankedChunk],
-    evidence: Sequence[Evidence],
-    *,
-    wordings: Mapping[str, Mapping[str, float]],
-    term_idf: Mapping[str, float],
-    encode: Encode | None,
-    profile: ScoreProfile,
-) -> Judgement:
-    """Judge the passages that are evidence for a question, without what may not be quoted of them.
-
-    Others among `ranked`, best first, are left out; `wordings` and `term_idf` weigh the index terms
-    of other wordings and of the question.
-    """
-    known = {each.chunk.chunk_id: each for each in evidence}
-    quotable = [
-        item.model_copy(update={"chunk": _without(item.chunk, found.unquotable)})
-        for item in ranked
-        if (found := known.get(item.chunk.chunk_id)) is not None
-    ]
-    return judged(
-        question, quotable, wordings=wordings, term_idf=term_idf, encode=encode, profile=profile
-    )
-
-
 def _judged_parts(
     parts: Sequence[SubQueryResult],
     kept: Sequence[Evidence],
     encode: Encode | None,
     profile: ScoreProfile,
 ) -> tuple[tuple[str, Judgement], ...]:
+    """Judge the question and its parts by what may be quoted of the passages that are evidence."""
+    quotable = {each.chunk.chunk_id: each.quotable_chunk for each in kept}
     # Of a passage that several parts found, as the whole question did.
     ranked = {item.chunk.chunk_id: item for part in reversed(parts) for item in part.ranked}
-    ordered = [ranked[each.chunk.chunk_id] for each in kept]
+    whole = [ranked[each.chunk.chunk_id] for each in kept]
     return tuple(
         (
             part.sub_query,
-            judge_evidence(
+            judged(
                 part.sub_query,
-                part.ranked if place else ordered,
-                kept,
+                [
+                    item.model_copy(update={"chunk": quotable[item.chunk.chunk_id]})
+                    for item in (part.ranked if place else whole)
+                    if item.chunk.chunk_id in quotable
+                ],
                 wordings=part.retrieval.wordings,
                 term_idf=part.retrieval.term_idf,
                 encode=encode,
@@ -308,17 +286,6 @@ def _judged_parts(
         )
         for place, part in enumerate(parts)
     )
-
-
-def _without(chunk: RetrievedChunk, unquotable: Sequence[UnquotableSpan]) -> RetrievedChunk:
-    """A passage with blank lines in the place of some of its blocks."""
-    if not unquotable:
-        return chunk
-    text = chunk.text
-    for span in unquotable:
-        first, last = span.start - chunk.char_start, span.end - chunk.char_start
-        text = text[:first] + "\n" * (last - first) + text[last:]
-    return chunk.model_copy(update={"text": text})
 
 
 def _coverage(term_idf: Mapping[str, float], evidence: Sequence[Evidence]) -> float:

@@ -121,6 +121,15 @@ class Evidence:
                 start = min(span.end, end)
         return "".join([*kept, text[start - offset : end - offset]])
 
+    @property
+    def quotable_chunk(self) -> RetrievedChunk:
+        """The passage with blank lines in the place of what may not be quoted."""
+        text, offset = self.chunk.text, self.chunk.char_start
+        for span in self.unquotable:
+            first, last = span.start - offset, span.end - offset
+            text = text[:first] + "\n" * (last - first) + text[last:]
+        return self.chunk.model_copy(update={"text": text}) if self.unquotable else self.chunk
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:

@@ -14,7 +14,7 @@ from llama_index.postprocessor.webrag import LocalRerank
 
 from tests.loopback import QuietHandler, serving
 from webrag.answering.citation_desk import CitationDesk
-from webrag.answering.evidence import EvidenceFinder, Gathered, judge_evidence
+from webrag.answering.evidence import EvidenceFinder, Gathered
 from webrag.answering.guardrails import unquotable_spans
 from webrag.answering.judging import Reflector
 from webrag.answering.manager import Manager
@@ -29,7 +29,7 @@ from webrag.embedding.embedder import Embedder
 from webrag.ingestion.models import NormalizedDocument
 from webrag.lexical.analysis import analyze, query_terms
 from webrag.orchestration.confidence import LOCAL
-from webrag.orchestration.judge import Encode
+from webrag.orchestration.judge import Encode, judged
 from webrag.orchestration.models import RankedChunk
 from webrag.orchestration.question.analyzer import QueryAnalyzer
 from webrag.orchestration.ranking.reranker import ChunkReranker
@@ -230,10 +230,10 @@ def build_gathered(
         coverage=0.9,
         confidence=confidence,
     )
-    ranked = [RankedChunk(chunk=e.chunk, reranked_score=e.relevance) for e in evidence]
-    plain: Any = {"wordings": {}, "term_idf": {}, "encode": ENCODER.encode, "profile": LOCAL}
-    judged = ((text, judge_evidence(text, ranked, evidence, **plain)) for text in asked)
-    return Gathered(evidence=evidence, step=step, judged=tuple(judged))
+    ranked = [RankedChunk(chunk=e.quotable_chunk, reranked_score=e.relevance) for e in evidence]
+    plain: Any = {"term_idf": {}, "encode": ENCODER.encode, "profile": LOCAL}
+    parts = ((text, judged(text, ranked, **plain)) for text in asked)
+    return Gathered(evidence=evidence, step=step, judged=tuple(parts))
 
 
 def build_desk(*evidence: Evidence, **values: Any) -> CitationDesk:
