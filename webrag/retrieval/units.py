@@ -299,7 +299,8 @@ class _Cutter:
         if last < first_of_block:
             return
         is_alone = last == first_of_block and not is_item
-        is_name = is_alone and (self._asks(last) or self._is_name(last, before, following))
+        is_title = self._asks(last) or self._is_caption(last)
+        is_name = is_alone and (is_title or self._is_name(last, before, following))
         self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name)
         self._last_sentence = None if is_item else last
         if is_item and last == first_of_block and self._names_its_parts(last, block, following):
@@ -307,13 +308,21 @@ class _Cutter:
             self._named_item, self._lead = _indentation(self._text, block), last
             self._terms.add(last)
             return
-        if self._introduces(last, is_name=is_name):
+        self._lead_on(last, is_item=is_item, is_name=is_name)
+        if is_item:
+            self._items.append((first_of_block, last + 1))
+
+    def _lead_on(self, last: int, *, is_item: bool, is_name: bool) -> None:
+        """Let what introduces something lead to it; what announces a caption goes on doing so."""
+        is_announced = self._lead is not None and self._announces(self._lead)
+        if is_announced and self._is_caption(last):
+            self._terms.add(last)
+            self._leading.add(last)
+        elif self._introduces(last, is_name=is_name):
             self._lead = last
             self._terms |= {last} if self._asks(last) else set()
         elif not is_item:
             self._lead = None
-        if is_item:
-            self._items.append((first_of_block, last + 1))
 
     def _leave_named_item(self, block: Block) -> None:
         """End what the name of an item leads to at a block that stands not within the item."""
@@ -349,6 +358,12 @@ class _Cutter:
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
         return not (any(map(_NAME.fullmatch, others)) if _NAME.fullmatch(told) else others)
 
+    def _is_caption(self, number: int) -> bool:
+        """Tell a numbered title in bold, of an example or a table, which stands above its thing."""
+        told = self._text[self._pieces[number].start : self._pieces[number].end]
+        is_bold = told.startswith("**") and told.endswith("**") and told[2:3].isalpha()
+        return is_bold and _CAPTION.match(told) is not None
+
     def _announces(self, number: int) -> bool:
         return self._ends_with(number, _ANNOUNCING)
 
@@ -378,7 +393,8 @@ class _Cutter:
             return
         if first in self._terms and not self._announces(above):
             return
-        is_name = is_name and (self._asks(first) or not self._announces(above))
+        is_title = self._asks(first) or self._is_caption(first)
+        is_name = is_name and (is_title or not self._announces(above))
         if first == len(self._pieces) - 1 and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows
         between = self._text[self._pieces[above].end : self._pieces[first].start]

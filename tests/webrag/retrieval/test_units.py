@@ -518,3 +518,20 @@ def test_item_in_plain_words_is_quoted_with_or_without_what_stands_below_it(
     text: str, instruction: str
 ) -> None:
     assert instruction in [text[unit.start : unit.end] for unit in cut_units(text).units]
+
+
+CAPTION = "**Example 2.2. Use of the oven.**"
+
+
+@pytest.mark.parametrize("above", ["`kiln all`", "It bakes."])
+def test_caption_in_bold_belongs_to_what_follows_it(above: str) -> None:
+    found = units(f"{above}\n\n{CAPTION}\n\n`kiln bread`")
+
+    assert ("`kiln bread`", CAPTION) in found
+    assert not any(CAPTION in unit for unit, _ in found)
+
+
+def test_announcement_above_a_caption_leads_to_what_has_the_caption() -> None:
+    found = units(f"It is used so:\n\n{CAPTION}\n\n`kiln bread`")
+
+    assert found == [("`kiln bread`", "It is used so:")]
