@@ -574,11 +574,12 @@ def _unbroken(text: str, block: Block, units: list[Span]) -> Iterator[list[Span]
 
 
 def _barriers(text: str, block: Block) -> list[Span]:
-    """HTML tags, hard line breaks and line numbers, in order."""
+    """HTML tags, line numbers and the hard line breaks that end no sentence, in order."""
     if block.kind == "code":
         return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
-    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
-    return sorted([*block.tags, *breaks])
+    sentences = {*sentence_ends(text, block.start, block.end, rule="prose")}
+    breaks = (match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end))
+    return sorted([*block.tags, *(each for each in breaks if each[0] not in sentences)])
 
 
 def _without(

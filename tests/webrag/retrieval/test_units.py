@@ -535,3 +535,9 @@ def test_announcement_above_a_caption_leads_to_what_has_the_caption() -> None:
     found = units(f"It is used so:\n\n{CAPTION}\n\n`kiln bread`")
 
     assert found == [("`kiln bread`", "It is used so:")]
+
+
+def test_sentences_on_lines_of_their_own_are_quoted_together() -> None:
+    lines = "Run **kiln -w** in a window.  \nIt shows what it bakes.  \nPress Ctrl-C to stop it."
+
+    assert (lines, None) in units(lines)
