@@ -31,6 +31,7 @@ _PARAGRAPH = re.compile(r"\n[ \t]*+\n|\n(?=[ \t]*+(?:[-*+]|\d{1,2}[.)])[ \t])")
 _SENTENCE_MARKS = (".", "!", "?", ";", "\u3002", "\uff01", "\uff1f")
 _NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",")
 _ANNOUNCING = (":", "\uff1a")
+_ASKING = ("?", "\uff1f")
 _EMPHASIS = "*_` "
 _COLUMN = re.compile(r"\S\t")
 # What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
@@ -368,7 +369,7 @@ class _Cutter:
         return self._ends_with(number, _ANNOUNCING)
 
     def _asks(self, number: int) -> bool:
-        return self._ends_with(number, ("?", "\uff1f"))
+        return self._ends_with(number, _ASKING)
 
     def _ends_with(self, number: int, signs: tuple[str, ...]) -> bool:
         piece = self._pieces[number]
@@ -548,7 +549,9 @@ def _sentences(text: str, block: Block) -> Iterator[Span]:
         if before > 0 and cut < closed[before - 1]:
             low, high = opened[before - 1], closed[before - 1]
             is_whole = (low, high) == (block.start, block.end)
-            if text[low] not in "*_" or (high - low <= _LEAD_CHARS and not is_whole):
+            is_short = high - low <= _LEAD_CHARS
+            asks = text[low:high].rstrip(_EMPHASIS).endswith(_ASKING)
+            if text[low] not in "*_" or (is_short and (asks or not is_whole)):
                 continue
         if _CAPTION.fullmatch(text, start, cut):
             continue

@@ -541,3 +541,11 @@ def test_sentences_on_lines_of_their_own_are_quoted_together() -> None:
     lines = "Run **kiln -w** in a window.  \nIt shows what it bakes.  \nPress Ctrl-C to stop it."
 
     assert (lines, None) in units(lines)
+
+
+def test_question_of_several_sentences_in_bold_leads_to_its_answer() -> None:
+    question = "**The oven stops with an error! How is it started again?**"
+
+    found = units(f"{question}\n\nClean it.")
+    assert ("Clean it.", question) in found
+    assert not any(unit.count("**") % 2 for unit, _ in found)
