@@ -116,6 +116,9 @@ SentenceRule = Literal["prose", "line", "typed", "statement"]
 _RULES: Final[Mapping[SentenceRule, re.Pattern[str]]] = {
     "prose": re.compile(
         r"""(?:[.!?\u2026\u061f\u0964]["'\u2019\u201d)\]*_]*"""
+        # The day of a German date is no end: "am 26. und 27. Januar".
+        r"""(?!(?<!\d\d\d\.)(?<=\d\.)\s+(?:J\u00e4nner|Januar|Februar|M\u00e4rz|April|Mai|Juni|Juli"""
+        r"""|August|September|Oktober|November|Dezember)\b)"""
         r"""(?=\s+["'\u2018\u201c(\[*_`]*[^\W\d_a-z])"""
         r"""|[\u3002\uff01\uff1f]["\u201d\u300d\u300f\uff09]*)"""
     ),

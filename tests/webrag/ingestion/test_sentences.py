@@ -14,6 +14,8 @@ texts = st.text(alphabet="aB1 .!?:;\n\"')*\u3002", max_size=40)
         ("prose", 'Use it. "Or" not, e.g. Monday.', ["Use it.", '"Or" not, e.g. Monday.']),
         ("prose", "Set **it.** Then go. 3 times", ["Set **it.**", "Then go. 3 times"]),
         ("prose", "\u7b2c\u4e00\u3002\u7b2c\u4e8c", ["\u7b2c\u4e00\u3002", "\u7b2c\u4e8c"]),
+        ("prose", "Am 26. und 27. Januar. Dann", ["Am 26. und 27. Januar.", "Dann"]),
+        ("prose", "Seit 2021. Januar war kalt", ["Seit 2021.", "Januar war kalt"]),
         ("line", "See it. 3 times\nor more", ["See it.", "3 times", "or more"]),
         ("typed", "my disk is full. what now?", ["my disk is full.", "what now?"]),
         ("statement", "Reads: all; writes\nnone", ["Reads:", "all;", "writes", "none"]),
