@@ -109,10 +109,11 @@ _PERMALINKS = (
     " a.section-anchor, a.docs-heading-anchor-permalink, .sl-anchor-link, a.octicon-link, "
     + ", ".join(f"{link}[href^='#'], {link}:not([href])" for link in _OWN_LINKS)
 )
-# Small controls that documentation generators put into the text.
+# Small controls that documentation generators, WordPress and Drupal put into the text.
 _CONTROLS = (
     "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
-    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy"
+    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy,"
+    " a.comment-reply-link, li.comment-reply"
 )
 _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 # Of an item of a list, which may also count down below zero.
