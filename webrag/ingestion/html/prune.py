@@ -26,6 +26,11 @@ _MACHINERY = [
 ]
 # Written out again, what these hold would be read as markup.
 _UNREAD = "xmp, plaintext, listing"
+# Boxes that say whether something is done; of an ingredient, a reader may tick it.
+_STATES = (
+    "input[type=checkbox i][disabled], input[type=checkbox i][checked],"
+    " [class*=task-list] input[type=checkbox i]"
+)
 # Menus by what they are; those that only their names tell, `content` finds.
 _CHROME = (
     "nav, header, footer, aside, [role=navigation], [role=search], [role=banner],"
@@ -68,8 +73,8 @@ def remove_machinery(tree: LexborHTMLParser) -> None:
         return
     for plain in select(body, _UNREAD):
         rename(plain, "pre")
-    boxes = select(body, "input")
-    drop(node for node in boxes if attribute(node, "type").lower() != "checkbox")
+    states = {node.mem_id for node in select(body, _STATES)}
+    drop(node for node in select(body, "input") if node.mem_id not in states)
     drop(node for node in select(body, "button") if not select(node, "h1, h2, h3, h4, h5, h6"))
     whole = len(body.text())
     drop(form for form in select(body, "form") if len(form.text()) < whole * _LEAST_SHARE)

@@ -227,3 +227,39 @@ def test_area_of_a_picture_is_called_by_its_words(convert: Convert) -> None:
     page = convert(f"<main>{PROSE}<map name=m><area href=/gate alt='The gate'></map></main>")
 
     assert [each.anchor_text for each in page.links] == ["The gate"]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div class=reply><a class=comment-reply-link href='#c1'>Reply</a></div>",
+        "<ul class=links><li class='comment-reply'><a href='/reply/1'>Antworten</a></li></ul>",
+    ],
+    ids=["WordPress", "Drupal"],
+)
+def test_link_to_answer_a_comment_is_no_text(shown: Callable[[str], str], html: str) -> None:
+    comment = "<p>I baked it twice, and it was gone before noon.</p>"
+
+    assert shown(comment + html) == "I baked it twice, and it was gone before noon."
+
+
+@pytest.mark.parametrize(
+    ("box", "text"),
+    [
+        pytest.param("<input type=checkbox>", "- 6 spoons of flour", id="to tick"),
+        pytest.param("<input type=checkbox disabled>", "- [ ] 6 spoons of flour", id="to do"),
+        pytest.param("<input type=checkbox checked>", "- [x] 6 spoons of flour", id="done"),
+    ],
+)
+def test_box_of_an_item_is_text_where_it_tells_what_is_done(
+    shown: Callable[[str], str], box: str, text: str
+) -> None:
+    assert shown(f"<ul><li>{box} 6 spoons of flour</li><li>1 cup of milk</li></ul>").startswith(
+        text
+    )
+
+
+def test_boxes_of_a_list_of_tasks_are_text(shown: Callable[[str], str]) -> None:
+    tasks = "<ul class=task-list><li><label><input type=checkbox>bake</label></li></ul>"
+
+    assert shown(tasks) == "- [ ] bake"
