@@ -28,6 +28,7 @@ def body(html: str) -> str:
         ("<dl><dt>t</dt><dd><p>one</p><p>two</p></dd></dl>", "t  \none\n\ntwo"),
         ("<dl><dt>t</dt><dd>&nbsp;<br>&nbsp;<br>one<br>two</dd></dl>", "t  \none  \ntwo"),
         ("<dl><dt>t</dt><dd><ul><li>a</li></ul></dd></dl>", "t\n\n- a"),
+        ("<b><i>one</i><br>\n<br>two<br>three</b><br>4", "***one***\n\n**two  \nthree**  \n4"),
         (
             '<div class="admonition note"><p class="admonition-title">Note</p><p>Mind.</p></div>',
             "**Note**  \nMind.",

@@ -119,6 +119,7 @@ _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 # Of an item of a list, which may also count down below zero.
 _NUMBER = re.compile(r"-?\d{1,9}")
 _INLINE_CODE = "code, kbd, samp, tt"
+_EMPHASIS = ("em", "i", "strong", "b")
 # What a quotation of nothing else only sets in.
 _SET_IN = frozenset({"blockquote", "dl", "ol", "pre", "table", "ul"})
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
@@ -149,6 +150,7 @@ def rewrite_structure(root: LexborNode) -> None:
     _number_items(root)
     _join_callout_lists(root)
     _rewrite_scripts(root)
+    _part_emphasis(root)
     _unwrap_empty_emphasis(root)
     rewrite_code(root)
     _trim_code(root)
@@ -245,13 +247,33 @@ def _is_footnote(node: LexborNode, text: str) -> bool:
     return is_linked and len(text) <= 6
 
 
+def _part_emphasis(root: LexborNode) -> None:
+    """End emphasis at an empty line, as a paragraph of the text ends there."""
+    for node in select(root, ", ".join(f"{tag}:has(> br + br)" for tag in _EMPHASIS)):
+        part: LexborNode | None = None
+        children = list(node.iter(include_text=True))
+        for is_gap, group in itertools.groupby(children, lambda e: e.tag == "br" or is_blank(e)):
+            nodes = list(group)
+            if is_gap and sum(each.tag == "br" for each in nodes) > 1:
+                part = None
+                for each in nodes:
+                    node.insert_before(each, move=True)
+                continue
+            if part is None:
+                part = node.parser.create_node(node.tag or "b")
+                node.insert_before(part, move=True)
+            for each in nodes:
+                part.insert_child(each, move=True)
+        node.decompose()
+
+
 def _unwrap_empty_emphasis(root: LexborNode) -> None:
     """A lone `*` in italics would come out as a rule; signatures are italic piece by piece."""
-    for node in select(root, "em, i, strong, b"):
+    for node in select(root, ", ".join(_EMPHASIS)):
         if not any(char.isalnum() for char in node.text()):
             node.unwrap()
     for signature in select(root, "dt.sig, dt.py"):
-        signature.unwrap_tags(["em", "i", "strong", "b"])
+        signature.unwrap_tags([*_EMPHASIS])
 
 
 def _unwrap_summaries(root: LexborNode) -> None:
