@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from ada_url import URL
+from ada_url import URL, join_url, normalize_url
 
 from webrag.errors import InputError
 from webrag.ingestion.formats.kinds import kind_of_name
@@ -64,12 +64,12 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     """
     text = _checked_text(href, is_link=base is not None)
     try:
-        url = URL(text, base)
+        # `URL(text, base).href` takes four times as long.
+        whole = join_url(base, text) if base is not None else normalize_url(text)
     except ValueError as error:
         raise InputError(f"The URL {_shown(href)} cannot be read; {_EXPECTED}.") from error
-    whole = url.href
     if whole.startswith("file:") and base is not None and is_file(base):
-        return _file_address(url)
+        return _file_address(URL(whole))
     if base is not None and is_git(base):
         repository = base[: base.index("/", base.index(".git@")) + 1]
         if whole.startswith(repository):
@@ -77,7 +77,8 @@ def canonical_url(href: str, base: str | None = None, *, keep_tracking: bool = F
     found = _HTTP.fullmatch(whole)
     if found is None:
         raise InputError(
-            f"The URL {_shown(href)} uses '{url.protocol[:20]}'; only http and https are allowed."
+            f"The URL {_shown(href)} uses '{URL(whole).protocol[:20]}'; only http and https are"
+            " allowed."
         )
     scheme, host, port, path, search, fragment = found.groups(default="")
     if port == ":0":

@@ -2,7 +2,7 @@
 
 import re
 
-from ada_url import URL
+from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.addresses import link_target
@@ -154,7 +154,7 @@ def main_content(body: LexborNode) -> LexborNode:
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_TAG = re.compile(r"<[a-z][^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<[a-z][^<>\s]*+\s[^<>]*>", re.IGNORECASE)
 _UNPRESENTABLE = re.compile(
     r"\s(?:on\w+|style|data-[\w-]+|srcset|sizes|loading|decoding|integrity|nonce)=\"[^\"]*\""
 )
@@ -188,7 +188,7 @@ def _picture_source(picture: LexborNode) -> str:
 
 def _absolute(href: str, base_url: str) -> str:
     try:
-        url = URL(href.strip(), base_url)
+        url = join_url(base_url, href.strip())
     except ValueError:
         return ""
-    return str(url.href) if url.protocol in ("http:", "https:", "mailto:") else ""
+    return url if url.startswith(("http:", "https:", "mailto:")) else ""
