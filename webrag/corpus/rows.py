@@ -230,15 +230,20 @@ def rows_of_chunks(
     return _page_rows(document, document_fields(document, chunks), depth)
 
 
-def document_fields(document: NormalizedDocument, chunks: "Sequence[Chunk]") -> list[NodeFields]:
-    """Make the nodes of a page from its chunks, as `ParentChildNodeParser` makes them."""
+def document_fields(
+    document: NormalizedDocument, chunks: "Sequence[Chunk]", ids: Sequence[str] | None = None
+) -> list[NodeFields]:
+    """Make the nodes of a page from its chunks, as `ParentChildNodeParser` makes them.
+
+    To make their ids takes longer than the rest: where none is asked for, any may be given.
+    """
     metadata = {"title": document.title, "source_url": document.url}
     source = NodeSource(
         document_id=str(document_id_of(document.url)),
         text=document.markdown,
         metadata={key: value for key, value in metadata.items() if value},
     )
-    fields = node_fields(source, chunks)
+    fields = node_fields(source, chunks, ids)
     for each in fields:
         _take_over(document.metadata, each)
     return fields
