@@ -5,7 +5,7 @@ Reads block structure and source ranges from a CommonMark parser; decides nothin
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -116,9 +116,9 @@ def read_events(text: str, options: Options) -> Iterator[tuple[str, Any, int, in
     char = _character_offsets(parsed)
     for event, byte_range in _parsed(parsed, options):
         name, value = _tag(event)
-        if isinstance(value, str) and parsed is not text:
+        if parsed is not text and isinstance(value, str):
             value = value.replace(_ANGLE_SIGN, "<")
-        yield name, value, char(byte_range["start"]), char(byte_range["end"])
+        yield name, value, char[byte_range["start"]], char[byte_range["end"]]
 
 
 def _parsed(text: str, options: Options) -> Iterable[tuple[Any, Any]]:
@@ -175,16 +175,16 @@ def _tex_spans(text: str) -> Iterator[Mark]:
             yield Mark(start, behind, "has_math")
 
 
-def _character_offsets(text: str) -> Callable[[int], int]:
-    """Byte offset to character offset; a byte inside a character gives that character."""
+def _character_offsets(text: str) -> Sequence[int]:
+    """Character offset by byte offset; a byte inside a character gives that character."""
     if text.isascii():
-        return lambda offset: offset
+        return range(len(text) + 1)
     data = np.frombuffer(text.encode(), dtype=np.uint8)
     table = np.empty(len(data) + 1, dtype=np.int64)
     np.cumsum((data & 0xC0) != 0x80, out=table[:-1])
     table[:-1] -= 1
     table[-1] = len(text)
-    return lambda offset: int(table[offset])
+    return table.data
 
 
 class _EventReader:

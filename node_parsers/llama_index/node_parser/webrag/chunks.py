@@ -127,10 +127,9 @@ class _Cutter:
     def _cuts(self) -> Iterator[tuple[Chunk, int]]:
         """Chunks without what is in them, and where the next one starts."""
         count = self._counter.count
-        pieces = [
-            replace(unit, tokens=count(self._text[unit.start : unit.end]))
-            for unit in self._outline.units
-        ]
+        pieces = self._outline.units
+        for piece in pieces:
+            piece.tokens = count(self._text[piece.start : piece.end])
         if not pieces:
             return
         offset = count(self._text[: pieces[0].start]) if pieces[0].start else 0

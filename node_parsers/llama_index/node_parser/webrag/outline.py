@@ -7,7 +7,7 @@ the blocks, nor of chunk sizes.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 Flag = Literal[
     "has_table", "has_code", "has_math", "has_definition_list", "has_admonition", "has_steps"
@@ -61,7 +61,7 @@ class BreakCost:
     CHARACTER = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Piece:
     """Whole lines that belong together, or a part of them; pieces touch each other.
 
@@ -201,8 +201,7 @@ class Image:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextRun:
+class TextRun(NamedTuple):
     """Visible text between two block boundaries, with its place in the markdown."""
 
     start: int

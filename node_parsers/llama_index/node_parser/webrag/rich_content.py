@@ -218,6 +218,8 @@ _FLAGS: Final[dict[str, Flag]] = {
 }
 # A formula's other forms; pages show none of them.
 _ANNOTATIONS: Final = frozenset({"annotation", "annotation-xml"})
+# Code may be wrapped in a few levels of highlighting.
+_CODE_LEVELS: Final = 6
 # Deeper nesting is not a page's structure; serialising it would exhaust the stack.
 _MAX_DEPTH: Final = 200
 
@@ -227,6 +229,7 @@ class _Element:
     node: LexborNode
     tag: str
     first: int
+    below_code: int  # how far it is below a `<pre>`, itself 0
     after: int = 0
     children: list["_Element"] = field(default_factory=list)
 
@@ -252,15 +255,15 @@ class HtmlPage:
             self._read(body)
 
     def _read(self, body: LexborNode) -> None:
-        self._root = _Element(body, "body", 0)
+        self._root = _Element(body, "body", 0, _CODE_LEVELS)
         path = [self._root]
         node = body.child
         while node is not None:
             tag = node.tag or ""
             if tag == "-text":
-                self._add_text(node, path)
+                self._add_text(node, path[-1])
             elif tag not in _SKIPPED:
-                element = self._enter(node, tag, path)
+                element = self._enter(node, tag, path[-1])
                 # A formula is one piece: its parts are no blocks, and it is never cut.
                 if tag == "math":
                     for text in _formula_text(node):
@@ -278,12 +281,11 @@ class HtmlPage:
         self._flush()
         self._root.after = len(self.keys)
 
-    def _add_text(self, node: LexborNode, path: Sequence[_Element]) -> None:
+    def _add_text(self, node: LexborNode, around: _Element) -> None:
         text = node.text_content or ""
-        element = _Element(node, "-text", len(self.keys))
-        path[-1].children.append(element)
-        # Code may be wrapped in a few levels of highlighting.
-        if ("\n" in text or "\r" in text) and any(outer.tag == "pre" for outer in path[-6:]):
+        element = _Element(node, "-text", len(self.keys), around.below_code)
+        around.children.append(element)
+        if around.below_code < _CODE_LEVELS and ("\n" in text or "\r" in text):
             for line in text.splitlines(keepends=True):
                 self._say(line)
                 if line.endswith(("\n", "\r")):
@@ -296,11 +298,12 @@ class HtmlPage:
         self._text.append(text)
         self._is_blank = self._is_blank and text.isspace()
 
-    def _enter(self, node: LexborNode, tag: str, path: Sequence[_Element]) -> _Element:
+    def _enter(self, node: LexborNode, tag: str, around: _Element) -> _Element:
         if tag not in _INLINE:
             self._flush()
-        element = _Element(node, tag, len(self.keys))
-        path[-1].children.append(element)
+        below_code = 0 if tag == "pre" else around.below_code + 1
+        element = _Element(node, tag, len(self.keys), below_code)
+        around.children.append(element)
         if tag == "br":
             self._say(" ")
         elif tag == "img":
@@ -406,7 +409,9 @@ def _flag(element: _Element) -> Flag | None:
     attributes = element.node.attributes
     if element.tag == "table":
         return None if attributes.get("role") in ("presentation", "none") else "has_table"
-    names = attributes.get("class") or ""
+    names = attributes.get("class")
+    if not names:
+        return None
     if element.tag in ("div", "aside", "section", "blockquote") and _ADMONITION.search(names):
         return "has_admonition"
     return "has_math" if _MATH.search(names) else None

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 from .outline import BreakCost, Piece
@@ -205,9 +206,8 @@ def _safe_cut(text: str, cut: int, begin: int, end: int) -> int:
 def _cheapest_cuts(pieces: Sequence[Piece], limit: int) -> list[int]:
     """Indexes of the pieces that groups start with: least break costs and unevenness."""
     firsts = _thin_out(pieces, limit)
-    sums = [0]
-    for first, after in zip(firsts, [*firsts[1:], len(pieces)], strict=True):
-        sums.append(sums[-1] + sum(piece.tokens for piece in pieces[first:after]))
+    totals = [0, *accumulate(piece.tokens for piece in pieces)]
+    sums = [totals[first] for first in (*firsts, len(pieces))]
     unevenness = _unevenness(limit)
     # What everything before a place costs when a group starts there.
     before = [0.0] * len(firsts)
