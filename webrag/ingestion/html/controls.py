@@ -109,14 +109,13 @@ def unveil(tree: LexborHTMLParser) -> None:
             label = inline_text(cell)
             if label == inline_text(words) and len(label) <= _MOST_LABEL_CHARS:
                 words.replace_with(element("span", label))
-    if not text_length(body):
-        _unveil_map(body)
+    _unveil_map(body)
 
 
 def _unveil_map(body: LexborNode) -> None:
     """Of a page without words, the words of pictures that lead on, or of their parts, are said."""
     pictures, areas = select(body, "a[href] img[alt]"), select(body, "area[href]")
-    if len(pictures) + len(areas) < _LEAST_PICTURES:
+    if len(pictures) + len(areas) < _LEAST_PICTURES or text_length(body):
         return
     for picture in pictures:
         picture.replace_with(attribute(picture, "alt"))
@@ -299,7 +298,7 @@ def _spell_out_pictures(body: LexborNode) -> None:
 def _shows_text(cell: LexborNode) -> bool:
     """Tell a cell with more than the names of its drawings, which are not shown."""
     drawn = sum(len(inline_text(picture)) for picture in select(cell, "svg"))
-    return cell.css_first("pre, math, input") is not None or len(inline_text(cell)) > drawn
+    return len(inline_text(cell)) > drawn or cell.css_first("pre, math, input") is not None
 
 
 def _label_of(picture: LexborNode) -> str:

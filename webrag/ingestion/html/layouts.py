@@ -7,7 +7,7 @@ rows that only draw one, and tables of empty cells.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import pairwise, takewhile
 from typing import Final
 
@@ -160,18 +160,19 @@ def _bold_line(line: LexborNode) -> list[LexborNode]:
     """The bold words that a paragraph, or its first line, consists of."""
     bold: list[LexborNode] = []
     for child in takewhile(lambda each: each.tag != "br", _shown_children(line)):
+        if child.tag not in ("strong", "b"):
+            return []
         bold.append(child)
         if [each.tag for each in _shown_children(child)][-1:] == ["br"]:
             break
-    is_bold = all(each.tag in ("strong", "b") for each in bold)
     is_short = sum(len(inline_text(each)) for each in bold) <= _MOST_HEADING_CHARS
     is_placed = any(above.tag in _NO_SECTIONS for above in ancestors(line))
-    return bold if is_bold and is_short and not is_placed else []
+    return bold if is_short and not is_placed else []
 
 
-def _shown_children(node: LexborNode) -> list[LexborNode]:
+def _shown_children(node: LexborNode) -> Iterator[LexborNode]:
     children = node.iter(include_text=True)
-    return [e for e in children if not e.is_text_node or (e.text_content or "").strip()]
+    return (e for e in children if not e.is_text_node or (e.text_content or "").strip())
 
 
 def _drop_contents_titles(root: LexborNode) -> None:

@@ -171,4 +171,4 @@ def _anchor_text(node: LexborNode) -> str:
 
 
 def _cleaned(text: str) -> str:
-    return one_line(text)[:_MAX_ANCHOR_CHARS]
+    return one_line(text)[:_MAX_ANCHOR_CHARS] if text else ""

@@ -3,8 +3,8 @@
 import itertools
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from selectolax.lexbor import LexborNode, create_tag
 
@@ -16,6 +16,7 @@ from webrag.ingestion.html.layouts import (
 )
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
+    CELL_LINE,
     ITEM_NUMBER,
     LINE_NUMBER,
     QUOTE,
@@ -201,8 +202,10 @@ def _trim_code(root: LexborNode) -> None:
     for node in select(root, _INLINE_CODE):
         if any(above.tag == "pre" for above in ancestors(node)):
             continue
-        if not node.text().strip():
+        said = node.text().replace(CELL_LINE, " ")
+        if not said.strip():
             node.unwrap()
+        if said.strip() in ("", said):
             continue
         for step, strip, put in (
             (1, str.lstrip, node.insert_before),
@@ -315,11 +318,11 @@ def _number(text: str) -> int | None:
 
 def _join_callout_lists(root: LexborNode) -> None:
     """AsciiDoc explains the numbers in a code block with a table of number and text."""
-    for cell in select(root, ".colist > table td:first-child:nth-last-child(2)"):
-        mark_end(cell, TERM_END)
-    for cell in select(root, ".colist > table td:nth-child(2):last-child"):
-        mark_start(cell, TERM_START)
     for table in reversed(select(root, ".colist > table")):
+        for cell in select(table, "td:first-child:nth-last-child(2)"):
+            mark_end(cell, TERM_END)
+        for cell in select(table, "td:nth-child(2):last-child"):
+            mark_start(cell, TERM_START)
         unwrap_table(table)
 
 
@@ -417,8 +420,9 @@ def rewrite_code(root: LexborNode) -> None:
     # sets the table of its numbers and lines into the code.
     for outer in reversed(select(root, "pre:has(pre), code:has(pre)")):
         outer.unwrap()
+    held = Counter(up.mem_id for pre in root.parser.css("pre") for up in ancestors(pre))
     for pre in select(root, "pre"):
-        language = _language_of(pre)
+        language = _language_of(pre, held)
         _break_lines(pre)
         target = pre.css_first("code") or pre
         if language:
@@ -488,9 +492,9 @@ def _opens_line(node: LexborNode | None) -> bool:
     return node is None or (node.is_text_node and (node.text_content or "").startswith("\n"))
 
 
-def _language_of(pre: LexborNode) -> str | None:
+def _language_of(pre: LexborNode, held: Mapping[int, int]) -> str | None:
     code = pre.css_first("code")
-    around = itertools.takewhile(lambda node: len(node.css("pre")) == 1, ancestors(pre))
+    around = itertools.takewhile(lambda node: held[node.mem_id] == 1, ancestors(pre))
     # Line numbers put the code into a table, which puts the class some levels up.
     boxes = itertools.islice((node for node in around if node.tag not in _SECTIONS), 8)
     nodes = [node for node in (code, pre, *boxes) if node is not None]

@@ -209,6 +209,7 @@ _LINK_END_BASE = 0x100000
 _LINK_BASE = 0xF0000
 MAX_LINKS = 20_000
 _MARK = re.compile(f"[{HEADING}\U000f0000-\U0010ffff]")
+_COMBINING = re.compile("[\u0300-\u036f]")
 _COMBINING_AFTER_MARK = re.compile(f"(?<!{_MARK.pattern})({_MARK.pattern}++)([\u0300-\u036f]++)")
 
 
@@ -269,7 +270,8 @@ def read_marks(marked: str) -> tuple[str, dict[int, Span], list[int]]:
 
     A link whose end got lost ends where it starts.
     """
-    marked = _COMBINING_AFTER_MARK.sub(r"\2\1", marked)
+    if _COMBINING.search(marked):
+        marked = _COMBINING_AFTER_MARK.sub(r"\2\1", marked)
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
     headings: list[int] = []
