@@ -62,24 +62,20 @@ def pack_postings(chunks: Sequence[Sequence[str]]) -> list[PostingRow]:
             raise TooManyPostingsError(
                 f"One of its chunks has {len(terms):,} terms; at most {_MAX_U2:,} can be indexed."
             )
+        once = _PACK.pack(ordinal, 1, len(terms))  # as most occur
         for term, count in Counter(terms).items():
-            packed[term] += _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
+            many = count > 1 and _PACK.pack(ordinal, min(count, _MAX_TF), len(terms))
+            packed[term] += many or once
         if len(packed) > MAX_TERMS:
             raise TooManyPostingsError(
                 f"It has more than {MAX_TERMS:,} different words; that is the most of one page that"
                 " can be indexed."
             )
-    return [row for term in sorted(packed) for row in _segments(term, bytes(packed[term]))]
-
-
-def _segments(term: str, packed: bytes) -> list[PostingRow]:
-    """Cut the postings of a term on a page into rows, numbered from 0."""
     size = SEGMENT_POSTINGS * POSTING.itemsize
-    if len(packed) <= size:  # nearly always
-        return [PostingRow(term, 0, packed)]
     return [
-        PostingRow(term, number, packed[start : start + size])
-        for number, start in enumerate(range(0, len(packed), size))
+        PostingRow(term, start // size, bytes(packed[term][start : start + size]))
+        for term in sorted(packed)
+        for start in range(0, len(packed[term]), size)
     ]
 
 
