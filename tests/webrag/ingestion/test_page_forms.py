@@ -396,3 +396,9 @@ def test_link_around_text_that_is_no_markup_ends_where_it_ends(convert: Convert,
 @pytest.mark.parametrize("tag", ["noframes", "noembed"])
 def test_what_only_browsers_without_frames_show_is_left_out(convert: Convert, tag: str) -> None:
     assert convert(f"<p>One.</p><{tag}><p>Two.</p></{tag}>").markdown == "One."
+
+
+def test_title_that_stands_in_the_body_is_named_but_not_stored_as_text(convert: Convert) -> None:
+    document = convert("<body><div>One.</div><title>A | Site</title><h1>A</h1><p>Two.</p></body>")
+    assert document.markdown == "One.\n\n# A\n\nTwo."
+    assert document.title == "A"

@@ -22,7 +22,7 @@ from webrag.ingestion.html.tree import (
 _MACHINERY = [
     *("script", "style", "template", "noscript", "svg", "iframe", "object", "embed", "canvas"),
     *("audio", "video", "select", "datalist", "textarea", "dialog", "link", "meta", "base"),
-    *("noframes", "noembed"),
+    *("noframes", "noembed", "title"),
 ]
 # Written out again, what these hold would be read as markup.
 _UNREAD = "xmp, plaintext, listing"
