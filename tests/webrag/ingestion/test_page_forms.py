@@ -402,3 +402,8 @@ def test_title_that_stands_in_the_body_is_named_but_not_stored_as_text(convert: 
     document = convert("<body><div>One.</div><title>A | Site</title><h1>A</h1><p>Two.</p></body>")
     assert document.markdown == "One.\n\n# A\n\nTwo."
     assert document.title == "A"
+
+
+def test_link_that_holds_nothing_leaves_no_mark(convert: Convert) -> None:
+    html = "<p>One.</p><div><a href='#'></a></div><p>Two <a href='#'></a>and three.</p>"
+    assert convert(html).markdown == "One.\n\nTwo and three."

@@ -15,6 +15,7 @@ from webrag.ingestion.html.tree import (
     Span,
     ancestors,
     attribute,
+    drop,
     holds,
     inline_text,
     link_marks,
@@ -116,6 +117,8 @@ def mark_links(root: LexborNode, found: Mapping[int, OutgoingLink]) -> list[Outg
             before, after = link_marks(number)
             mark_end(node, after)
             mark_start(node, before)
+    # Unwrapping leaves what holds nothing, such as a button that scripts fill with a picture.
+    drop(node for node in select(root, "a[href]") if node.first_child is None)
     root.unwrap_tags(["a"])
     return marked
 
