@@ -92,6 +92,10 @@ _PAGER_WORDS: Final = _DIRECTIONS | frozenset(
     inhalt inhaltsverzeichnis sommaire índice indice содержание 目次 目录""".split()  # noqa: SIM905
 )
 _MOST_PAGER_CHARS: Final = 300
+_MOST_PAGER_NODES: Final = 60  # on either side of a link; all of a long run take quadratic time
+# There these words are names, as of a method `next`; so is a lone one in an item or a row.
+_NAMED_IN: Final = frozenset({*_HEADINGS, "code", "dt", "pre"})
+_CELLS: Final = frozenset({"dd", "li", "td", "th", "tr"})
 # What holds content of its own beside a list, or is built of all that stands in it.
 _NO_FRAMES: Final = frozenset({"table", "tr", "td", "th", "dl", "dd", "li", "pre", "code"})
 # What stands beside links: "« Back", "Home | News", "Reply »".
@@ -213,16 +217,43 @@ def remove_ways_back(root: LexborNode) -> None:
 def remove_pagers(root: LexborNode) -> None:
     """Remove what only leads to the pages before and behind, and up to the contents.
 
-    Links within the page are none of it: a class may have methods named `next` and `previous`.
+    Links within the page are none of it: a class may have methods named `next` and `previous`. Nor
+    are links in code and titles, and one that names an item of a list or a row of a table.
     """
     doomed: list[LexborNode] = []
+    known: dict[int, bool] = {}
     for link in select(root, "a[href]"):
         if _is_direction(link):
-            line = _line(link)
-            around = itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(line[0]))
-            pagers = list(itertools.takewhile(lambda up: _is_pager([up]), around))
-            doomed += pagers[-1:] or (line if _is_pager(line) else [])
+            doomed += _pager(link, root, known)
     drop(doomed)
+
+
+def _pager(link: LexborNode, root: LexborNode, known: dict[int, bool]) -> list[LexborNode]:
+    """The largest element around a link that is a pager, or else its line, if that is one."""
+
+    def is_pager(node: LexborNode) -> bool:
+        if node.mem_id not in known:
+            known[node.mem_id] = _is_pager([node])
+        return known[node.mem_id]
+
+    around = list(itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(link)))
+    if any(up.tag in _NAMED_IN for up in around):
+        return []
+    line = _line(link)
+    beyond = list(itertools.dropwhile(lambda up: up.tag in _INLINE, around))
+    pagers = list(itertools.takewhile(is_pager, beyond))
+    found = pagers[-1:] or (line if _is_pager(line) else [])
+    held_in = beyond[max(len(pagers) - 1, 0) :]
+    cell = next((up for up in held_in if up.tag in _CELLS), None)
+    return [] if cell is not None and _is_named_by_one(cell) else found
+
+
+def _is_named_by_one(cell: LexborNode) -> bool:
+    """Tell a short item or row with a single link that is named as those of pagers are."""
+    row = cell.parent if cell.tag in ("td", "th") else None
+    whole = row or cell
+    named = [link for link in select(whole, "a[href]") if _PAGER_WORDS.issuperset(_words(link))]
+    return len(named) < 2 and len(whole.text()) <= _MOST_PAGER_CHARS
 
 
 def _line(link: LexborNode) -> list[LexborNode]:
@@ -230,9 +261,8 @@ def _line(link: LexborNode) -> list[LexborNode]:
     node = link
     while node.parent is not None and node.parent.tag in _INLINE:
         node = node.parent
-    before = itertools.takewhile(_is_inline, preceding(node))
-    behind = itertools.takewhile(_is_inline, following(node))
-    return [node, *before, *behind]
+    sides = (itertools.takewhile(_is_inline, side(node)) for side in (preceding, following))
+    return [node, *(each for side in sides for each in itertools.islice(side, _MOST_PAGER_NODES))]
 
 
 def _is_inline(node: LexborNode) -> bool:

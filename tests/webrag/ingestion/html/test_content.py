@@ -371,13 +371,32 @@ def test_links_to_the_pages_before_and_behind_are_not_stored(convert: Convert, p
         "<ul><li><a href='#next'>next</a></li><li><a href='#previous'>previous</a></li></ul>",
         "<p>The <a href=3.html>next</a> page tells more.</p>",
         "<p>Next: fire the <a href=3.html>kiln</a>.</p>",
-        "<table><tr><td><a href=n.html>next</a></td><td>gives the next row</td></tr></table>",
     ],
 )
 def test_words_for_the_next_page_within_a_text_are_content(convert: Convert, kept: str) -> None:
     text = convert(f"<body><h1>Bridge</h1><p>{SENTENCES[0]}</p>{kept}").markdown
 
     assert "ext" in text.removeprefix(f"# Bridge\n\n{SENTENCES[0]}")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "<table><tr><td><a href=n.html>forward</a></td><td>gives a row</td></tr></table>",
+        "<table><tr><td>int<td><code><a href=I.html#f()>forward</a>()</code><br>Row.</table>",
+        "<ul><li><a href=m.html>map</a></li><li><a href=n.html>forward</a></li></ul>",
+        "<ul><li><a href=n.html>forward</a><br>Gives a row.</li></ul>",
+        "<dl><dt><a href=n.html>forward</a></dt><dd>Gives a row.</dd></dl>",
+        "<h3><a href=n.html>forward</a></h3><p>Gives a row.</p>",
+        "<pre><a href=n.html>forward</a>(3)</pre>",
+    ],
+)
+def test_word_for_the_next_page_that_names_something_is_content(
+    convert: Convert, named: str
+) -> None:
+    text = convert(f"<body><h1>Bridge</h1><p>{SENTENCES[0]}</p>{named}").markdown
+
+    assert "forward" in text
 
 
 def test_ways_back_to_the_top_are_not_stored(convert: Convert) -> None:
