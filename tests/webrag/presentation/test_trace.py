@@ -134,7 +134,7 @@ def test_trace_names_no_stored_page_whose_links_led_to_nothing_printed(
     child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
     step = make_step(candidates_expanded=(child,), parents={child: stored}, source_url=SEED)
 
-    trace = expansion_path(make_result(expansion_steps=(step,)), printed=())
+    trace = expansion_path(make_result(expansion_steps=(step,)), printed=set())
 
     assert "; 1 more page" in trace
     assert "stored before" not in trace
@@ -146,7 +146,7 @@ def test_trace_names_no_stored_page_whose_links_all_failed_beside_what_is_printe
     child, stored = "https://docs.example.org/guide/b", "https://docs.example.org/guide/a"
     step = make_step(candidates_failed={child: "gone"}, parents={child: stored}, source_url=SEED)
 
-    trace = expansion_path(make_result(expansion_steps=(step,)), printed=())
+    trace = expansion_path(make_result(expansion_steps=(step,)), printed=set())
 
     assert "stored before" not in trace
 
@@ -185,3 +185,27 @@ def test_trace_shows_the_way_to_what_is_printed_and_counts_the_other_pages(
     way = expansion_path(make_result(expansion_steps=(step,)), {pages[1]})
 
     assert way.splitlines()[0] == f"{SEED} → /guide/a → /guide/b; 2 more pages"
+
+
+def test_way_that_goes_on_is_told_once_and_ways_stand_in_the_order_they_were_read(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    pages = [f"https://docs.example.org/guide/{name}" for name in "abcdefg"]
+    parents = dict.fromkeys(pages, SEED) | {pages[1]: pages[0]}
+    step = make_step(candidates_expanded=tuple(pages), parents=parents)
+
+    way = expansion_path(make_result(expansion_steps=(step,)), set(pages))
+
+    told = "; → ".join(f"/guide/{name}" for name in "cdefg")
+    assert way.splitlines()[0] == f"{SEED} → /guide/a → /guide/b; → {told}"
+
+
+def test_way_names_the_host_that_begins_like_that_of_the_first_page(
+    make_result: MakeResult, make_step: MakeStep
+) -> None:
+    pages = ["https://docs.example.org.au/a", "https://docs.example.org:8080/b"]
+    step = make_step(candidates_expanded=tuple(pages), parents=dict.fromkeys(pages, SEED))
+
+    way = expansion_path(make_result(expansion_steps=(step,)), set(pages))
+
+    assert way.splitlines()[0] == f"{SEED} → {pages[0]}; → {pages[1]}"

@@ -1,6 +1,6 @@
 """The way a run went from link to link, on a line or as a tree; it judges nothing."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import takewhile
 from urllib.parse import urlsplit
@@ -23,24 +23,27 @@ class _Node:
     depth: int = 0
 
 
-def expansion_path(result: OrchestrationResult, printed: Collection[str]) -> str:
+def expansion_path(result: OrchestrationResult, printed: Set[str]) -> str:
     """Give the way to the `printed` pages, link by link, and why no more were read; "" for none."""
     steps = _steps(result)
     if not steps:
         return ""
     read = {url: step for step in steps for url in step.candidates_expanded}
-    ways: dict[str, list[str]] = {}
-    passed: set[str] = set()
-    for page in filter(read.__contains__, printed):
+    ways: list[list[str]] = []
+    for page in filter(printed.__contains__, read):
         way = [page]
         while (step := read.get(way[0])) and len(way) <= len(read):
             way.insert(0, step.parents.get(way[0]) or step.source_url)
-        passed.update(way[1:])
-        told = " → ".join(_link(url, way[0], read[url]) for url in way[1:])
-        ways.setdefault(way[0], []).append(told)
-    lines = [f"{_whole(root)} → {'; → '.join(told)}" for root, told in ways.items()]
+        ways.append(way)
+    went_on = {url for way in ways for url in way[:-1]}
+    told: dict[str, list[str]] = {}
+    for root, *pages in ways:
+        if pages[-1] not in went_on:
+            links = " → ".join(_link(url, root, read[url]) for url in pages)
+            told.setdefault(root, []).append(links)
+    lines = [f"{_whole(root)} → {'; → '.join(links)}" for root, links in told.items()]
     lines = lines or [_whole(next(iter(result.seed_urls), ""))]
-    if others := read.keys() - passed:
+    if others := read.keys() - went_on - printed:
         lines[-1] += f"; {counted(len(others), 'more page')}"
     return "\n".join([*lines, f"[stopped: {one_line(result.final_decision.reason)}]"])
 
@@ -51,7 +54,8 @@ def _whole(url: str) -> str:
 
 def _link(url: str, root: str, step: ExpansionStep) -> str:
     """A page that was read, without its host where that is the one of `root`."""
-    name = _whole(url.removeprefix("://".join(urlsplit(root)[:2])) or "/")
+    origin = "://".join(urlsplit(root)[:2])
+    name = _whole(url.removeprefix(origin) if url.startswith(f"{origin}/") else url)
     promise = _promise(url, step)
     return f"{name} ({promise})" if promise else name
 
