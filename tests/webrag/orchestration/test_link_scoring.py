@@ -88,6 +88,13 @@ def test_page_of_questions_and_answers_is_read_before_pages_that_promise_as_litt
     assert [each.url for each in found[:2]] == [told.url, faq.url]
 
 
+def test_site_named_after_questions_and_answers_makes_none_of_its_pages_likelier() -> None:
+    (elsewhere,) = scored(link("https://d.test/9", title="Sails"))
+    (there,) = scored(link("https://faq.d.test/9", title="Sails"))
+
+    assert there.score == elsewhere.score
+
+
 def test_what_the_sites_own_map_says_of_a_target_raises_links_of_pages_as_well() -> None:
     links = [link(f"https://d.test/{n}", title="Sails") for n in range(5)]
 

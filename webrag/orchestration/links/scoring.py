@@ -143,8 +143,9 @@ def score_links(
 
 def _with_asked_often(chances: Floats, links: Sequence[LinkCandidate]) -> Floats:
     """Give the first page of questions and answers its share of what the best link leaves open."""
-    named = (at for at, link in enumerate(links) if _ASKED_OFTEN.search(f"{link.title} {link.url}"))
-    first = next(named, None)
+    # Without the host, as of "faq.example.org": it names every page of the site alike.
+    names = (f"{link.title} {link.url.partition('://')[2].partition('/')[2]}" for link in links)
+    first = next((at for at, name in enumerate(names) if _ASKED_OFTEN.search(name)), None)
     if first is None:
         return chances
     share = _ASKED_OFTEN_SHARE * (1 - chances.max())
