@@ -300,23 +300,23 @@ class _Cutter:
         if last < first_of_block:
             return
         is_alone = last == first_of_block and not is_item
-        is_title = self._asks(last) or self._is_caption(last)
+        is_caption = is_alone and self._is_caption(last, following)
+        is_title = self._asks(last) or is_caption
         is_name = is_alone and (is_title or self._is_name(last, before, following))
-        self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name)
+        self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name, is_title=is_title)
         self._last_sentence = None if is_item else last
         if is_item and last == first_of_block and self._names_its_parts(last, block, following):
             self._end_list()
             self._named_item, self._lead = _indentation(self._text, block), last
             self._terms.add(last)
             return
-        self._lead_on(last, is_item=is_item, is_name=is_name)
+        self._lead_on(last, is_item=is_item, is_name=is_name, is_caption=is_caption)
         if is_item:
             self._items.append((first_of_block, last + 1))
 
-    def _lead_on(self, last: int, *, is_item: bool, is_name: bool) -> None:
+    def _lead_on(self, last: int, *, is_item: bool, is_name: bool, is_caption: bool) -> None:
         """Let what introduces something lead to it; what announces a caption goes on doing so."""
-        is_announced = self._lead is not None and self._announces(self._lead)
-        if is_announced and self._is_caption(last):
+        if is_caption and self._lead is not None and self._announces(self._lead):
             self._terms.add(last)
             self._leading.add(last)
         elif self._introduces(last, is_name=is_name):
@@ -359,9 +359,17 @@ class _Cutter:
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
         return not (any(map(_NAME.fullmatch, others)) if _NAME.fullmatch(told) else others)
 
-    def _is_caption(self, number: int) -> bool:
-        """Tell a numbered title in bold, of an example or a table, which stands above its thing."""
-        told = self._text[self._pieces[number].start : self._pieces[number].end]
+    def _is_caption(self, number: int, following: Block | None) -> bool:
+        """Tell a numbered title in bold, of an example or a table, which stands above its thing.
+
+        Several of them in a row, such as rules, are what the page tells.
+        """
+        piece = self._pieces[number]
+        is_above = following is not None and not self._is_numbered(following.start, following.end)
+        return is_above and self._is_numbered(piece.start, piece.end)
+
+    def _is_numbered(self, start: int, end: int) -> bool:
+        told = self._text[start:end]
         is_bold = told.startswith("**") and told.endswith("**") and told[2:3].isalpha()
         return is_bold and _CAPTION.match(told) is not None
 
@@ -387,14 +395,13 @@ class _Cutter:
                     break
                 self._add_unit(kind, first, last + 1, lead)
 
-    def _join_paragraphs(self, first: int, *, is_item: bool, is_name: bool) -> None:
+    def _join_paragraphs(self, first: int, *, is_item: bool, is_name: bool, is_title: bool) -> None:
         """The last sentence of a paragraph with the first of the next, which often refers to it."""
         above = self._last_sentence
         if above is None or is_item or self._pieces[first].kind != "prose":
             return
         if first in self._terms and not self._announces(above):
             return
-        is_title = self._asks(first) or self._is_caption(first)
         is_name = is_name and (is_title or not self._announces(above))
         if first == len(self._pieces) - 1 and self._introduces(first, is_name=is_name):
             return  # what it says belongs to what follows
@@ -580,8 +587,8 @@ def _barriers(text: str, block: Block) -> list[Span]:
     """HTML tags, line numbers and the hard line breaks that end no sentence, in order."""
     if block.kind == "code":
         return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
-    sentences = {*sentence_ends(text, block.start, block.end, rule="prose")}
-    breaks = (match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end))
+    breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
+    sentences = {*sentence_ends(text, block.start, block.end, rule="prose")} if breaks else set()
     return sorted([*block.tags, *(each for each in breaks if each[0] not in sentences)])
 
 

@@ -549,3 +549,13 @@ def test_question_of_several_sentences_in_bold_leads_to_its_answer() -> None:
     found = units(f"{question}\n\nClean it.")
     assert ("Clean it.", question) in found
     assert not any(unit.count("**") % 2 for unit, _ in found)
+
+
+@pytest.mark.parametrize("mark", ["- ", "\n"])
+def test_numbered_sentences_in_bold_below_each_other_are_no_captions(mark: str) -> None:
+    rules = ["**Rule 1. Never open the kiln.**", "**Rule 2. Wear gloves.**"]
+    text = "The rules are:\n\n" + "\n".join(mark + rule for rule in rules)
+
+    told = [unit for unit, _ in units(text)]
+
+    assert set(rules) <= set(told)
