@@ -326,8 +326,8 @@ class RunState:
 
     @property
     def names_files(self) -> bool:
-        """True when the named pages are files, whose site is every file of this machine."""
-        return set(map(is_file, self.pages)) == {True}
+        """True when a page is a file: the site of that is every file of this machine."""
+        return any(map(is_file, self.pages))
 
     @property
     def filters(self) -> SearchFilters:

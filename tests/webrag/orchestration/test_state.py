@@ -137,3 +137,11 @@ def test_wordings_follow_a_question_that_a_wish_added_words_to() -> None:
     run.analysis = analysis("A? Python")
 
     assert [run.wordings_of(each) for each in run.queries] == [("C",)]
+
+
+def test_file_beside_a_page_widens_no_search_to_every_file() -> None:
+    run = state(asked())
+    run.pages = dict.fromkeys(["file:///home/me/docs/index.md", f"{URL}/new"])
+    run.is_widened = True
+
+    assert run.filters.source_urls == tuple(run.pages)
