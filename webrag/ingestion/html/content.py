@@ -279,7 +279,12 @@ def _is_pager(nodes: Sequence[LexborNode]) -> bool:
     """Tell nothing but links named by where they lead, or by titles beside a word for that."""
     if sum(len(node.text()) for node in nodes) > _MOST_PAGER_CHARS:
         return False
+    if any(select(node, ", ".join(_HEADINGS)) for node in nodes):
+        return False
     links = [link for node in nodes for link in (node, *select(node, "a")) if link.tag == "a"]
+    numbered = [link for link in links if _words(link) and any(map(str.isdigit, link.text()))]
+    if len(numbered) > _LEAST_LISTED:  # contents, such as "Chapter 1"
+        return False
     named = [link for link in links if not attribute(link, "href").startswith("#")]
     beside = sum(map(_words, nodes), Counter()) - sum(map(_words, links), Counter())
     is_told = not beside.keys().isdisjoint(_DIRECTIONS)

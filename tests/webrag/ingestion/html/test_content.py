@@ -399,6 +399,16 @@ def test_word_for_the_next_page_that_names_something_is_content(
     assert "forward" in text
 
 
+def test_contents_of_chapters_without_titles_are_content(convert: Convert) -> None:
+    chapters = "".join(f"<li><a href={n}.html>Chapter {n}</a></li>" for n in range(1, 8))
+    pager = "<p><a href=0.html>Back</a> <a href=1.html>Next</a></p>"
+
+    text = convert(f"<body><div><h1>Contents</h1><ul>{chapters}</ul>{pager}</div>").markdown
+
+    assert all(f"Chapter {n}" in text for n in range(1, 8))
+    assert "Back" not in text
+
+
 def test_ways_back_to_the_top_are_not_stored(convert: Convert) -> None:
     back = "<p><a href=#top>(nach oben)</a></p>"
     sections = "".join(f"<h2>{section}</h2>{ARTICLE}{back}" for section in SECTIONS)
