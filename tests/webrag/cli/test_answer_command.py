@@ -107,6 +107,16 @@ def test_full_answer_is_the_whole_brief(manual: Any, corpus_command: Run) -> Non
     assert "[STATS]" in result.stdout
 
 
+def test_full_answer_says_what_to_do_where_the_page_does_not_tell(
+    manual: Any, corpus_command: Run
+) -> None:
+    asked = "Who invented the telegraph in Prussia?"
+
+    result = corpus_command(manual, "answer", f"{manual}/", asked, "--full")
+
+    assert "[FOLLOW-UP OPTIONS]" in result.stdout
+
+
 def test_what_is_known_and_wished_counts(manual: Any, corpus_command: Run) -> None:
     result = corpus_command(
         manual, "answer", f"{manual}/", "What does the kettle heat?", "--full",
