@@ -51,14 +51,31 @@ async def test_with_wordings_nothing_is_rephrased_and_it_is_said(
     events, result = await events_of(
         lab.engine(),
         site + "/",
-        TWO_LINKS_AWAY,
-        wordings=["pruning of archived snapshots"],
+        "Who pays for tapes that melt in the sun?",
+        wordings=["costs of media lost to heat"],
         research_mode="deep",
     )
 
     assert "expand_intent" not in {step.decision for step in result.expansion_steps}
     told = [event.detail for event in events if isinstance(event, ProgressEvent)]
     assert "No other wordings of the question besides those given are known." in told
+
+
+async def test_a_wording_that_no_passage_meets_does_not_lower_a_high_confidence(
+    lab: Lab, static_site: Any
+) -> None:
+    site = static_site(dict(MANUAL))
+
+    _, result = await events_of(
+        lab.engine(),
+        site + "/",
+        AT_SEED,
+        wordings=["The broker listens on TCP port 7411.", "parrots of the southern hemisphere"],
+        research_mode="fast",
+    )
+
+    assert isinstance(result, OrchestrationResult)
+    assert result.confidence_band == "high"
 
 
 async def test_stream_ends_with_the_result(lab: Lab, static_site: Any) -> None:

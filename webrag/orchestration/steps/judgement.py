@@ -69,8 +69,8 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         chunks = [item.chunk for item in state.merged.chunks[:_PASSAGES_JUDGED]]
         if lists := await matched_lists(run.components.corpus, chunks):
             judgements = await in_background(_judgements, run, lists)
-    least = min(found, _weakest(judgements), _confidence_of_wordings(run))
-    chance = min(least, _chance_of_all(judgements))
+    least = min(found, _weakest(judgements))
+    chance = min(least, _confidence_of_wordings(run), _chance_of_all(judgements))
     state.confidence = in_hundredths(below_high(found) if found >= HIGH > least else found)
     state.part_confidence = {}
     if len(judgements) > 1:
