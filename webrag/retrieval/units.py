@@ -241,7 +241,10 @@ class _Cutter:
                 self._append(Unit(low, high, "row", number, number + 1, lead))
 
     def _add_code(self, block: Block) -> None:
-        lead, self._lead, self._last_sentence = self._lead, None, None
+        lead = self._lead
+        if lead is None and self._last_sentence is not None and self._is_short(self._last_sentence):
+            lead = self._last_sentence
+        self._lead = self._last_sentence = None
         for group in _unbroken(self._text, block, _sources(self._text, block)):
             for is_prose, spans in _paragraphs(self._text, group):
                 numbers = [self._add_piece(span, "prose" if is_prose else "code") for span in spans]
@@ -345,10 +348,10 @@ class _Cutter:
         return is_paragraph and _is_label(self._text, (block.start, block.end))
 
     def _introduces(self, number: int, *, is_name: bool) -> bool:
-        piece = self._pieces[number]
-        if piece.end - piece.start > _LEAD_CHARS:
-            return False
-        return self._announces(number) or is_name
+        return self._is_short(number) and (self._announces(number) or is_name)
+
+    def _is_short(self, number: int) -> bool:
+        return self._pieces[number].end - self._pieces[number].start <= _LEAD_CHARS
 
     def _is_name(self, number: int, *beside: Block | None) -> bool:
         """Tell a name of what follows from a fact, as all of several in a row are without marks."""
@@ -423,8 +426,7 @@ class _Cutter:
     def _is_open(self, number: int) -> bool:
         piece = self._pieces[number]
         shown = self._text[piece.start : piece.end].rstrip(_EMPHASIS)
-        is_short = piece.end - piece.start <= _LEAD_CHARS
-        return is_short and not shown.endswith((*_SENTENCE_MARKS, *_ANNOUNCING))
+        return self._is_short(number) and not shown.endswith((*_SENTENCE_MARKS, *_ANNOUNCING))
 
     def _end_list(self) -> None:
         items, lead = self._items, self._list_lead
