@@ -402,13 +402,14 @@ _BOOK_TITLE = re.compile(r"\*\*Title:\*\* ([^\n]{1,300}+)")
 def _from_office(page: FetchedPage) -> Content:
     from webrag.ingestion.formats.office import read_office
 
-    text, is_html = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
+    text, is_html, said = read_office(page.body, page.url.rpartition(".")[2].lower(), page.url)
     if is_html:
         content = _from_html(page, f"<body><main>{text}</main></body>")
         title = content.meta.title or _first_words(content.markdown)
         return _titled(content, title, published_at=None)
     named = _BOOK_TITLE.match(text)
-    return _described(page, text, {"title": named[1]} if named else None, has_tags=False)
+    # Only what reads OpenDocument marks what is no tag.
+    return _described(page, text, {"title": named[1]} if named else said, has_tags=bool(said))
 
 
 def _from_pdf(page: FetchedPage) -> Content:

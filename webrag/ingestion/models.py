@@ -47,7 +47,7 @@ class FetchConfig(FrozenModel):
     max_pdf_bytes: int = Field(
         default=20_000_000,
         gt=0,
-        description="Size of a PDF, which is larger than a page that says as much.",
+        description="Size of a PDF or an OpenDocument, larger than a page that says as much.",
     )
     max_redirects: int = Field(
         default=5,

@@ -222,7 +222,7 @@ def _text_kind(url: str, path: Path, body: bytes, named: FileKind | None) -> Fil
     except UnreadableContent as error:
         said = f"{path} holds no text but {error}."
         raise UnusablePageError(said, url=url, kind="not_text") from error
-    return "pdf" if seen == "pdf" else named or seen
+    return seen if seen in _BYTES_KINDS else named or seen
 
 
 def _etag(facts: os.stat_result, manifest: Manifest | None) -> str:

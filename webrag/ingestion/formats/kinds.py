@@ -14,7 +14,7 @@ _ENDINGS: Final[dict[str, FileKind]] = {
     **dict.fromkeys(("txt", "text"), "text"),
     **dict.fromkeys(("rst", "rest"), "rst"),
     **dict.fromkeys(("adoc", "asciidoc"), "asciidoc"),
-    **dict.fromkeys(("docx", "epub", "msg", "pptx", "xlsx"), "office"),
+    **dict.fromkeys(("docx", "epub", "msg", "odp", "ods", "odt", "pptx", "xlsx"), "office"),
     "eml": "mail",
     "ipynb": "notebook",
     "pdf": "pdf",

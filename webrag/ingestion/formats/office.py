@@ -16,22 +16,28 @@ from webrag.errors import UnusablePageError, how_to_install
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
 _LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")
 _HEADERS = ("From", "To", "Cc", "Date")
+_ENDINGS: Final = frozenset({"docx", "epub", "msg", "odp", "ods", "pptx", "xlsx"})
 
 
-def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool]:
+def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool, dict[str, str]]:
     """Read a document by the ending of its name, as `docx`; nothing else is opened.
 
-    What has rows and columns comes as HTML, which the second value tells, other text as Markdown.
+    Web addresses of OpenDocument may end in anything. What has rows and columns comes as HTML,
+    which the second value tells, other text as Markdown; the last has what OpenDocument says of
+    itself: title, author and days.
 
     Raises:
         UnusablePageError: The extra is not installed, or the file is damaged.
     """
+    ending = ending if ending in _ENDINGS else "odt"
     try:
         if ending == "xlsx":
-            return html_from_workbook(body), True
+            return html_from_workbook(body), True, {}
         if ending == "docx":
-            return _html_from_letter(body), True
-        return _converted(body, ending), False
+            return _html_from_letter(body), True, {}
+        if ending in ("odp", "ods", "odt"):
+            return _open_document(body)
+        return _converted(body, ending), False, {}
     except ImportError as error:
         said = f"{url} is a .{ending} file, and what reads it is not installed."
         hint = how_to_install("office")
@@ -52,6 +58,13 @@ def _html_from_letter(body: bytes) -> str:
     pictures = mammoth.images.img_element(lambda _: {"src": ""})
     found = mammoth.convert_to_html(pre_process_docx(io.BytesIO(body)), convert_image=pictures)
     return str(found.value)
+
+
+def _open_document(body: bytes) -> tuple[str, bool, dict[str, str]]:
+    from webrag.ingestion.formats.opendocument import read_open_document
+
+    markdown, said = read_open_document(body)
+    return markdown, False, said
 
 
 def _converted(body: bytes, ending: str) -> str:

@@ -97,18 +97,19 @@ def fetched_page(
     try:
         kind = page_kind(content_type, answer.body, URL(answer.url).pathname)
     except UnreadableContent as error:
-        said = f"{answer.url} is {error}; only HTML, Markdown, plain text and PDF are read."
+        readable = "HTML, Markdown, plain text, PDF and OpenDocument"
+        said = f"{answer.url} is {error}; only {readable} are read."
         status = answer.status
         raise UnusablePageError(said, url=requested, status=status, kind="not_text") from error
     charset, host = charset_of_header(content_type), URL(answer.url).hostname
-    is_pdf = kind == "pdf"
+    is_text = kind not in ("office", "pdf")
     return FetchedPage(
         requested_url=requested,
         url=answer.url,
         status=answer.status,
         kind=kind,
-        text="" if is_pdf else decode(answer.body, header_charset=charset, host=host),
-        body=answer.body if is_pdf else b"",
+        text=decode(answer.body, header_charset=charset, host=host) if is_text else "",
+        body=b"" if is_text else answer.body,
         etag=validator(answer, "etag"),
         last_modified=validator(answer, "last-modified"),
         fetched_at=fetched_at,

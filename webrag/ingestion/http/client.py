@@ -34,6 +34,7 @@ _PACKED = frozenset(
     """aes128gcm br brotli bzip bzip2 compress dcb dcz deflate exi gzip lz4 lzma pack200-gzip sdch
     snappy x-bzip2 x-compress xz zstd""".split()  # noqa: SIM905
 )
+_DOCUMENTS = ("application/pdf", "application/vnd.oasis.opendocument.")
 _REFUSALS = frozenset({401, 403, 405, 406, 429, 503})
 _REFUSAL_TIMEOUT_S = 2.0
 
@@ -47,7 +48,7 @@ class Caps:
     """Limits of one answer in bytes, as sent and after decompression.
 
     Beyond them an answer fails, or is cut off with `truncate`. `pdf_bytes`, unless 0, stands for
-    both where the body is labelled as a PDF.
+    both where the body is labelled as a PDF or an OpenDocument.
     """
 
     wire_bytes: int
@@ -207,8 +208,8 @@ async def _wanted_body(response: httpx2.Response, url: str, caps: Caps) -> bytes
             said += " only gzip or deflate, once, is unpacked."
             status = response.status_code
             raise UnusablePageError(said, url=url, status=status, kind="not_text")
-        is_pdf = response.headers.get("content-type", "").lower().startswith("application/pdf")
-        if is_pdf and caps.pdf_bytes:
+        is_document = response.headers.get("content-type", "").lower().startswith(_DOCUMENTS)
+        if is_document and caps.pdf_bytes:
             caps = replace(caps, wire_bytes=caps.pdf_bytes, decoded_bytes=caps.pdf_bytes)
         return await _capped_body(response, url, caps)
     if response.status_code not in _REFUSALS or unread:

@@ -96,7 +96,7 @@ def _wide_encoding(sample: bytes) -> str | None:
     return None
 
 
-PageKind: TypeAlias = Literal["html", "markdown", "text", "pdf"]
+PageKind: TypeAlias = Literal["html", "markdown", "text", "pdf", "office"]
 
 _SNIFFED_BYTES = 512
 _MAGIC = re.compile(
@@ -131,8 +131,15 @@ _PDF_SEARCHED_BYTES = 1_024
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
+# A ZIP archive that says what it is in its first file, as OpenDocument has it.
+_OPEN_DOCUMENT = re.compile(
+    rb"(?s:PK\x03\x04.{26})mimetypeapplication/vnd\.oasis\.opendocument\."
+    rb"(?:text|spreadsheet|presentation)"
+)
+
+
 class UnreadableContent(ValueError):
-    """The answer is none of HTML, Markdown, plain text and PDF; the message says what it is."""
+    """The answer is of no kind that is read; the message says what it is."""
 
 
 def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
@@ -145,6 +152,8 @@ def page_kind(content_type: str, body: bytes, path: str) -> PageKind:
     head = body[:_SNIFFED_BYTES]
     if _PDF.search(body[:_PDF_SEARCHED_BYTES]):
         return "pdf"
+    if _OPEN_DOCUMENT.match(head):
+        return "office"
     _refuse_binary(head)
     if media_type in HTML_TYPES:
         return "html"

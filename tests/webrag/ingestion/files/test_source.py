@@ -15,6 +15,9 @@ async def read(path: Path, etag: str | None = None) -> FetchedPage | NotModified
     return await FileSource(FileAccess([path.parent])).fetch(file_url(path), validators=validators)
 
 
+OPEN_DOCUMENT = b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument.textPK"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
@@ -30,6 +33,8 @@ async def read(path: Path, etag: str | None = None) -> FetchedPage | NotModified
         ("notes.unknown", b"Words", "text"),
         ("a.pdf", b"%PDF-1.4", "pdf"),
         ("renamed.txt", b"%PDF-1.4", "pdf"),
+        ("a.odt", b"PK", "office"),
+        ("renamed.unknown", OPEN_DOCUMENT, "office"),
     ],
 )
 async def test_kind_follows_from_name_and_content(

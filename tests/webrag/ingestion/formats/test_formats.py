@@ -384,11 +384,13 @@ def test_mail_in_html_is_read_as_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "library"), [("docx", "mammoth"), ("pptx", "markitdown"), ("xlsx", "openpyxl")]
+    ("ending", "library"),
+    [("docx", "mammoth"), ("odt", "anydoc"), ("pptx", "markitdown"), ("xlsx", "openpyxl")],
 )
 def test_office_document_without_the_extra_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, ending: str, library: str
 ) -> None:
+    monkeypatch.delitem(sys.modules, "webrag.ingestion.formats.opendocument", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(UnusablePageError) as refused:
         stored(f"a.{ending}", kind="office", body=b"PK")

@@ -5,6 +5,8 @@ import pytest
 from tests.pattern_attacks import stopped_after
 from webrag.ingestion.http.decode import UnreadableContent, page_kind
 
+OPEN_DOCUMENT = b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument.textPK"
+
 
 @pytest.mark.parametrize(
     ("content_type", "body", "path", "kind"),
@@ -21,6 +23,8 @@ from webrag.ingestion.http.decode import UnreadableContent, page_kind
         ("application/xml", b"<?xml version='1.0'?><html xmlns='x'>", "/", "html"),
         ("text/html", "<p>wide".encode("utf-16-le"), "/", "html"),
         ("text/html", b"", "/", "html"),
+        ("application/octet-stream", OPEN_DOCUMENT, "/download", "office"),
+        ("application/vnd.oasis.opendocument.text", OPEN_DOCUMENT, "/a.odt", "office"),
     ],
 )
 def test_readable_answers(content_type: str, body: bytes, path: str, kind: str) -> None:
@@ -31,6 +35,7 @@ def test_readable_answers(content_type: str, body: bytes, path: str, kind: str) 
     ("content_type", "body", "named"),
     [
         ("text/html", b"PK\x03\x04", "ZIP"),
+        ("", OPEN_DOCUMENT.replace(b".text", b".image"), "ZIP"),
         ("text/plain", b"\x7fELF\x02\x01", "ELF"),
         ("text/html", b"\x89PNG\r\n\x1a\n", "PNG"),
         ("text/html", b"\xff\xd8\xff\xe0", "JPEG"),
