@@ -193,6 +193,8 @@ class _BlockReader:
         if name in {"SoftBreak", "HardBreak"}:
             self._line_end = end
             return
+        if name == "Text" and self._text.endswith("\\", 0, start):
+            start -= 1  # of the sign that it makes text of
         tag = ""
         if name in {"Start", "End"}:
             tag = payload if isinstance(payload, str) else str(next(iter(payload)))

@@ -33,6 +33,7 @@ _NO_LABEL_ENDS = (*_SENTENCE_MARKS, ",")
 _ANNOUNCING = (":", "\uff1a")
 _ASKING = ("?", "\uff1f")
 _EMPHASIS = "*_` "
+_LINE_SIGNS = " \t>\\#("  # what a line of comments or a parenthesis begins with
 _COLUMN = re.compile(r"\S\t")
 # What a shell or an interpreter prints before what is typed: "gap>", "user@host:~$", "In [3]:".
 _PROMPT = re.compile(r"[\w@:~/.-]{0,40}+ ?(?:[>$#%]|\[\d{1,4}\]:)[>\s]*")
@@ -590,8 +591,18 @@ def _barriers(text: str, block: Block) -> list[Span]:
     if block.kind == "code":
         return [match.span() for match in _NUMBERED_LINE.finditer(text, block.start, block.end)]
     breaks = [match.span() for match in _HARD_BREAK.finditer(text, block.start, block.end)]
-    sentences = {*sentence_ends(text, block.start, block.end, rule="prose")} if breaks else set()
-    return sorted([*block.tags, *(each for each in breaks if each[0] not in sentences)])
+    within = sentence_ends(text, block.start, block.end, rule="prose") if breaks else ()
+    kept = {*within, *(low for low, high in breaks if _goes_on(text, block, low, high))}
+    return sorted([*block.tags, *(each for each in breaks if each[0] not in kept)])
+
+
+def _goes_on(text: str, block: Block, start: int, end: int) -> bool:
+    """Tell a line break within a sentence from one behind a name, an entry or a command."""
+    above = text[max(block.start, text.rfind("\n", 0, start) + 1) : start].lstrip(_LINE_SIGNS)
+    words = sum(word.strip(".,;:()\"'").isalpha() for word in above.split())
+    is_prose = words >= _WORDS_A_LINE and above[0] not in _EMPHASIS
+    is_open = above[-1:].isalpha() or above.endswith((",", ")"))
+    return is_prose and is_open and text[end : end + 9].lstrip(_LINE_SIGNS)[:1].islower()
 
 
 def _without(

@@ -559,3 +559,27 @@ def test_numbered_sentences_in_bold_below_each_other_are_no_captions(mark: str) 
     told = [unit for unit, _ in units(text)]
 
     assert set(rules) <= set(told)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Children who are less than four  \nyears old are not counted.",
+        "\\# This does not work with Kiln (which never lets its log  \n\\# file be purged).",
+    ],
+)
+def test_sentence_that_goes_on_below_a_line_break_is_quoted_whole(sentence: str) -> None:
+    assert sentence in [text for text, _ in units(f"{sentence}  \nAsk us.\n")]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "**split** *line* of text *with a separator* char  \ngives all of the parts of a line.",
+        "mkfs.ext4 -L persistence /dev/sdb1  \nmount -t ext4 /dev/sdb1 /mnt",
+        "We ship these things to all countries:  \nbread",
+        "Process to abort, a special command, Section 3.1  \naccess to the files, Section 6",
+    ],
+)
+def test_lines_of_names_and_commands_are_quoted_apart(lines: str) -> None:
+    assert not any("\n" in text for text, _ in units(lines))
