@@ -308,7 +308,7 @@ class _Cutter:
         is_title = self._asks(last) or is_caption
         is_name = is_alone and (is_title or self._is_name(last, before, following))
         self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name, is_title=is_title)
-        self._last_sentence = None if is_item else last
+        self._last_sentence = None if is_item and not self._announces(last) else last
         if is_item and last == first_of_block and self._names_its_parts(last, block, following):
             self._end_list()
             self._named_item, self._lead = _indentation(self._text, block), last
@@ -361,7 +361,9 @@ class _Cutter:
         if not _is_label(self._text, span) or _FACT.search(told.rstrip(_EMPHASIS)):
             return False
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
-        return not (any(map(_NAME.fullmatch, others)) if _NAME.fullmatch(told) else others)
+        if _NAME.fullmatch(told):
+            return not any(map(_NAME.fullmatch, others))
+        return not (others or (self._lead == number - 1 and self._announces(number - 1)))
 
     def _is_caption(self, number: int, following: Block | None) -> bool:
         """Tell a numbered title in bold, of an example or a table, which stands above its thing.

@@ -583,3 +583,13 @@ def test_sentence_that_goes_on_below_a_line_break_is_quoted_whole(sentence: str)
 )
 def test_lines_of_names_and_commands_are_quoted_apart(lines: str) -> None:
     assert not any("\n" in text for text, _ in units(lines))
+
+
+@pytest.mark.parametrize("mark", ["- ", ""])
+def test_short_line_below_a_label_is_what_the_label_announces(mark: str) -> None:
+    margin = " " * len(mark)
+    facts = "\n\n".join(
+        f"{mark}{name}:\n\n{margin}{far} km" for name, far in (("A5", 6), ("B2", 7))
+    )
+
+    assert (f"A5:\n\n{margin}6 km", None) in units(facts)
