@@ -62,7 +62,8 @@ def part_text(part: AnswerPart) -> str:
         fence = "`" * max([3, *(len(run) + 1 for run in runs)])
         return f"{fence}\n{part.text}\n{fence}\n{marks}"
     if part.kind == "table":
-        rows = (line.strip().strip("|").strip() for line in part.text.splitlines())
+        lines = (re.sub(r"\A[\s>]++(?=\|)", "", line) for line in part.text.splitlines())
+        rows = (line.strip().strip("|").strip() for line in lines)
         return "\n".join(f"| {row} |" for row in rows) + f"\n{marks}"
     return f"{part.text} {marks}"
 

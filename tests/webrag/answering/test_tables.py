@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from webrag.answering.manager import whole_tables
+from webrag.answering.manager import part_text, whole_tables
 from webrag.answering.models import AnswerCitation, AnswerPart
 
 PAGE, OTHER = UUID(int=1), UUID(int=2)
@@ -34,3 +34,9 @@ def test_rows_of_another_table_stand_apart(row: str, page: UUID) -> None:
     found = whole_tables(rows("Name | Port", row), [cited(1, PAGE), cited(2, page)])
 
     assert [part.text for part in found] == ["Name | Port", row]
+
+
+def test_row_of_a_table_in_a_quotation_is_printed_without_its_mark() -> None:
+    part = AnswerPart(text="Name | Port\n> | web | 80 |", kind="table", citations=(1,))
+
+    assert part_text(part) == "| Name | Port |\n| web | 80 |\n[1]"
