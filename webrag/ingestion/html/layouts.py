@@ -252,6 +252,8 @@ def _lay_out(table: LexborNode) -> None:
     is_even = len({len(_cells(row)) for row in rows}) == 1
     if is_even and len(rows) > 1 and not (is_parted or _is_header(rows[0], rows[1:])):
         _add_header(rows[0])
+    for row in rows[1:]:
+        _drop_repeated_names(rows[0], row)
     _join_headers(rows)
     for cell in own_cells(table):
         if cell.tag != "caption":
@@ -461,6 +463,16 @@ def _add_header(first: LexborNode) -> None:
     for _ in _cells(first):
         header.insert_child(element("th", ""))
     first.insert_before(header)
+
+
+def _drop_repeated_names(header: LexborNode, row: LexborNode) -> None:
+    """Drop a column's name from its cells, which narrow screens show there in place of above."""
+    for top, cell in zip(_cells(header), _cells(row), strict=False):
+        label, told = next(cell.iter(include_text=False), cell), inline_text(cell)
+        said = inline_text(label)
+        is_first = 0 < len(said) < len(told) and told.startswith(said)
+        if is_first and said.rstrip(": ") == inline_text(top).rstrip(": "):
+            label.decompose()
 
 
 def _join_headers(rows: Sequence[LexborNode]) -> None:

@@ -278,3 +278,14 @@ def test_lines_over_all_of_a_table_that_begins_with_one_stand_above_their_rows(
     rule = "|  |  |\n| --- | --- |\n"
     assert f"Sizes\n\n{rule}| Small | red |\n| Large | blue |\n\nWeights\n\n| Light |" in rows
     assert rows.endswith("\n\nAll are in stock.")
+
+
+def test_name_of_a_column_that_its_cells_repeat_for_narrow_screens_is_said_once(
+    convert: Convert,
+) -> None:
+    table = (
+        "<table><tr><th>Season<th>Price:</tr><tr><td><span>Season</span><span>May</span>"
+        "<td><b>Price:</b> 88<tr><td>June<td>Price</table>"
+    )
+
+    assert "| May | 88 |\n| June | Price |" in convert(f"<main><h1>Kiln</h1>{table}").markdown
