@@ -113,7 +113,7 @@ _PERMALINKS = (
 # Small controls that documentation generators, WordPress and Drupal put into the text.
 _CONTROLS = (
     "a.srclink, a.src, a.test-arrow, span.permalink, .hideme, .copybtn, .copy-button, #copy-path,"
-    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy,"
+    " .scraped-help, #toggle-all-docs, .clipboard-button, clipboard-copy, label.ocn,"
     " a.comment-reply-link, li.comment-reply"
 )
 _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"

@@ -221,3 +221,22 @@ def test_boxes_called_inline_stay_apart_outside_of_lists(convert: Convert) -> No
     boxes = "<div class=inline>Three</div><div class=inline>Four</div>"
 
     assert "ThreeFour" not in convert(f"<main><h1>Kiln</h1>{boxes}</main>").markdown
+
+
+def test_numbered_titles_that_links_lead_to_are_headings(convert: Convert) -> None:
+    title = "<p class=bold id=n><a name=n></a>{}</p><p>Ask first.</p>"
+    titles = [title.format(text) for text in ("4.5 Ovens", "4.5.1 Which is hot?", "4.5.2 Wait.")]
+
+    markdown = convert(f"<main><h1>Kiln</h1>{''.join(titles)}</main>").markdown
+
+    assert [line for line in markdown.splitlines() if line.startswith("#")] == [
+        "# Kiln",
+        "## 4.5 Ovens",
+        "### 4.5.1 Which is hot?",
+    ]
+
+
+def test_number_of_a_paragraph_in_the_margin_is_left_out(convert: Convert) -> None:
+    number = "<label class=ocn><a href=#12>12</a></label>"
+
+    assert "12" not in convert(f"<main><h1>Kiln</h1>{number}<p id=12>Bake it.</main>").markdown
