@@ -121,6 +121,7 @@ _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 _NUMBER = re.compile(r"-?\d{1,9}")
 _INLINE_CODE = "code, kbd, samp, tt"
 _EMPHASIS = ("em", "i", "strong", "b")
+_AROUND_CODE = (*_EMPHASIS, *_INLINE_CODE.split(", "), "pre")
 # What a quotation of nothing else only sets in.
 _SET_IN = frozenset({"blockquote", "dl", "ol", "pre", "table", "ul"})
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|e|er|re|o|a|TM|SM|™|®|\*+|†|‡)\Z")
@@ -417,8 +418,8 @@ def rewrite_code(root: LexborNode) -> None:
     drop(numbers)
     _make_pres(root)
     # mdBook wraps runnable examples in a second <pre>, which would become a fence in a fence; Rouge
-    # sets the table of its numbers and lines into the code.
-    for outer in reversed(select(root, "pre:has(pre), code:has(pre)")):
+    # sets the table of its numbers and lines into the code; marks of emphasis would undo the fence
+    for outer in reversed(select(root, ", ".join(f"{tag}:has(pre)" for tag in _AROUND_CODE))):
         outer.unwrap()
     held = Counter(up.mem_id for pre in root.parser.css("pre") for up in ancestors(pre))
     for pre in select(root, "pre"):

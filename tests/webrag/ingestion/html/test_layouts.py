@@ -240,3 +240,10 @@ def test_number_of_a_paragraph_in_the_margin_is_left_out(convert: Convert) -> No
     number = "<label class=ocn><a href=#12>12</a></label>"
 
     assert "12" not in convert(f"<main><h1>Kiln</h1>{number}<p id=12>Bake it.</main>").markdown
+
+
+@pytest.mark.parametrize("mark", ["i", "b", "tt", "em"])
+def test_emphasis_around_a_block_of_code_leaves_it_a_block(convert: Convert, mark: str) -> None:
+    code = f"<{mark}><font><pre># comment\nkiln bread</pre></font></{mark}>"
+
+    assert "\n```\n# comment\nkiln bread\n```" in convert(f"<main><h1>Kiln</h1>{code}").markdown
