@@ -81,6 +81,11 @@ def test_structure_is_kept_readable(convert: Convert, html: str, markdown: str) 
         ("<span class=price>249 €</span><span class=stock>in stock</span>", "249 € in stock"),
         ("<span class=amount>30</span><span class=unit>g</span>", "30 g"),
         ("<span class='t a'>Guest</span><span class='t b'>3 May</span>", "Guest3 May"),
+        (
+            "<span class=who>Ann</span><span class=at><span>1.5.24</span><span>9:44</span></span>",
+            "Ann 1.5.24 9:44",
+        ),
+        ("<span class=v>v</span><span class=n>1.5.24</span>", "v1.5.24"),
         ("<a href=/tips>Tips</a><a href=/travel>Travel</a>", "Tips Travel"),
         ("<a href=/un>un</a><a href=/un>like</a>", "unlike"),
         ("<span class=cap>O</span><span class=low>nce</span> more", "Once more"),

@@ -119,6 +119,7 @@ _CONTROLS = (
 _MARKED = "ul > li, dd, h1, h2, h3, h4, h5, h6"
 # Of an item of a list, which may also count down below zero.
 _NUMBER = re.compile(r"-?\d{1,9}")
+_FIGURES = re.compile(r"\d{1,4}[.,:/-]\d")  # a date, a time, an amount
 _INLINE_CODE = "code, kbd, samp, tt"
 _EMPHASIS = ("em", "i", "strong", "b")
 _AROUND_CODE = (*_EMPHASIS, *_INLINE_CODE.split(", "), "pre")
@@ -186,7 +187,8 @@ def _are_apart(before: LexborNode, node: LexborNode) -> bool:
     is_classed = all(classes) and classes[0].isdisjoint(classes[1])
     # A word goes on in small letters after a large initial or in another colour, a name in figures.
     goes_on = start.isdigit() or (end.isalpha() and (start.islower() or len(text) == 1))
-    return len(places) > 1 or (is_classed and not goes_on)
+    is_figure = len(text) > 1 and _FIGURES.match(node.text()) is not None
+    return len(places) > 1 or is_figure or (is_classed and not goes_on)
 
 
 def _drop_leading_breaks(root: LexborNode) -> None:
