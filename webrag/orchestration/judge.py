@@ -44,8 +44,10 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 Floats = NDArray[np.float64]
 
-PASSAGES: Final = 8
+_PASSAGES: Final = 8
+_TELLING: Final = 2
 _MAX_CHARS: Final = 400
+_LEAD_CHARS: Final = 80  # within which a sentence says what it speaks of
 _SHOWN: Final = 3
 _MOST_UNITS: Final = 12
 _MOST_COMPARED: Final = 150
@@ -54,6 +56,10 @@ _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
 _SAYS_NOTHING: Final = 10.0  # of the score, for what only has the words of the question
 _MOST_READ: Final = 40  # units, best first, that are compared with the question word by word
+_SUBJECT_WORDS: Final = 4  # of a name at most
+_BARE_WORDS: Final = 3  # where it stands alone
+_ARTICLE: Final = 4
+_HALF: Final = 0.5
 _MUCH_LESS: Final = 2.0  # of the score, for what an answer would not show beside the better one
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
@@ -73,8 +79,9 @@ _SHAPES: Final = (
     "asks",
     "signs",
 )
-FEATURES: Final = (*_COVERED, *_ALIKE, *_NEAR, *_OF_PASSAGE, *_SHAPES, "quantity")
-"""What is known of a unit; the last is whether it states the quantity asked for."""
+FEATURES: Final = (*_COVERED, *_ALIKE, *_NEAR, *_OF_PASSAGE, *_SHAPES, "quantity", "tells_what")
+"""What is known of a unit; the last are whether it states the quantity asked for, and how far it
+says what the thing is that is asked about."""
 SIGNS: Final = (
     "best", "mass", "told", "cos", "foreign", "foreign_cos", "no_quantity", "no_quantity_first",
 )  # fmt: skip
@@ -90,6 +97,9 @@ _ELSEWHERE: Final = _FILE.pattern("elsewhere")
 _DEFAULT: Final = _FILE.pattern("default")
 _NOT_GIVEN: Final = _FILE.pattern("not_given")
 _ASKS_YES: Final = _FILE.pattern("asks_yes")
+_ASKS_WHAT: Final = _FILE.pattern("asks_what")
+_OPENING: Final = _FILE.pattern("opening")
+_IS_A: Final = _FILE.pattern("is_a")
 
 
 class Judgement(NamedTuple):
@@ -139,7 +149,7 @@ def judged(
         ranked: Passages, best first; the first eight that match are looked at. Where none has a
             score, nothing is known of the chance, and the confidence is 0. It is at most .6 where
             the question names identifiers and the first three units hold none of them, or asks for
-            a default and none of them speaks of one.
+            a default and none of them speaks of one, or is one name that none of them explains.
         wordings: Other wordings of the question, and the weights of the terms of each.
         term_idf: Weights of the question's index terms; others count 1.0.
         encode: Compares meanings; None to go by words alone.
@@ -152,7 +162,7 @@ def judged(
     for terms in wordings.values():
         weights |= terms
     asked = Asked(question, tuple(wordings), weights, encode)
-    matched = [item for item in ranked if not item.is_locality_expanded][:PASSAGES]
+    matched = passages_read(asked, [item for item in ranked if not item.is_locality_expanded])
     found = read_units(asked, matched, encode)
     if not found.units:
         return Judgement()
@@ -176,6 +186,8 @@ def judged(
     best = max(max(item.reranked_score, *item.wording_scores, 0.0) for item in matched)
     if profile is not None and quality(best, profile) < _IRRELEVANT:
         confidence = min(confidence, quality(best, profile))
+    if asked.is_one_word and found.column("tells_what")[chosen[:_SHOWN]].max() < _HALF:
+        confidence = min(confidence, below_high(1.0) if wordings else _OF_ANOTHER)
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     told = (_told(found, matched, place) for place in chosen[:_SHOWN])
     is_met = is_named and (not _DEFAULT.search(question) or any(map(_speaks_of_default, told)))
@@ -241,6 +253,25 @@ class Asked:
         # The bundled vectors know little of other scripts: all their texts look alike to them.
         self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
         self.quantity = quantity_asked(question)
+        name = _ASKS_WHAT.sub(" ", question)
+        subject = self.stems(name)
+        self.subject_words = sum(bool(self.stems(word) & subject) for word in _WORD.findall(name))
+        most = _SUBJECT_WORDS if name != question else _BARE_WORDS
+        self.subject = subject if self.subject_words <= most else frozenset[str]()
+        self.is_one_word = bool(self.subject) and self.subject_words == 1 and self.foreign < _HALF
+
+    def stems(self, text: str) -> frozenset[str]:
+        """The stems of a text's words."""
+        return frozenset(self._stem(term) for term in query_terms(text) if term[0] != "=")
+
+    def is_subject(self, name: str) -> bool:
+        """Tell whether a name is that of the subject, with at most a short word before it."""
+        words, stems = _WORD.findall(name), self.stems(name)
+        most = self.subject_words
+        if words and len(words[0]) <= _ARTICLE and not self.stems(words[0]) & self.subject:
+            most += 1
+        is_short = len(words) <= most and len(stems) <= len(self.subject) + 1
+        return is_short and self.subject <= stems
 
     def is_repeated_by(self, text: str) -> bool:
         """Tell whether a text has most words of the question and no other."""
@@ -301,6 +332,16 @@ class Found:
         return values
 
 
+def passages_read(asked: Asked, matched: Sequence[RankedChunk]) -> list[RankedChunk]:
+    """The first eight that matched, and two that say what the subject of the question is."""
+    others = (
+        item
+        for item in (matched[_PASSAGES:] if asked.subject else ())
+        if _tells_what(asked, _read(item.chunk.text), item).max(initial=0.0) == 1
+    )
+    return [*matched[:_PASSAGES], *islice(others, _TELLING)]
+
+
 def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | None) -> Found:
     """Cut ranked passages into units and describe each for the model."""
     best = max((item.reranked_score for item in ranked), default=0.0) or 1.0
@@ -331,7 +372,8 @@ def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | Non
             _in_focus(item, read),
         ]
         stated = [asked.is_stated(item.chunk.text[u.start : u.end]) for u in read.cut.units]
-        rows.append(np.column_stack([*known, read.shapes, np.array(stated, float)]))
+        told = _tells_what(asked, read, item)
+        rows.append(np.column_stack([*known, read.shapes, np.array(stated, float), told]))
         units += [(rank, unit) for unit in read.cut.units]
     features = np.concatenate(rows) if rows else np.zeros((0, len(FEATURES)))
     return Found(features, units, np.concatenate(vectors) if vectors else None)
@@ -481,6 +523,43 @@ def _alike(
         alike.mean(axis=1),
         _most(np.append(near, 0.0), read.cut.units),
     ]
+
+
+def _tells_what(asked: Asked, read: _Read, item: RankedChunk) -> Floats:
+    """How far units say what the subject of a question is: below its heading first, or "X is"."""
+    found = np.zeros(len(read.cut.units))
+    if not asked.subject:
+        return found
+    path = [item.chunk.title or "", *item.chunk.heading_path]
+    pieces, opened = read.cut.pieces, set[tuple[int, ...]]()
+    opening: dict[int, float] = {}
+    for number, piece in enumerate(pieces):
+        if piece.kind in ("prose", "item") and piece.headings and piece.headings not in opened:
+            opened.add(piece.headings)
+            headings = [read.text[pieces[at].start : pieces[at].end] for at in piece.headings]
+            opening[number] = _opens(asked, [*dict.fromkeys([*path, *headings])])
+    for place, unit in enumerate(read.cut.units):
+        said = read.text[unit.start : min(unit.end, unit.start + _LEAD_CHARS)]
+        names = [said[: verb.start()] for verb in _IS_A.finditer(said)]
+        if unit.lead is not None:
+            names.append(read.text[pieces[unit.lead].start : pieces[unit.lead].end])
+        is_told = any(map(asked.is_subject, names))
+        found[place] = 1.0 if is_told else opening.get(unit.first, 0.0)
+    return found
+
+
+def _opens(asked: Asked, headings: Sequence[str]) -> float:
+    """Share of the words of the last heading that the subject of a question has.
+
+    Where that is only "Description" or the like, share of the subject's that the one above it has.
+    """
+    above = [asked.stems(each) for each in headings]
+    if not asked.subject <= frozenset().union(*above):
+        return 0.0
+    if len(headings) > 1 and _OPENING.match(headings[-1]):
+        return len(asked.subject & above[-2]) / len(asked.subject)
+    words = [word for word in _WORD.findall(headings[-1]) if not word.isdigit()]
+    return min(1.0, len(asked.subject & above[-1]) / max(1, len(words)))
 
 
 def _in_focus(item: RankedChunk, read: _Read) -> Floats:

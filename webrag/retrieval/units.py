@@ -171,6 +171,8 @@ class _Cutter:
         if last not in self._leading:
             return _has_word(self._text, unit.start, unit.end)
         said = self._text[self._pieces[last].start : self._pieces[last].end]
+        if said.endswith(_SENTENCE_MARKS):
+            return last not in self._terms
         least = _TELLING_WORDS[said.rstrip(_EMPHASIS).endswith(_ANNOUNCING)]
         return last not in self._terms and len(_WORD.findall(said)) >= least
 

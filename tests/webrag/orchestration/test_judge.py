@@ -317,3 +317,68 @@ def test_units_never_overlap_and_the_confidence_is_a_chance(
     assert 0 <= found.confidence <= 1
     for place, unit in enumerate(found.units):
         assert not any(unit.overlaps(other) for other in found.units[:place])
+
+
+KILN = """\
+# turnip-kiln(1) Manual Page
+
+## NAME
+
+turnip-kiln - Heat clay until it is hard
+
+## NOTES
+
+When the kiln is opened early, the kiln is damaged.
+
+## OPTIONS
+
+`--force` fires a kiln that is open, though a kiln may break.
+"""
+
+
+@pytest.mark.parametrize(
+    "question", ["kiln", "what is turnip kiln", "What does the kiln do?", "kiln overview"]
+)
+def test_who_asks_what_a_thing_is_gets_the_line_that_opens_its_page(question: str) -> None:
+    units, _ = judge(question, KILN)
+
+    assert units[0] == "turnip-kiln - Heat clay until it is hard"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what is a glaze", "A glaze is a coat of glass on clay."),
+        ("glaze", "A glaze is a coat of glass on clay."),
+        ("what does slip mean", "Thin clay that joins two parts."),
+        ("Was ist Schamotte?", "Schamotte ist gebrannter und wieder zermahlener Ton."),
+    ],
+)
+def test_sentence_and_entry_that_define_a_thing_answer_what_it_is(
+    question: str, answer: str
+) -> None:
+    texts = (
+        "## Work with glaze\n\nThe glaze must dry. Brush the glaze on twice."
+        " A second glaze is thin. Dry slip cracks. Schamotte wird gesiebt.",
+        "Clay shrinks. A glaze is a coat of glass on clay.\n\n`slip`  \n"
+        "Thin clay that joins two parts."
+        "\n\nSchamotte ist gebrannter und wieder zermahlener Ton.",
+    )
+
+    units, _ = judge(question, *texts)
+
+    assert units[0] == answer
+
+
+def test_line_that_opens_a_page_does_not_answer_another_question_about_its_subject() -> None:
+    units, _ = judge("When is the kiln damaged?", KILN)
+
+    assert "opened early" in units[0]
+
+
+def test_passage_that_says_what_the_thing_is_is_read_however_late_it_was_found() -> None:
+    others = [f"The kiln of house {number} is red. A kiln may break." for number in range(12)]
+
+    units, _ = judge("what is a turnip kiln", *others, KILN)
+
+    assert units[0] == "turnip-kiln - Heat clay until it is hard"

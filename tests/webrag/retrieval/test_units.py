@@ -168,6 +168,19 @@ def test_sentence_that_says_much_is_a_unit_although_it_introduces_a_listing() ->
     assert (told, None) in units(f"{told}\n\n```\nuse_auth(host);\n```\n")
 
 
+@pytest.mark.parametrize("told", ["This command heats the oven to the end.", "窯を温めます。"])
+def test_sentence_right_above_a_listing_leads_to_it_without_a_colon(told: str) -> None:
+    found = units(f"The oven is cold. {told}\n\n```\nkiln --heat\n```\n")
+
+    assert {("kiln --heat", told), (told, None)} <= {*found}
+
+
+def test_sentence_above_what_stands_between_it_and_a_listing_does_not_lead_to_that() -> None:
+    found = units("It heats the oven.\n\n- Gloves are in the box.\n\n```\nkiln --heat\n```\n")
+
+    assert ("kiln --heat", None) in found
+
+
 def test_what_leads_to_a_list_does_not_lead_to_what_follows_it() -> None:
     text = "The drawbacks of the oven are:\n\n- It is slow.\n- It is hot.\n\nIt bakes bread well."
 
