@@ -47,8 +47,8 @@ async def research(
         # Whoever follows no link does not wait for what that takes to import.
         from webrag.orchestration.steps.actions import act
 
-        has_acted = await act(run, decision)
-        decision = await (_searched(run) if has_acted else judge(run))
+        is_more = await act(run, decision)
+        decision = await (_searched(run) if is_more else judge(run))
         on_decision(decision)
     return await build_result(run)
 

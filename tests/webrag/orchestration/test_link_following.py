@@ -191,6 +191,23 @@ async def test_round_of_dead_links_does_not_end_link_following(lab: Lab, static_
     assert result.warnings == ()
 
 
+async def test_round_that_brings_no_page_is_not_searched_again(lab: Lab, static_site: Any) -> None:
+    site = static_site(with_dead_links(18))
+    phases: list[str] = []
+
+    async def listen(phase: str, *_: Any) -> None:
+        phases.append(phase)
+
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep"), on_progress=listen
+    )
+
+    steps = result.expansion_steps
+    brought = [s for s in steps if s.candidates_expanded or s.pages_joined or s.new_queries]
+    assert 0 < len(brought) < len(steps)
+    assert phases.count("retrieval") == 1 + len(brought)
+
+
 async def test_links_that_end_a_run_are_named_as_dead(lab: Lab, static_site: Any) -> None:
     site = static_site(with_dead_links(40))
 

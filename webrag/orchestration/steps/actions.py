@@ -22,7 +22,7 @@ LOOK_S: Final = 3.0
 
 
 async def act(run: ResearchRun, decision: ExpansionDecision) -> bool:
-    """Carry a decision that is not to stop out; False when it had nothing to work on after all.
+    """Carry a decision that is not to stop out; False when that brought nothing new to search.
 
     The run was judged before. Afterwards stored pages inside the scope are searched as well.
     """
@@ -50,7 +50,9 @@ async def act(run: ResearchRun, decision: ExpansionDecision) -> bool:
             state.closed.add("expand_breadth")
             return False
     state.pending, state.frontier = pending, None
-    return True
+    is_wider = decision.action == "expand_recall" or pending.new_queries or pending.pages_joined
+    # A model that failed is asked once more by the search, which tells what it is done without.
+    return bool(is_wider or pending.outcome.ingested or pending.outcome.stopped_by)
 
 
 async def _rephrase(run: ResearchRun, pending: PendingStep, report: Report) -> None:
