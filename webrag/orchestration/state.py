@@ -180,6 +180,7 @@ class RunState:
         surest: The chance when it last grew.
         in_vain: Chance by their links' scores that none of the pages read since then answers.
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
+        failure_kinds: Why links brought no page; those cut off once may be followed again.
         frontier: Links to follow next; None when they must be looked for again.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
@@ -351,7 +352,12 @@ class RunState:
         obtained = dict.fromkeys(candidate.url for candidate in outcome.ingested)
         self.pages.update(obtained)
         self.fetched.update((url, outcome.sources.get(url, "")) for url in obtained)
-        self.failure_kinds.update(outcome.failure_kinds)
+        for url, kind in outcome.failure_kinds.items():
+            # What was cut off is asked for once more: a later round may have the time.
+            is_again = kind == self.failure_kinds.get(url) == "cut off"
+            self.failure_kinds[url] = "without an answer" if is_again else kind
+        for url in obtained:
+            self.failure_kinds.pop(url, None)
         self.aliases.update(outcome.aliases)
         if obtained:
             # What is wanting now, which a model is told, is not what was wanting before.

@@ -73,3 +73,39 @@ async def test_round_gives_up_on_slow_pages(lab: Lab, static_site: Any, gate: An
     step = result.expansion_steps[-1]
     assert "did not arrive" in step.candidates_failed[site + "/install.html"]
     assert site + "/operations.html" in step.candidates_expanded
+
+
+async def test_page_that_a_round_cut_off_is_asked_for_once_more(
+    lab: Lab, static_site: Any, gate: Any
+) -> None:
+    late, on_time = held(gate), MANUAL["/operations.html"]
+    asked: list[Any] = []
+
+    def route(request: Any) -> Any:
+        asked.append(request)
+        is_first = len(asked) == 1
+        return late(request) if is_first else (200, {"Content-Type": "text/html"}, on_time)
+
+    site = static_site({**MANUAL, "/operations.html": route})
+    expansion = ExpansionConfig(iteration_timeout_s=1.0)
+
+    result = await lab.engine(config=OrchestrationConfig(expansion=expansion)).run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep")
+    )
+
+    assert len(asked) == 2
+    assert site + "/operations.html" in result.urls_fetched
+
+
+async def test_page_that_was_cut_off_twice_is_left_alone(
+    lab: Lab, static_site: Any, gate: Any
+) -> None:
+    site = static_site({**MANUAL, "/operations.html": held(gate)})
+    expansion = ExpansionConfig(iteration_timeout_s=0.5)
+
+    result = await lab.engine(config=OrchestrationConfig(expansion=expansion)).run(
+        Question.of(TWO_LINKS_AWAY, urls=site + "/", research_mode="deep")
+    )
+
+    assert site.paths.count("/operations.html") == 2
+    assert "1 link was without an answer" in result.final_decision.reason

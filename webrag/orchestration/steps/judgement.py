@@ -361,7 +361,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
                 *state.question.urls,
                 *state.pages,
                 *state.joined,
-                *state.failure_kinds,
+                *(url for url, kind in state.failure_kinds.items() if kind != "cut off"),
                 *state.aliases,
             },
             in_turn=len(state.parts) > 1,
