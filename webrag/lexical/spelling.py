@@ -92,10 +92,13 @@ def respelled(text: str, replacements: Mapping[str, str]) -> str:
 
 
 class Respelling:
-    """The ways to spell one word that a corpus lacks."""
+    """The ways to spell one word that a corpus lacks; fewer where the word is a common one."""
 
-    def __init__(self, word: str, term: str) -> None:
+    def __init__(self, word: str, term: str, is_common: Callable[[str], bool]) -> None:
         self.word = word
+        self._is_common = is_common
+        # A common word is meant, but for letters in the wrong order or a letter doubled.
+        least = _SLIP if is_common(word.lower()) else 0.0
         likely: dict[str, float] = {}
         for text, likelihood in _edits(word.lower()):
             likely[text] = max(likely.get(text, 0.0), likelihood)
@@ -105,7 +108,7 @@ class Respelling:
         self._spellings = [
             (text, terms[0], likelihood)
             for text, likelihood in likely.items()
-            if text not in stopwords and len(text) >= _LEAST_PART
+            if likelihood >= least and text not in stopwords and len(text) >= _LEAST_PART
             for terms in [analyze(text)]
             if len(terms) == 1 and terms[0] != term
         ]
@@ -123,18 +126,14 @@ class Respelling:
         parts = chain.from_iterable(self._splits.values())
         return frozenset([*(term for _, term, _ in self._spellings), *parts])
 
-    def best(self, chunks: Mapping[str, int], is_common: Callable[[str], bool]) -> str | None:
-        """Give the spelling that is likeliest meant, by how many chunks hold each term, if any.
-
-        For a common word it is another spelling, letters in the wrong order or a letter doubled.
-        """
-        least = _SLIP if is_common(self.word.lower()) else 0.0
+    def best(self, chunks: Mapping[str, int]) -> str | None:
+        """Give the spelling that is likeliest meant, by how many chunks hold each term, if any."""
         ranked = [
             (likelihood * math.log1p(chunks[term]) * factor, text)
             for text, term, likelihood in self._spellings
-            if likelihood >= least and chunks.get(term, 0) >= _LEAST_CHUNKS
-            if not self._may_be_stopword or is_common(text)
-            for factor in [_COMMON_WORD if is_common(text) else 1.0]
+            if chunks.get(term, 0) >= _LEAST_CHUNKS
+            if not self._may_be_stopword or self._is_common(text)
+            for factor in [_COMMON_WORD if self._is_common(text) else 1.0]
         ]
         return max(ranked, default=(0.0, None))[1]
 

@@ -279,18 +279,19 @@ class Searcher:
             return request
         queries = request.queries
         # Spelling each word in other ways takes milliseconds.
-        words = await in_background(lambda: [Respelling(*each) for each in doubts.words.items()])
+        words = await in_background(
+            lambda: [Respelling(*each, self._is_common) for each in doubts.words.items()]
+        )
         terms = sorted(set(chain.from_iterable(each.terms for each in words)))
         rows = await self._read(queries.bounded_counts(terms).fetch) if terms else []
         chunks: dict[str, int] = dict(rows)
-        best = await in_background(
-            lambda: {each.word: each.best(chunks, self._is_common) for each in words}
-        )
+        best = await in_background(lambda: {each.word: each.best(chunks) for each in words})
         found = {word: text for word, text in best.items() if text is not None}
-        others = [each for each in words if each.word not in found]
-        found |= await self._read(
-            lambda connection: find_compounds(connection, queries, others, chunks)
-        )
+        others = [each for each in words if each.word not in found and each.splits(chunks)]
+        if others:
+            found |= await self._read(
+                lambda connection: find_compounds(connection, queries, others, chunks)
+            )
         question = SearchText.of(respelled(request.question.text, found))
         absent = tuple(word for word in request.absent_words if word not in found)
         return replace(request, question=question, also_searched=found, absent_words=absent)

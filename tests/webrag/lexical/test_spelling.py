@@ -8,10 +8,14 @@ from webrag.lexical.analysis import analyze
 from webrag.lexical.spelling import Respelling, doubtful_words, respelled
 
 
+def _never(_: str) -> bool:
+    return False
+
+
 def best(word: str, *held: str, common: tuple[str, ...] = ()) -> str | None:
     """What stands for a word in a corpus that holds some others ten times each."""
     chunks = {analyze(each)[0]: 10 for each in held}
-    return Respelling(word, analyze(word)[0]).best(chunks, lambda each: each in common)
+    return Respelling(word, analyze(word)[0], lambda each: each in common).best(chunks)
 
 
 @pytest.mark.parametrize(
@@ -59,17 +63,17 @@ def test_a_common_word_is_not_taken_for_another_one(word: str, neighbour: str) -
 def test_the_spelling_that_more_chunks_hold_is_meant() -> None:
     chunks = {"port": 90, "pore": 2}
 
-    assert Respelling("porr", "porr").best(chunks, lambda _: False) == "port"
+    assert Respelling("porr", "porr", _never).best(chunks) == "port"
 
 
 def test_a_stop_word_mistyped_stands_for_no_rare_word() -> None:
-    assert Respelling("insted", "inst").best({"int": 99}, lambda _: False) is None
+    assert Respelling("insted", "inst", _never).best({"int": 99}) is None
 
 
 def test_a_common_word_is_meant_beside_a_stop_word() -> None:
     chunks = {"worker": 9}
 
-    assert Respelling("workr", "workr").best(chunks, {"worker"}.__contains__) == "worker"
+    assert Respelling("workr", "workr", {"worker"}.__contains__).best(chunks) == "worker"
 
 
 def test_a_contraction_without_its_apostrophe_is_not_doubtful() -> None:
@@ -77,11 +81,19 @@ def test_a_contraction_without_its_apostrophe_is_not_doubtful() -> None:
 
 
 def test_a_spelling_of_a_single_chunk_may_be_an_error_itself() -> None:
-    assert Respelling("vidoe", "vido").best({"video": 1}, lambda _: False) is None
+    assert Respelling("vidoe", "vido", _never).best({"video": 1}) is None
+
+
+def test_a_common_word_is_looked_for_in_few_spellings() -> None:
+    few = Respelling("missing", "miss", {"missing"}.__contains__)
+    many = Respelling("missing", "miss", _never)
+
+    assert few.best({analyze("mising")[0]: 9}) == "mising"
+    assert len(few.terms) * 10 < len(many.terms)
 
 
 def test_a_word_splits_where_both_parts_are_held() -> None:
-    word = Respelling("filename", analyze("filename")[0])
+    word = Respelling("filename", analyze("filename")[0], _never)
 
     assert word.splits({"file": 9, "name": 9, "ename": 9}) == [("file", "name")]
 
