@@ -103,7 +103,7 @@ async def test_question_the_site_does_not_answer_ends_in_low_confidence_with_wha
 ) -> None:
     result = await lab.engine().run(
         Question.of(
-            "Which sorting algorithm does the accounting ledger use?",
+            "I keep the books. Which sorting algorithm does the accounting ledger use?",
             urls=manual + "/",
             research_mode="deep",
         )

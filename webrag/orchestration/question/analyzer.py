@@ -214,7 +214,8 @@ class QueryAnalyzer:
         A model is told why others are wanted. The question's own wordings are searched with it in
         every round, held to what it finds; patterns have nothing to add to them.
         """
-        offered = () if self._mode == "none" or question.wordings else _reworded(question.text)
+        is_silent = self._mode == "none" or question.wordings
+        offered = () if is_silent else _without_scene(question.text)
         answer, degraded = await self._asked(
             question,
             timeout_s,
@@ -287,11 +288,7 @@ def _by_rules(query: str, mode: Literal["llm", "rule_based", "none"]) -> QueryAn
     )
 
 
-def _reworded(query: str) -> tuple[str, ...]:
-    """The bare topic, and the last sentence alone when a scene was set before it."""
-    words = content_words(query)
-    offered = [" ".join(words)] if len(words) > 1 else []
+def _without_scene(query: str) -> tuple[str, ...]:
+    """The last sentence alone when a scene was set before it."""
     said = sentences(query, rule="typed")
-    if len(said) > 1 and len(said[-1].split()) > 2:
-        offered.append(said[-1])
-    return tuple(offered)
+    return tuple(said[-1:]) if len(said) > 1 and len(said[-1].split()) > 2 else ()
