@@ -48,9 +48,10 @@ from webrag.orchestration.models import (
 from webrag.settings import Settings, load_settings
 
 RISE = 0.02
+NO_MAP = ExpansionConfig(site_map=SiteMapConfig(enabled=False))
 VARIANTS: Mapping[str, dict[str, Any]] = {
     "neither": {},
-    "links": {"site_map": SiteMapConfig(enabled=False)},
+    "links": {"orchestration": OrchestrationConfig(expansion=NO_MAP)},
     "both": {},
     **{f"pages_{most}": {"max_pages_per_run": most} for most in (2, 5, 10, 15, 25)},
 }
@@ -95,10 +96,7 @@ async def run(
     name: str, questions: Sequence[Question], bases: Mapping[str, str], settings: Settings
 ) -> Run:
     own = settings.model_copy(
-        update={
-            "orchestration": OrchestrationConfig(expansion=ExpansionConfig(**VARIANTS[name])),
-            "collection": f"webrag_link_ablation_{os.getpid()}",
-        }
+        update={**VARIANTS[name], "collection": f"webrag_link_ablation_{os.getpid()}"}
     )
     rows: Run = []
     async with WebRAG(own.allowing([urlsplit(base).netloc for base in bases.values()])) as rag:

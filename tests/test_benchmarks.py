@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 
 from tests.webrag.wiring.tiny_bert import weights, write_cross_encoder
 from webrag.evaluation.metrics import comparison_key
+from webrag.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
@@ -124,6 +125,16 @@ def test_benchmark_prints_its_figures(
 
     assert not status, output[-3000:]
     assert [each for each in shown if not re.search(each, output, re.M)] == [], output
+
+
+def test_variants_of_links_and_pages_are_what_a_run_is_limited_to() -> None:
+    variants = runpy.run_path(str(BENCHMARKS / "link_ablation.py"))["VARIANTS"]
+
+    settings = {name: Settings().model_copy(update=update) for name, update in variants.items()}
+
+    assert settings["pages_10"].expansion_config().max_pages_per_run == 10
+    assert not settings["links"].expansion_config().site_map.enabled
+    assert settings["both"].expansion_config().site_map.enabled
 
 
 def _run_here(
