@@ -46,7 +46,8 @@ _CHROME = (
     " .feedback--title, .feedback--question, .feedback--response,"
     " [class*=language-] > span.lang, .nav-container, #onetrust-consent-sdk,"
     " #CybotCookiebotDialog, #usercentrics-root, .qc-cmp2-container, .fc-consent-root,"
-    " .modal:has(> .modal-dialog), .modal[data-reveal], .reveal-modal"
+    " .modal:has(> .modal-dialog), .modal[data-reveal], .reveal-modal,"
+    " .comment-respond, #respond:has(#cancel-comment-reply-link)"
 )
 # Set beside the text, yet part of it: docutils and many themes use `aside` for these.
 _CONTENT_ASIDE = re.compile(

@@ -78,6 +78,21 @@ def test_dialog_to_be_opened_is_no_content(convert: Convert, dialog: str) -> Non
     )
 
 
+def test_form_to_reply_is_no_content(convert: Convert) -> None:
+    head = "<h3 id=reply-title>Lascia un commento {}</h3><p>Devi essere connesso.</p>"
+    newer = f"<div class=comment-respond>{head.format('')}</div>"
+    older = f"<div id=respond>{head.format('<a id=cancel-comment-reply-link href=/>Annulla</a>')}"
+
+    assert convert(f"<h1>Bridge</h1><p>{SENTENCES[0]}</p>{newer}{older}").markdown == (
+        f"# Bridge\n\n{SENTENCES[0]}"
+    )
+
+
+def test_section_on_how_to_respond_stays(convert: Convert) -> None:
+    section = f"<section id=respond><h2>respond</h2><p>{SENTENCES[1]}</section>"
+    assert SENTENCES[1] in convert(f"<h1>Bridge</h1><p>{SENTENCES[0]}{section}").markdown
+
+
 @pytest.mark.parametrize("leads_to", ["/", "../index.html"])
 def test_main_heading_that_leads_to_the_first_page_is_no_heading_of_this_one(
     convert: Convert, leads_to: str
