@@ -156,7 +156,7 @@ def remove_unwanted(root: LexborNode, address: str, base_url: str) -> None:
     if menus := _menus(boxes, address, base_url):
         drop(menus)
         boxes = boxes_of(root)
-    drop([*_around_content(boxes), *_lone_marks(boxes)])
+    drop([*_around_content(boxes), *_lone_marks(boxes, address)])
 
 
 def _around_content(boxes: Sequence[_Box]) -> list[LexborNode]:
@@ -400,15 +400,19 @@ def _menus(boxes: Sequence[_Box], address: str, base_url: str) -> list[LexborNod
     return [box.node for box in menus] if plain >= _LEAST_BESIDE else []
 
 
-def _lone_marks(boxes: Sequence[_Box]) -> list[LexborNode]:
+def _lone_marks(boxes: Sequence[_Box], address: str) -> list[LexborNode]:
     """Blocks of nothing but arrows, bars or bullets, which stood beside links or controls.
 
-    In a cell such a mark is a value.
+    Or of nothing but the page's address, for its readers on paper. In a cell either is a value.
     """
-    short = (box for box in boxes if 0 < box.chars == box.all_chars <= _MOST_MARKS)
-    plain = (box for box in short if box.tag in _MARKED)
-    alone = (box for box in plain if _MARKS.issuperset("".join(box.parts)))
+    plain = (box for box in boxes if 0 < box.chars == box.all_chars and box.tag in _MARKED)
+    alone = (box for box in plain if _is_mark("".join(box.parts), address))
     return [box.node for box in alone if not _is_value(box)]
+
+
+def _is_mark(text: str, address: str) -> bool:
+    told = text.strip()
+    return (len(told) <= _MOST_MARKS and _MARKS.issuperset(told)) or told == address
 
 
 def _is_value(box: _Box) -> bool:

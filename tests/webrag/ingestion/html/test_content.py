@@ -93,6 +93,16 @@ def test_section_on_how_to_respond_stays(convert: Convert) -> None:
     assert SENTENCES[1] in convert(f"<h1>Bridge</h1><p>{SENTENCES[0]}{section}").markdown
 
 
+def test_own_address_on_a_page_is_no_text_but_in_a_cell(convert: Convert) -> None:
+    printed = "<div>https://site.test/docs/page</div>"
+    cell = "<table><tr><th>Name<th>Address<tr><td>Page<td>https://site.test/docs/page</table>"
+
+    assert convert(f"{printed}<h1>Bridge</h1><p>{SENTENCES[0]}</p>{cell}").markdown == (
+        f"# Bridge\n\n{SENTENCES[0]}\n\n| Name | Address |\n| --- | --- |"
+        "\n| Page | https://site.test/docs/page |"
+    )
+
+
 @pytest.mark.parametrize("leads_to", ["/", "../index.html"])
 def test_main_heading_that_leads_to_the_first_page_is_no_heading_of_this_one(
     convert: Convert, leads_to: str
