@@ -61,6 +61,9 @@ _LEAST_PROSE: Final = 40
 # Of so many texts of one kind this share keeps all: they score low for what is around each of them.
 _STAYING_SHARE: Final = 1 / 3
 _LEAST_ALIKE: Final = 10
+# And of so many of any length this share does.
+_STAYING_COUNT: Final = 0.75
+_LEAST_COUNTED: Final = 4
 _MENU_SHARE: Final = 0.9
 _LEAST_ENTRIES: Final = 5
 # Beside a menu; a map of the site that names itself has less.
@@ -352,7 +355,7 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     plain = [block for block in blocks if block.box.tag not in _HEADINGS]
     doomed = {id(block.box) for block in plain if id(block.box) in low}
     _decide_together(blocks, doomed)
-    _keep_alike_prose(plain, doomed)
+    _keep_alike(plain, doomed)
     doomed -= {id(block.box) for block in _said_between(plain, doomed)}
     titles = (block.box for block in blocks if block.box.tag in _HEADINGS)
     staying = {_kinds(box) for box in titles if id(box) not in low}
@@ -464,8 +467,11 @@ def _decide_together(blocks: Sequence[Block], doomed: set[int]) -> None:
             doomed.difference_update(members)
 
 
-def _keep_alike_prose(blocks: Sequence[Block], doomed: set[int]) -> None:
-    """Let text with few links stay where enough of the prose in elements of its kinds does."""
+def _keep_alike(blocks: Sequence[Block], doomed: set[int]) -> None:
+    """Let text with few links stay where most that is in elements of its kinds does.
+
+    Of prose less is enough.
+    """
     groups: defaultdict[tuple[str, ...], list[Block]] = defaultdict(list)
     for block in blocks:
         if _linked(block.box.links, block.box.chars) < _PARTLY_LINKED:
@@ -475,7 +481,9 @@ def _keep_alike_prose(blocks: Sequence[Block], doomed: set[int]) -> None:
         whole = sum(box.chars for box in prose)
         staying = sum(box.chars for box in prose if id(box) not in doomed)
         is_prose = len(prose) >= _LEAST_ALIKE and 2 * whole > sum(e.box.chars for e in members)
-        if is_prose and staying >= _STAYING_SHARE * whole:
+        count = sum(id(each.box) not in doomed for each in members)
+        stay = len(members) >= _LEAST_COUNTED and count >= _STAYING_COUNT * len(members)
+        if stay or (is_prose and staying >= _STAYING_SHARE * whole):
             doomed.difference_update(id(each.box) for each in members)
 
 

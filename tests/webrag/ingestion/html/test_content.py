@@ -252,6 +252,18 @@ def test_sentence_between_texts_that_stay_stays_too(convert: Convert) -> None:
     assert text.count("methods to be chained.") == 12
 
 
+@pytest.mark.parametrize(("unlike", "stored"), [(2, 2), (3, 0)])
+def test_short_text_stays_where_most_in_elements_like_it_does(
+    convert: Convert, monkeypatch: pytest.MonkeyPatch, unlike: int, stored: int
+) -> None:
+    monkeypatch.setattr(content, "_weights", lambda: {"word unlike": -1.0})
+    notes = "".join(
+        f"<div class=note><p>{'Unlike' if n < unlike else 'As'} number {n}</div>" for n in range(8)
+    )
+    page = f"<title>Bridge opens</title><body><h1>Bridge opens</h1>{ARTICLE * 2}{notes}"
+    assert convert(page).markdown.count("Unlike") == stored
+
+
 def test_title_and_declarations_of_doxygen_stay_whatever_they_look_like(
     convert: Convert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
