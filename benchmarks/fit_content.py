@@ -222,7 +222,7 @@ def main() -> None:
     kinds = np.array([each.kind for each in found])
     words = np.array([each.words for each in found])
     print(f"{len(found)} blocks, {len(names)} features; share of words kept on pages left out")
-    for threshold in (-4, -3, -2.5, -2, -1.5, -1, -0.5, 0):
+    for threshold in (-2, -1.5, -1, -0.5, -0.25, 0, 0.25, 0.5):
         shares = []
         for kind in dict.fromkeys(kinds):
             for is_content, sign in ((1.0, "content"), (0.0, "other")):

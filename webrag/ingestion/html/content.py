@@ -31,10 +31,10 @@ _LISTS: Final = ("ul", "ol", "dl")
 _NAMED: Final = "p[id], a[id]:not([href]), a[name]:not([href])"
 # How many elements around a block tell something by their names.
 _NAMED_LEVELS: Final = 5
-# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .997 of its words.
-_THRESHOLD: Final = -0.5
+# `benchmarks/fit_content.py` prints what other values keep; documentation keeps .994 of its words.
+_THRESHOLD: Final = 0.0
 # Of shorter pages less is known, of the shortest too little.
-_SHORT_THRESHOLD: Final = -1.5
+_SHORT_THRESHOLD: Final = -0.75
 _SHORT_BLOCKS: Final = 15
 _LEAST_BLOCKS: Final = 5
 # Such as "Related articles", above a comment that stays.
@@ -51,7 +51,7 @@ _KEPT_NAMES: Final = frozenset(
     for name in (
         *("footnote", "footnotes", "citation", "admonition", "callout"),
         *("columnheader", "rowheader", "gridcell", "rowgroup"),
-        "memname",  # Doxygen's declarations
+        *("memname", "fragment"),  # Doxygen's declarations and code
     )
 )
 _NAMING: Final = ("class", "id", "role", "itemprop")

@@ -264,6 +264,16 @@ def test_short_text_stays_where_most_in_elements_like_it_does(
     assert convert(page).markdown.count("Unlike") == stored
 
 
+@pytest.mark.parametrize(("weight", "is_stored"), [(0.3, True), (-0.3, False)])
+def test_text_that_is_less_likely_content_than_not_goes(
+    convert: Convert, monkeypatch: pytest.MonkeyPatch, weight: float, *, is_stored: bool
+) -> None:
+    monkeypatch.setattr(content, "_weights", lambda: {"name remark": weight})
+    remark = "<div class=remark>Call the harbour with any question.</div>"
+    page = f"<title>Bridge opens</title><body><h1>Bridge opens</h1>{ARTICLE * 2}{remark}"
+    assert ("Call the harbour" in convert(page).markdown) is is_stored
+
+
 def test_title_and_declarations_of_doxygen_stay_whatever_they_look_like(
     convert: Convert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
