@@ -49,6 +49,7 @@ from webrag.ingestion.html.metadata import (
 )
 from webrag.ingestion.html.outgoing import Passages, collect_links, mark_links, outgoing_links
 from webrag.ingestion.html.prune import (
+    lift_title,
     main_content,
     presentable,
     remove_chrome,
@@ -239,6 +240,7 @@ def _converted(page: FetchedPage, html: str) -> Content:
         remove_unwanted(root, page_address(page.url), meta.base_url)
         remove_contents(root)
         remove_ways_back(root)
+        lift_title(root)
     remove_controls(root)
     rewrite_layouts(root)
     shown = presentable(root, meta.base_url)

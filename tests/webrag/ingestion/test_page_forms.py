@@ -400,7 +400,7 @@ def test_what_only_browsers_without_frames_show_is_left_out(convert: Convert, ta
 
 def test_title_that_stands_in_the_body_is_named_but_not_stored_as_text(convert: Convert) -> None:
     document = convert("<body><div>One.</div><title>A | Site</title><h1>A</h1><p>Two.</p></body>")
-    assert document.markdown == "One.\n\n# A\n\nTwo."
+    assert document.markdown == "# A\n\nOne.\n\nTwo."
     assert document.title == "A"
 
 

@@ -1,5 +1,6 @@
 """Finds a page's main content and removes what is around it; it rewrites nothing inside."""
 
+import itertools
 import re
 
 from ada_url import join_url
@@ -13,6 +14,7 @@ from webrag.ingestion.html.tree import (
     drop,
     holds,
     inline_text,
+    preceding,
     prepend,
     rename,
     select,
@@ -58,6 +60,8 @@ _CONTENT_ASIDE = re.compile(
 _MAIN = "main, [role=main], article"
 _LEAST_SHARE = 0.4
 _OTHER_SHARE = 0.1
+_HEADINGS = "h1, h2, h3, h4, h5, h6"
+_MOST_ABOVE_TITLE = 100
 _HIDDEN = "[hidden], [aria-hidden=true], .sr-only, .visually-hidden"
 _BOXES = frozenset({"article", "div", "main", "section"})
 # A smaller element is never most of a page with content.
@@ -76,7 +80,7 @@ def remove_machinery(tree: LexborHTMLParser) -> None:
         rename(plain, "pre")
     states = {node.mem_id for node in select(body, _STATES)}
     drop(node for node in select(body, "input") if node.mem_id not in states)
-    drop(node for node in select(body, "button") if not select(node, "h1, h2, h3, h4, h5, h6"))
+    drop(node for node in select(body, "button") if not select(node, _HEADINGS))
     whole = len(body.text())
     drop(form for form in select(body, "form") if len(form.text()) < whole * _LEAST_SHARE)
 
@@ -152,6 +156,20 @@ def main_content(body: LexborNode) -> LexborNode:
     if len(titles) == 1 and best.css_first("h1") is None and not holds(titles[0], best):
         prepend(best, titles[0], move=True)
     return best
+
+
+def lift_title(root: LexborNode) -> None:
+    """Move a page's title above the few words before it, such as its section and date.
+
+    They would be a passage of their own.
+    """
+    title = root.css_first(_HEADINGS)
+    if title is None or title.tag != "h1" or len(select(root, "h1")) > 1:
+        return
+    around = itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(title))
+    above = (each.text() for node in (title, *around) for each in preceding(node))
+    if 0 < len("".join(above).strip()) <= _MOST_ABOVE_TITLE:
+        prepend(root, title, move=True)
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)

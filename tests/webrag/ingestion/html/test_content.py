@@ -103,6 +103,18 @@ def test_own_address_on_a_page_is_no_text_but_in_a_cell(convert: Convert) -> Non
     )
 
 
+def test_title_stands_above_the_few_words_before_it(convert: Convert) -> None:
+    page = f"<div><p>Town</p><p>3 May 2021</p></div><div><h1>Bridge</h1></div><p>{SENTENCES[0]}</p>"
+    assert convert(page).markdown == f"# Bridge\n\nTown\n\n3 May 2021\n\n{SENTENCES[0]}"
+
+
+@pytest.mark.parametrize(
+    "above", [f"<p>{SENTENCES[1]} {SENTENCES[2]}</p>", "<h2>Town</h2><p>All of it.</p>"]
+)
+def test_title_stays_below_more_and_below_other_headings(convert: Convert, above: str) -> None:
+    assert not convert(f"{above}<h1>Bridge</h1><p>{SENTENCES[0]}</p>").markdown.startswith("# ")
+
+
 @pytest.mark.parametrize("leads_to", ["/", "../index.html"])
 def test_main_heading_that_leads_to_the_first_page_is_no_heading_of_this_one(
     convert: Convert, leads_to: str
