@@ -99,6 +99,9 @@ class _Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
                 reconfigure(errors="backslashreplace")  # printing never fails
+        # Numpy's own threads doubled the processor time of a search, whose matrices are small:
+        # `benchmarks/search_scale.py --whole` with and without it.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         options = run_options(ctx)
         try:
             with _seldom_collected():

@@ -526,7 +526,7 @@ def _alike(
 
 
 def _tells_what(asked: Asked, read: _Read, item: RankedChunk) -> Floats:
-    """How far units say what the subject of a question is: below its heading first, or "X is"."""
+    """Rate how far units say what the subject is: first below its heading, or as "X is"."""
     found = np.zeros(len(read.cut.units))
     if not asked.subject:
         return found

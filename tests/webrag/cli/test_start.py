@@ -1,11 +1,13 @@
 """What a command imports before it works: what takes a second must come when needed only."""
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from webrag.cli.main import main
@@ -64,6 +66,20 @@ def test_a_command_collects_garbage_seldom_and_leaves_the_process_as_it_was() ->
 
     assert during[0] > 10 * usual[0]
     assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize(("own", "kept"), [(None, "1"), ("4", "4")])
+def test_a_command_computes_on_one_core_unless_the_user_says_how_many(
+    own: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "OPENBLAS_NUM_THREADS"
+    monkeypatch.setenv(name, own or "")
+    if own is None:
+        monkeypatch.delenv(name)
+
+    CliRunner().invoke(main, ["status", "--help"], catch_exceptions=False)
+
+    assert os.environ[name] == kept
 
 
 def test_wrong_path_imports_nothing_that_answers() -> None:
