@@ -255,10 +255,14 @@ class Asked:
         self.quantity = quantity_asked(question)
         name = _ASKS_WHAT.sub(" ", question)
         subject = self.stems(name)
-        self.subject_words = sum(bool(self.stems(word) & subject) for word in _WORD.findall(name))
+        words = _WORD.findall(name)
+        self.subject_words = sum(bool(self.stems(word) & subject) for word in words)
         most = _SUBJECT_WORDS if name != question else _BARE_WORDS
         self.subject = subject if self.subject_words <= most else frozenset[str]()
-        self.is_one_word = bool(self.subject) and self.subject_words == 1 and self.foreign < _HALF
+        # "Is it free?" has one word of weight as well, and is no name.
+        is_named = len(words) == 1 or (len(words) == 2 and len(words[0]) <= _ARTICLE)
+        is_one_word = is_named and bool(self.subject) and self.subject_words == 1
+        self.is_one_word = is_one_word and self.foreign < _HALF
 
     def stems(self, text: str) -> frozenset[str]:
         """The stems of a text's words."""

@@ -382,3 +382,26 @@ def test_passage_that_says_what_the_thing_is_is_read_however_late_it_was_found()
     units, _ = judge("what is a turnip kiln", *others, KILN)
 
     assert units[0] == "turnip-kiln - Heat clay until it is hard"
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Is it free?", "The kiln is free and open source. You may copy it."),
+        ("How do I install it?", "Run `pip install kiln` to install it."),
+        ("Who wrote it?", "Ada Lovelace wrote it in 1843."),
+    ],
+)
+def test_question_with_one_word_of_weight_does_not_ask_what_that_word_is(
+    question: str, text: str
+) -> None:
+    _, found = judge(question, text)
+
+    assert found.confidence > 0.8
+
+
+@pytest.mark.parametrize("name", ["WhatsApp", "COSE"])
+def test_name_that_begins_as_a_question_does_is_asked_about_whole(name: str) -> None:
+    _, found = judge(name, f"{name} is a format for sealed letters.")
+
+    assert found.confidence > 0.8
