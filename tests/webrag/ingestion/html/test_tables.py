@@ -289,3 +289,17 @@ def test_name_of_a_column_that_its_cells_repeat_for_narrow_screens_is_said_once(
     )
 
     assert "| May | 88 |\n| June | Price |" in convert(f"<main><h1>Kiln</h1>{table}").markdown
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("<tr><td>GET<td>reads<tr><td><code>GET</code> or POST<td>writes", "| `GET` or POST |"),
+        ("<tr><th>Name<th>Age<tr><td><b>Name</b>s of all<td>3", "| **Name**s of all |"),
+        ("<tr><th>Name<th>Age<tr><td>Name of <b>Name</b><td>3", "| Name of **Name** |"),
+    ],
+)
+def test_cell_that_has_the_words_of_the_first_row_otherwise_keeps_them(
+    convert: Convert, rows: str, said: str
+) -> None:
+    assert said in convert(f"<main><h1>Kiln</h1><table>{rows}</table>").markdown
