@@ -409,13 +409,13 @@ def _lone_marks(boxes: Sequence[_Box], address: str) -> list[LexborNode]:
     Or of nothing but the page's address, for its readers on paper. In a cell either is a value.
     """
     plain = (box for box in boxes if 0 < box.chars == box.all_chars and box.tag in _MARKED)
-    alone = (box for box in plain if _is_mark("".join(box.parts), address))
+    alone = (box for box in plain if _is_mark(box, address))
     return [box.node for box in alone if not _is_value(box)]
 
 
-def _is_mark(text: str, address: str) -> bool:
-    told = text.strip()
-    return (len(told) <= _MOST_MARKS and _MARKS.issuperset(told)) or told == address
+def _is_mark(box: _Box, address: str) -> bool:
+    told = "".join(box.parts).strip()
+    return (box.chars <= _MOST_MARKS and _MARKS.issuperset(told)) or told == address
 
 
 def _is_value(box: _Box) -> bool:

@@ -63,6 +63,12 @@ def test_marks_that_stood_beside_links_and_items_of_pictures_are_no_text(convert
     )
 
 
+def test_marks_set_on_lines_of_their_own_are_no_text_either(convert: Convert) -> None:
+    marks = "<span>«</span>\n  <span>|</span>\n  <span>»</span>"
+
+    assert "»" not in convert(f"<h1>Bridge</h1><p>{SENTENCES[0]}</p><p>{marks}</p>").markdown
+
+
 @pytest.mark.parametrize(
     "dialog",
     [
