@@ -270,12 +270,15 @@ class Asked:
 
     def is_subject(self, name: str) -> bool:
         """Tell whether a name is that of the subject, with at most a short word before it."""
-        words, stems = _WORD.findall(name), self.stems(name)
-        most = self.subject_words
-        if words and len(words[0]) <= _ARTICLE and not self.stems(words[0]) & self.subject:
-            most += 1
-        is_short = len(words) <= most and len(stems) <= len(self.subject) + 1
-        return is_short and self.subject <= stems
+        words = _WORD.findall(name)
+        more = len(words) - self.subject_words
+        if more > 1 or (more == 1 and not self._may_precede(words[0])):
+            return False
+        stems = self.stems(name)
+        return len(stems) <= len(self.subject) + 1 and self.subject <= stems
+
+    def _may_precede(self, word: str) -> bool:
+        return len(word) <= _ARTICLE and not self.stems(word) & self.subject
 
     def is_repeated_by(self, text: str) -> bool:
         """Tell whether a text has most words of the question and no other."""
