@@ -405,3 +405,12 @@ def test_name_that_begins_as_a_question_does_is_asked_about_whole(name: str) -> 
     _, found = judge(name, f"{name} is a format for sealed letters.")
 
     assert found.confidence > 0.8
+
+
+@pytest.mark.parametrize(
+    "question", ["glaze", "the glaze", "glaze, c’est quoi ?", "glaze was ist das", "glaze, qué es"]
+)
+def test_word_that_no_unit_explains_is_not_likely_answered(question: str) -> None:
+    _, found = judge(question, "Brush the glaze on twice and dry the glaze.")
+
+    assert found.confidence <= 0.6
