@@ -41,7 +41,7 @@ _NO_SECTIONS: Final = frozenset({"li", "td", "th", "dd", "blockquote", "figure",
 _CODE_BOXES = (
     "div.fragment:has(div.line):not(:has(pre)), .SCodeFlow > table, table.RktBlk, table.SVerbatim"
 )
-_SECTION: Final = re.compile(r"(\d{1,3}(?:\.\d{1,3}){1,4})\.? [^\W\d_].{0,100}[^\s.,:;!]")
+_SECTION: Final = re.compile(r"(\d{1,3}(?:\.\d{1,3}){1,4})\.? ([^\W\d_]).{0,100}[^\s.,:;!]")
 _TOC_TITLE: Final = re.compile(r"(?:table of )?contents:?|on this page:?", re.IGNORECASE)
 
 
@@ -159,11 +159,14 @@ def _raise_questions(root: LexborNode) -> None:
 
 
 def _raise_numbered(root: LexborNode) -> None:
-    """Make headings of titles such as "4.5.1 Setup" that stand alone and that links lead to."""
+    """Make headings of titles such as "4.5.1 Setup" that stand alone where links can lead to."""
     for line in select(root, "p[id], p:has(> a[name]), p:has(> a[id])"):
         title = _SECTION.fullmatch(inline_text(line))
-        if title and not any(above.tag in _NO_SECTIONS for above in ancestors(line)):
-            rename(line, f"h{min(title[1].count('.') + 1, 6)}")
+        dots = title[1].count(".") if title else 0
+        # "2.5 cups of flour" is an amount.
+        is_title = title is not None and (dots > 1 or not title[2].islower())
+        if is_title and not any(above.tag in _NO_SECTIONS for above in ancestors(line)):
+            rename(line, f"h{min(dots + 1, 6)}")
 
 
 def _bold_line(line: LexborNode) -> list[LexborNode]:

@@ -236,6 +236,13 @@ def test_numbered_titles_that_links_lead_to_are_headings(convert: Convert) -> No
     ]
 
 
+@pytest.mark.parametrize("amount", ["2.5 cups of flour", "3.12 is the newest"])
+def test_amount_that_links_can_lead_to_is_no_heading(convert: Convert, amount: str) -> None:
+    markdown = convert(f"<main><h1>Kiln</h1><p id=n>{amount}</p><p>Bake it.</main>").markdown
+
+    assert markdown.splitlines()[2] == amount
+
+
 def test_number_of_a_paragraph_in_the_margin_is_left_out(convert: Convert) -> None:
     number = "<label class=ocn><a href=#12>12</a></label>"
 
