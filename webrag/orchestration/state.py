@@ -356,7 +356,7 @@ class RunState:
             # What was cut off is asked for once more: a later round may have the time.
             is_again = kind == self.failure_kinds.get(url) == "cut off"
             self.failure_kinds[url] = "without an answer" if is_again else kind
-        for url in obtained:
+        for url in (*obtained, *outcome.aliases):
             self.failure_kinds.pop(url, None)
         self.aliases.update(outcome.aliases)
         if obtained:

@@ -145,3 +145,12 @@ def test_file_beside_a_page_widens_no_search_to_every_file() -> None:
     run.is_widened = True
 
     assert run.filters.source_urls == tuple(run.pages)
+
+
+def test_address_that_was_cut_off_and_then_led_to_a_known_page_is_no_failure() -> None:
+    run = state(asked())
+    run.take(ExpansionOutcome(failure_kinds={f"{URL}/late": "cut off"}))
+
+    run.take(ExpansionOutcome(aliases={f"{URL}/late": URL}))
+
+    assert not run.failure_kinds
