@@ -682,7 +682,7 @@ ROWS = (
     Row("orchestration_llm_model", ("one", "two"), SPLITTING, {"orchestration_llm_api_key": KEY}),
     Row("orchestration_timeout", (1.0, 2.0), gave_up),
     # Following links.
-    Row("max_expansion_depth", (0, 3), explored(lambda r: r.total_iterations)),
+    Row("max_expansion_depth", (1, 3), explored(lambda r: r.total_iterations)),
     Row("max_candidates_per_iteration", (1, 5), explored(lambda r: len(obtained(r))),
         {"max_expansion_depth": 1}),
     Row("orchestration.expansion.candidates_to_score_per_iteration", (1, 20),
