@@ -106,3 +106,13 @@ def test_the_number_of_an_item_of_a_list_counts_nothing() -> None:
 
     assert not asked.is_stated("1. Fill the kettles.\n2. Put the kettles on the shelf.")
     assert asked.is_stated("1. Put 12 kettles on the shelf.")
+
+
+def test_one_that_stands_for_a_thing_is_no_figure() -> None:
+    asked = quantity_asked("How long does the kettle take?")
+
+    assert asked is not None
+    assert not asked.is_stated(
+        "The new kettle replaces the old one; one of them boils, as one can see."
+    )
+    assert asked.is_stated("It takes one minute.")
