@@ -263,7 +263,8 @@ def _lay_out(table: LexborNode) -> None:
     rows = _lift_titles(table, [row for row in rows if row.mem_id not in empty])
     # Rows of other sizes place things, and are stored as paragraphs.
     is_even = len({len(_cells(row)) for row in rows}) == 1
-    is_headed = len(rows) > 1 and (is_parted or _is_header(rows[0], rows[1:]))
+    is_named = is_even and len(rows) > 1 and _is_header(rows[0], rows[1:])
+    is_headed = len(rows) > 1 and (is_parted or is_named)
     if is_even and len(rows) > 1 and not is_headed:
         _add_header(rows[0])
     for row in rows[1:] if is_headed else ():

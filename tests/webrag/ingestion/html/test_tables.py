@@ -303,3 +303,13 @@ def test_cell_that_has_the_words_of_the_first_row_otherwise_keeps_them(
     convert: Convert, rows: str, said: str
 ) -> None:
     assert said in convert(f"<main><h1>Kiln</h1><table>{rows}</table>").markdown
+
+
+def test_table_whose_rows_have_different_numbers_of_cells_is_kept(convert: Convert) -> None:
+    cells = (("Kiln", "Hot", "Red"), ("Oven", "Warm"), ("Pot", "Cold", "Blue"))
+    rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in cells)
+    table = "".join(f"<tr>{row}</tr>" for row in rows)
+
+    told = convert(f"<p>They are:</p><table>{table}</table>").markdown
+
+    assert [cell for row in cells for cell in row if cell not in told] == []
