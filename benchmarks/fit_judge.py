@@ -96,13 +96,12 @@ def read_case(question: Asked, row: dict[str, Any]) -> Case:
     """The units of what was found for a question, with those that answer it."""
     result = OrchestrationResult.model_validate(row["result"])
     matched = [item for item in result.chunks if not item.is_locality_expanded]
-    matched = sorted(matched, key=lambda item: -item.reranked_score)
+    matched = sorted(matched, key=lambda item: -item.reranked_score)[: judge.PASSAGES]
     weights = dict(result.term_idf)
     for terms in result.wordings.values():
         weights |= terms
     text = respelled(result.query, result.also_searched)
     asked = judge.Asked(text, tuple(result.wordings), weights, ENCODE)
-    matched = judge.passages_read(asked, matched)
     units = judge.read_units(asked, matched, ENCODE)
     texts = [matched[rank].chunk.text[each.start : each.end] for rank, each in units.units]
     right = np.array([begun(question, [each]) for each in texts], bool)

@@ -44,8 +44,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 Floats = NDArray[np.float64]
 
-_PASSAGES: Final = 8
-_TELLING: Final = 2
+PASSAGES: Final = 8
 _MAX_CHARS: Final = 400
 _LEAD_CHARS: Final = 80  # within which a sentence says what it speaks of
 _SHOWN: Final = 3
@@ -162,7 +161,7 @@ def judged(
     for terms in wordings.values():
         weights |= terms
     asked = Asked(question, tuple(wordings), weights, encode)
-    matched = passages_read(asked, [item for item in ranked if not item.is_locality_expanded])
+    matched = [item for item in ranked if not item.is_locality_expanded][:PASSAGES]
     found = read_units(asked, matched, encode)
     if not found.units:
         return Judgement()
@@ -337,16 +336,6 @@ class Found:
         """One feature of all units."""
         values: Floats = self.features[:, FEATURES.index(name)]
         return values
-
-
-def passages_read(asked: Asked, matched: Sequence[RankedChunk]) -> list[RankedChunk]:
-    """The first eight that matched, and two that say what the subject of the question is."""
-    others = (
-        item
-        for item in (matched[_PASSAGES:] if asked.subject else ())
-        if _tells_what(asked, _read(item.chunk.text), item).max(initial=0.0) == 1
-    )
-    return [*matched[:_PASSAGES], *islice(others, _TELLING)]
 
 
 def read_units(asked: Asked, ranked: Sequence[RankedChunk], encode: Encode | None) -> Found:

@@ -376,13 +376,6 @@ def test_line_that_opens_a_page_does_not_answer_another_question_about_its_subje
     assert "opened early" in units[0]
 
 
-def test_passage_that_says_what_the_thing_is_is_read_however_late_it_was_found() -> None:
-    others = [f"The kiln of house {number} is red. A kiln may break." for number in range(12)]
-
-    units, _ = judge("what is a turnip kiln", *others, KILN)
-
-    assert units[0] == "turnip-kiln - Heat clay until it is hard"
-
 
 @pytest.mark.parametrize(
     ("question", "text"),
