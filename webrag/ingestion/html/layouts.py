@@ -263,12 +263,8 @@ def _lay_out(table: LexborNode) -> None:
     rows = _lift_titles(table, [row for row in rows if row.mem_id not in empty])
     # Rows of other sizes place things, and are stored as paragraphs.
     is_even = len({len(_cells(row)) for row in rows}) == 1
-    is_named = is_even and len(rows) > 1 and _is_header(rows[0], rows[1:])
-    is_headed = len(rows) > 1 and (is_parted or is_named)
-    if is_even and len(rows) > 1 and not is_headed:
+    if is_even and len(rows) > 1 and not (is_parted or _is_header(rows[0], rows[1:])):
         _add_header(rows[0])
-    for row in rows[1:] if is_headed else ():
-        _drop_repeated_names(rows[0], row)
     _join_headers(rows)
     for cell in own_cells(table):
         if cell.tag != "caption":
@@ -478,19 +474,6 @@ def _add_header(first: LexborNode) -> None:
     for _ in _cells(first):
         header.insert_child(element("th", ""))
     first.insert_before(header)
-
-
-def _drop_repeated_names(header: LexborNode, row: LexborNode) -> None:
-    """Drop a column's name from its cells, which narrow screens show there in place of above."""
-    for top, cell in zip(_cells(header), _cells(row), strict=False):
-        shown = (each for each in cell.iter(include_text=True) if not is_blank(each))
-        label, told = next(shown, cell), inline_text(cell)
-        said = inline_text(label)
-        # A word may go on behind it in small letters, as "<b>Name</b>s".
-        is_apart = label.is_element_node and not told[len(said) : len(said) + 1].islower()
-        is_named = said.rstrip(": ") == inline_text(top).rstrip(": ")
-        if is_apart and is_named and 0 < len(said) < len(told):
-            label.decompose()
 
 
 def _join_headers(rows: Sequence[LexborNode]) -> None:

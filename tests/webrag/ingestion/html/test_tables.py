@@ -280,31 +280,6 @@ def test_lines_over_all_of_a_table_that_begins_with_one_stand_above_their_rows(
     assert rows.endswith("\n\nAll are in stock.")
 
 
-def test_name_of_a_column_that_its_cells_repeat_for_narrow_screens_is_said_once(
-    convert: Convert,
-) -> None:
-    table = (
-        "<table><tr><th>Season<th>Price:</tr><tr><td><span>Season</span><span>May</span>"
-        "<td><b>Price:</b> 88<tr><td>June<td>Price</table>"
-    )
-
-    assert "| May | 88 |\n| June | Price |" in convert(f"<main><h1>Kiln</h1>{table}").markdown
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("<tr><td>GET<td>reads<tr><td><code>GET</code> or POST<td>writes", "| `GET` or POST |"),
-        ("<tr><th>Name<th>Age<tr><td><b>Name</b>s of all<td>3", "| **Name**s of all |"),
-        ("<tr><th>Name<th>Age<tr><td>Name of <b>Name</b><td>3", "| Name of **Name** |"),
-    ],
-)
-def test_cell_that_has_the_words_of_the_first_row_otherwise_keeps_them(
-    convert: Convert, rows: str, said: str
-) -> None:
-    assert said in convert(f"<main><h1>Kiln</h1><table>{rows}</table>").markdown
-
-
 def test_table_whose_rows_have_different_numbers_of_cells_is_kept(convert: Convert) -> None:
     cells = (("Kiln", "Hot", "Red"), ("Oven", "Warm"), ("Pot", "Cold", "Blue"))
     rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in cells)
