@@ -64,18 +64,10 @@ async def test_with_wordings_nothing_is_rephrased_and_it_is_said(
 async def test_a_wording_that_no_passage_meets_does_not_lower_a_high_confidence(
     lab: Lab, static_site: Any
 ) -> None:
-    site = static_site(dict(MANUAL))
+    met, unmet = "The broker listens on TCP port 7411.", "parrots of the southern hemisphere"
+    question = Question.of(AT_SEED, urls=static_site(dict(MANUAL)) + "/", wordings=[met, unmet])
 
-    _, result = await events_of(
-        lab.engine(),
-        site + "/",
-        AT_SEED,
-        wordings=["The broker listens on TCP port 7411.", "parrots of the southern hemisphere"],
-        research_mode="fast",
-    )
-
-    assert isinstance(result, OrchestrationResult)
-    assert result.confidence_band == "high"
+    assert (await lab.engine().run(question)).confidence_band == "high"
 
 
 async def test_stream_ends_with_the_result(lab: Lab, static_site: Any) -> None:
