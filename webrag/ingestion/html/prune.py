@@ -1,4 +1,4 @@
-"""Finds a page's main content and removes what is around it; it rewrites nothing inside."""
+"""Finds a page's main content and removes what is around it; inside only the title may move."""
 
 import itertools
 import re
@@ -161,12 +161,14 @@ def main_content(body: LexborNode) -> LexborNode:
 def lift_title(root: LexborNode) -> None:
     """Move a page's title above the few words before it, such as its section and date.
 
-    They would be a passage of their own.
+    They would be a passage of their own. A title within a link, a cell or a quotation stays there.
     """
     title = root.css_first(_HEADINGS)
     if title is None or title.tag != "h1" or len(select(root, "h1")) > 1:
         return
-    around = itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(title))
+    around = [*itertools.takewhile(lambda up: up.mem_id != root.mem_id, ancestors(title))]
+    if any(up.tag not in (*_BOXES, "header") for up in around):
+        return
     above = (each.text() for node in (title, *around) for each in preceding(node))
     if 0 < len("".join(above).strip()) <= _MOST_ABOVE_TITLE:
         prepend(root, title, move=True)

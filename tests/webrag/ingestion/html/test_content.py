@@ -114,6 +114,14 @@ def test_title_stands_above_the_few_words_before_it(convert: Convert) -> None:
     assert convert(page).markdown == f"# Bridge\n\nTown\n\n3 May 2021\n\n{SENTENCES[0]}"
 
 
+@pytest.mark.parametrize("around", ["blockquote", "li", "td"])
+def test_title_within_other_than_a_box_stays_there(convert: Convert, around: str) -> None:
+    page = f"<p>Town</p><{around}><h1>Bridge</h1>Old.</{around}><p>{SENTENCES[0]}</p>"
+    page = f"<p>Town</p><table><tr>{page[11:]}</table>" if around == "td" else page
+
+    assert convert(page).markdown.startswith("Town")
+
+
 @pytest.mark.parametrize(
     "above", [f"<p>{SENTENCES[1]} {SENTENCES[2]}</p>", "<h2>Town</h2><p>All of it.</p>"]
 )
