@@ -11,12 +11,12 @@ from email.message import EmailMessage, MIMEPart
 from typing import Any, Final
 
 from webrag.errors import UnusablePageError, how_to_install
+from webrag.ingestion.formats.kinds import kind_of_name
 
 # What the converter writes above each slide.
 _SLIDE = re.compile(r"<!-- Slide number: \d{1,9} -->")
 _LINE_END = re.compile(r"(?<=[^\n|])\n(?=[^\n|#!<])")
 _HEADERS = ("From", "To", "Cc", "Date")
-_ENDINGS: Final = frozenset({"docx", "epub", "msg", "odp", "ods", "pptx", "xlsx"})
 
 
 def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool, dict[str, str]]:
@@ -29,19 +29,22 @@ def read_office(body: bytes, ending: str, url: str) -> tuple[str, bool, dict[str
     Raises:
         UnusablePageError: The extra is not installed, or the file is damaged.
     """
-    ending = ending if ending in _ENDINGS else "odt"
+    ending = ending if kind_of_name(f"a.{ending}") == "office" else "odt"
     try:
         if ending == "xlsx":
             return html_from_workbook(body), True, {}
         if ending == "docx":
             return _html_from_letter(body), True, {}
         if ending in ("odp", "ods", "odt"):
-            return _open_document(body)
+            from webrag.ingestion.formats.opendocument import read_open_document
+
+            markdown, said = read_open_document(body)
+            return markdown, False, said
         return _converted(body, ending), False, {}
     except ImportError as error:
-        said = f"{url} is a .{ending} file, and what reads it is not installed."
+        why = f"{url} is a .{ending} file, and what reads it is not installed."
         hint = how_to_install("office")
-        raise UnusablePageError(said, url=url, hint=hint, kind="not_text") from error
+        raise UnusablePageError(why, url=url, hint=hint, kind="not_text") from error
     # The libraries under it raise whatever they like on a damaged file.
     except Exception as error:
         raise UnusablePageError(
@@ -58,13 +61,6 @@ def _html_from_letter(body: bytes) -> str:
     pictures = mammoth.images.img_element(lambda _: {"src": ""})
     found = mammoth.convert_to_html(pre_process_docx(io.BytesIO(body)), convert_image=pictures)
     return str(found.value)
-
-
-def _open_document(body: bytes) -> tuple[str, bool, dict[str, str]]:
-    from webrag.ingestion.formats.opendocument import read_open_document
-
-    markdown, said = read_open_document(body)
-    return markdown, False, said
 
 
 def _converted(body: bytes, ending: str) -> str:
