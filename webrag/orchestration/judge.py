@@ -55,10 +55,11 @@ _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
 _SAYS_NOTHING: Final = 10.0  # of the score, for what only has the words of the question
 _MOST_READ: Final = 40  # units, best first, that are compared with the question word by word
-_SUBJECT_WORDS: Final = 4  # of a name at most
-_BARE_WORDS: Final = 3  # where it stands alone
-_ARTICLE: Final = 4
-_HALF: Final = 0.5
+_SUBJECT_WORDS: Final = 4  # of a name that is asked about, at most
+_BARE_WORDS: Final = 3  # where nothing but the name is asked
+_ARTICLE: Final = 4  # letters of a word that may stand before a name
+_EXPLAINS: Final = 0.5  # of what is known of units that say what a thing is
+_FOREIGN: Final = 0.5  # of a question's letters
 _MUCH_LESS: Final = 2.0  # of the score, for what an answer would not show beside the better one
 _IRRELEVANT: Final = 0.2  # below it .22 of the questions of the fit were answered
 _UNKNOWN_COS: Final = 0.5  # about that of units that answer
@@ -185,7 +186,7 @@ def judged(
     best = max(max(item.reranked_score, *item.wording_scores, 0.0) for item in matched)
     if profile is not None and quality(best, profile) < _IRRELEVANT:
         confidence = min(confidence, quality(best, profile))
-    if asked.is_one_word and found.column("tells_what")[chosen[:_SHOWN]].max() < _HALF:
+    if asked.is_one_word and found.column("tells_what")[chosen[:_SHOWN]].max() < _EXPLAINS:
         confidence = min(confidence, below_high(1.0) if wordings else _OF_ANOTHER)
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     told = (_told(found, matched, place) for place in chosen[:_SHOWN])
@@ -261,7 +262,7 @@ class Asked:
         # "Is it free?" has one word of weight as well, and is no name.
         is_named = len(words) == 1 or (len(words) == 2 and len(words[0]) <= _ARTICLE)
         is_one_word = is_named and bool(self.subject) and self.subject_words == 1
-        self.is_one_word = is_one_word and self.foreign < _HALF
+        self.is_one_word = is_one_word and self.foreign < _FOREIGN
 
     def stems(self, text: str) -> frozenset[str]:
         """The stems of a text's words."""
