@@ -376,7 +376,6 @@ def test_line_that_opens_a_page_does_not_answer_another_question_about_its_subje
     assert "opened early" in units[0]
 
 
-
 @pytest.mark.parametrize(
     ("question", "text"),
     [
