@@ -263,6 +263,8 @@ def _lay_out(table: LexborNode) -> None:
     rows = _lift_titles(table, [row for row in rows if row.mem_id not in empty])
     # Rows of other sizes place things, and are stored as paragraphs.
     is_even = len({len(_cells(row)) for row in rows}) == 1
+    for column in zip(*map(_cells, rows), strict=True) if is_even else ():
+        drop(() if any(map(shows_something, column)) else column)
     if is_even and len(rows) > 1 and not (is_parted or _is_header(rows[0], rows[1:])):
         _add_header(rows[0])
     _join_headers(rows)

@@ -74,11 +74,11 @@ def workbook(*rows: list[Any]) -> Workbook:
     return book
 
 
-def test_sheet_is_a_table_without_made_up_names_or_empty_edges() -> None:
+def test_sheet_is_a_table_without_made_up_names_or_empty_rows_and_columns() -> None:
     book = workbook([], [None, "Part", None, "Left|Right"], [None, "bolt", None, "a|b"], [])
 
     assert stored("a.xlsx", saved(book)) == (
-        "## Stock\n\n|  | Part |  | Left\\|Right |\n| --- | --- | --- | --- |\n|  | bolt |  | a\\|b |"
+        "## Stock\n\n| Part | Left\\|Right |\n| --- | --- |\n| bolt | a\\|b |"
     )
 
 

@@ -256,6 +256,14 @@ def test_table_whose_cells_are_empty_is_not_stored(convert: Convert) -> None:
     assert "|" not in convert("<p>Kiln bakes.<table><tr><td> <td><tr><td><td></table>").markdown
 
 
+def test_column_that_only_keeps_others_apart_is_none(convert: Convert) -> None:
+    rows = "<tr><td>Linux:<td><td>~/.kiln/<tr><td>Mac:<td> <td>~/Library/Kiln/"
+
+    assert convert(f"<table>{rows}</table>").markdown == (
+        "|  |  |\n| --- | --- |\n| Linux: | ~/.kiln/ |\n| Mac: | ~/Library/Kiln/ |"
+    )
+
+
 def test_names_of_columns_below_the_first_line_over_a_table_hold_below_the_others(
     convert: Convert,
 ) -> None:
