@@ -53,6 +53,7 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
+_THE_SAME: Final = 0.9999  # cosine
 _SAYS_NOTHING: Final = 10.0  # of the score, for what only has the words of the question
 _MOST_READ: Final = 40  # units, best first, that are compared with the question word by word
 _SUBJECT_WORDS: Final = 4  # of a name that is asked about, at most
@@ -578,8 +579,10 @@ def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]
         chosen.append(best)
         left = [e for e in left if e != best and not _overlap(found.units[e], found.units[best])]
         if found.vectors is not None and left:
-            for place, near in zip(left, found.vectors[left] @ found.vectors[best], strict=True):
-                alike[place] = max(alike[place], float(near))
+            near = dict(zip(left, found.vectors[left] @ found.vectors[best], strict=True))
+            # What another section says word for word takes no second place.
+            left = [place for place in left if near[place] < _THE_SAME]
+            alike = {place: max(alike[place], float(near[place])) for place in left}
     return chosen
 
 

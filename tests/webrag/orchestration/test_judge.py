@@ -163,6 +163,14 @@ def test_list_that_a_unit_announces_is_quoted_as_a_whole() -> None:
     assert units[:2] == [told, items]
 
 
+def test_what_two_pages_say_word_for_word_is_given_once() -> None:
+    said = "The kiln beeps when it is hot, if the sound of the system is on."
+
+    units, _ = judge("When does the kiln beep?", f"{said}\n\nRed.", f"Old.\n\n{said}")
+
+    assert units.count(said) == 1
+
+
 def test_passage_that_answers_is_trusted_more_than_one_that_does_not() -> None:
     question = "How far may a replica fall behind before it is expelled?"
 
