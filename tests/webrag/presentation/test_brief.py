@@ -306,6 +306,20 @@ def test_brief_that_is_sure_or_empty_is_short(
     assert len(text) < most
 
 
+def test_what_does_not_answer_is_quoted_as_far_as_there_is_room(
+    make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
+) -> None:
+    named, items = "The kiln knows these glazes:", "- red\n- green"
+    page = f"{named}\n\n{items}\n\n" + "It is of clay and was built long ago. " * 40
+    chunk = make_chunk(page, page)
+    units = tuple(make_unit(chunk, each) for each in (named, items, page[-900:].strip()))
+    result = make_result(chunk, units=units, confidence_band="none")
+
+    text = format_brief(result, BriefConfig(), count_tokens=count_tokens)
+
+    assert re.findall("\u27ea(.+?)\u27eb", text.partition("[1] chars")[2], re.S) == [named, items]
+
+
 def test_passage_that_is_part_of_a_section_ends_with_its_id_and_what_is_left(
     make_result: MakeResult, make_chunk: MakeChunk, make_unit: MakeUnit, count_tokens: Counter
 ) -> None:

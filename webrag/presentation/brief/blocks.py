@@ -226,6 +226,15 @@ def shortest(block: EvidenceBlock, result: OrchestrationResult, most: int) -> Ev
     )
 
 
+def spanned(block: EvidenceBlock, result: OrchestrationResult, count: int) -> EvidenceBlock:
+    """Cut the block to what its first quotations, so many, stand in."""
+    ranked = next(r for r in result.chunks if r.chunk.chunk_id == block.chunk_id)
+    spans = [quote.citation for quote in block.quotes[:count]]
+    span = min(each.char_start for each in spans), max(each.char_end for each in spans)
+    less = _block(ranked, span, result, source_numbers(result.chunks))
+    return cited(less.model_copy(update={"is_cut": span[1] < block.char_end}), result)
+
+
 def cited(block: EvidenceBlock, result: OrchestrationResult) -> EvidenceBlock:
     """Give a block with the best units in it, and whether it addresses a model that reads it.
 

@@ -10,6 +10,7 @@ from webrag.presentation.brief.blocks import (
     quoted_blocks,
     seen_units,
     shortest,
+    spanned,
     worthy,
 )
 from webrag.presentation.brief.models import BriefConfig, EvidenceBlock
@@ -240,7 +241,7 @@ def _chars_for_model(draft: _Draft) -> int:
 
 
 def _with_quoted(draft: _Draft, block: EvidenceBlock, fits: Callable[[_Draft], bool]) -> _Draft:
-    """Add a passage with its quotations, or its best one alone; of the very first a part at least.
+    """Add a passage with as many of its quotations as fit; of the very first a part at least.
 
     Where not even the first quotation fits beside all sections, they are to make room, unless
     nothing answers: then the quotation is.
@@ -251,7 +252,8 @@ def _with_quoted(draft: _Draft, block: EvidenceBlock, fits: Callable[[_Draft], b
 
     unit = block.quotes[0].citation
     alone = shortest(block, draft.result, unit.char_end - unit.char_start)
-    for form in (block, alone):
+    fewer = (spanned(block, draft.result, count) for count in range(len(block.quotes) - 1, 1, -1))
+    for form in (block, *fewer, alone):
         if fits(longer(form)):
             return longer(form)
     if draft.quoted or not (draft.is_terse or draft.most_chars):
