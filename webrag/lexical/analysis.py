@@ -271,6 +271,7 @@ def meaning_share(term: str) -> float:
     return _HIRAGANA_SHARE if _HIRAGANA.fullmatch(term) else 1.0
 
 
+@lru_cache(maxsize=1024)
 def language_of(text: str) -> str | None:
     """Name the language of a question in words, as Snowball does; None: English, or unknown.
 
