@@ -86,8 +86,11 @@ def _modules() -> tuple[ModuleType, ...]:
 def _module_uses(module: ModuleType, source: "_Source") -> Iterator[Use]:
     for name, value in vars(module).items():
         for place, pattern in _patterns_in(f"{module.__name__}.{name}", value):
+            part = place.removeprefix(f"{module.__name__}.") if name == "_RE" else name
+            if name == "_RE" and part not in source.used:
+                continue  # another module of the same file uses it
             # Public names are used by other modules as well.
-            is_anchored = name.startswith("_") and source.methods_of(name) <= _ANCHORED
+            is_anchored = name.startswith("_") and source.methods_of(part) <= _ANCHORED
             yield Use(place, pattern, is_anchored)
 
 
@@ -115,20 +118,20 @@ class _Source:
         self._module = module
         assert module.__file__ is not None
         self._tree = ast.parse(Path(module.__file__).read_text())
-        self._used: dict[str, set[str]] = {}
+        self.used: dict[str, set[str]] = {}
         for node in ast.walk(self._tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                self._used.setdefault(node.value.id, set()).add(node.attr)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Subscript):
+                self.used.setdefault(ast.unparse(node.value), set()).add(node.attr)
         attributes = [n for n in ast.walk(self._tree) if isinstance(n, ast.Attribute)]
         bases = {id(node.value) for node in attributes}
         for node in ast.walk(self._tree):
-            is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            if is_read and id(node) not in bases:
-                self._used.setdefault(node.id, set()).add("passed on")
+            is_place = isinstance(node, ast.Name | ast.Subscript)
+            if is_place and isinstance(node.ctx, ast.Load) and id(node) not in bases:
+                self.used.setdefault(ast.unparse(node), set()).add("passed on")
 
     def methods_of(self, name: str) -> set[str]:
         """The methods called on a name, with "passed on" when it is used in another way."""
-        return self._used.get(name, {"passed on"})
+        return self.used.get(name, {"passed on"})
 
     def inline_uses(self) -> Iterator[Use]:
         """The patterns given to `re` itself inside of functions."""

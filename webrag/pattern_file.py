@@ -18,21 +18,25 @@ class PatternFile:
 
     The lines of an entry are put together without their indentation. `${name}` stands for an entry
     of the section [DEFAULT], `$$` for a dollar sign and `[ ]` for a blank at either end of a line.
+    Those of the section [patterns] ignore case.
     """
 
     def __init__(self, package: str, name: str) -> None:
         self._read = _read(package, name)
         self.sections = tuple(self._read.sections())
+        entries = self._entries("patterns") if "patterns" in self.sections else {}
+        self.patterns = {
+            name: re.compile("".join(lines), re.IGNORECASE) for name, lines in entries.items()
+        }
+
+    def _entries(self, section: str) -> dict[str, list[str]]:
+        own, shared = self._read[section], self._read.defaults()
+        return {name: own[name].strip("\n").split("\n") for name in own if name not in shared}
 
     def lines(self, section: str) -> list[list[str]]:
         """The lines of each entry of a section, in order."""
-        own, shared = self._read[section], self._read.defaults()
-        return [own[name].strip("\n").split("\n") for name in own if name not in shared]
+        return list(self._entries(section).values())
 
     def texts(self, section: str) -> list[str]:
         """Each entry of a section in one piece, in order."""
         return ["".join(lines) for lines in self.lines(section)]
-
-    def pattern(self, name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-        """An entry of the section [patterns]."""
-        return re.compile(self._read["patterns"][name].replace("\n", ""), flags)

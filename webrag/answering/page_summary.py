@@ -34,7 +34,7 @@ _UNDERLINED: Final = 2
 _CUT_MARKS: Final = " .\u2026"
 _BELOW: Final = 5.0  # headings are told in one line and quoted only where everything is
 
-_ASKS: Final = PatternFile(__package__, "questions.ini").pattern("asks_for_summary")
+_ASKS: Final = PatternFile(__package__, "questions.ini").patterns["asks_for_summary"]
 
 
 def asks_for_summary(question: str) -> bool:

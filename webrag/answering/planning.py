@@ -38,10 +38,7 @@ _ALONE: Final = INDEX_STOPWORDS | {
 _EMPTY_WORDS: Final = QUESTION_STOPWORDS | frozenset(
     {"hello", "ok", "okay", "hmm", "um", "er", "lol"}
 )
-_FILE: Final = PatternFile(__package__, "questions.ini")
-_GREETING: Final = _FILE.pattern("greeting")
-_REQUEST: Final = _FILE.pattern("request")
-_CLOSING: Final = _FILE.pattern("closing")
+_RE: Final = PatternFile(__package__, "questions.ini").patterns
 _FIRST_YEAR: Final = 1000
 
 
@@ -160,7 +157,7 @@ class Planner:
 def revised(query: str) -> str:
     """The question without greetings, requests and thanks; unchanged where nothing else is left."""
     text = " ".join(query.split())
-    shorter = _CLOSING.sub("", _REQUEST.sub("", _GREETING.sub("", text)))
+    shorter = _RE["closing"].sub("", _RE["request"].sub("", _RE["greeting"].sub("", text)))
     if not any(char.isalnum() for char in shorter):
         return text
     return shorter + "?" if text.endswith("?") and not shorter.endswith("?") else shorter

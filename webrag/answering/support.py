@@ -96,12 +96,7 @@ def _follows(text: str, pending: Sequence[str]) -> bool:
 
 
 _FILE: Final = PatternFile(__package__, "support.ini")
-_UNIVERSAL: Final = _FILE.pattern("universal")
-_ONLY: Final = _FILE.pattern("only")
-_CONDITION_WORD: Final = _FILE.pattern("condition_word")
-_CONDITIONAL: Final = _FILE.pattern("conditional")
-_CONDITION: Final = _FILE.pattern("condition")
-_NEGATION: Final = _FILE.pattern("negation")
+_RE: Final = _FILE.patterns
 _WORD_NUMBERS: Final = dict(each.split() for each in _FILE.lines("numbers")[0])
 _OPPOSITES: Final = tuple(each.split() for each in _FILE.lines("opposites")[0])
 # Each name of a unit, with the number of its kind and the first of its names.
@@ -117,10 +112,10 @@ _MEASURE: Final = re.compile(r"(?<![\w.])(\d[\d,_]{0,40}+(?:\.\d{1,40}+)?)[\s-]?
 def keeps_qualifiers(sentence: str, support: str) -> bool:
     """Tell whether a sentence says no more than its support: of all, of few, on no condition."""
     said, known = sentence.casefold(), support.casefold()
-    for widening in (_UNIVERSAL, _ONLY):
+    for widening in (_RE["universal"], _RE["only"]):
         if widening.search(said) and not widening.search(known):
             return False
-    return not (_CONDITION_WORD.search(known) and not _CONDITIONAL.search(said))
+    return not (_RE["condition_word"].search(known) and not _RE["conditional"].search(said))
 
 
 def keeps_units(sentence: str, support: str) -> bool:
@@ -228,12 +223,14 @@ def identifiers(text: str) -> set[str]:
 
 def is_negated(text: str) -> bool:
     """Tell whether a text denies something; names of code in it do not count."""
-    return bool(_NEGATION.search(_IDENTIFIER.sub(" ", text.replace("\u2019", "'")).casefold()))
+    return bool(
+        _RE["negation"].search(_IDENTIFIER.sub(" ", text.replace("\u2019", "'")).casefold())
+    )
 
 
 def denies(text: str) -> bool:
     """Tell whether a statement denies something, conditions such as "if it is not set" aside."""
-    return is_negated(_CONDITION.sub(" ", text))
+    return is_negated(_RE["condition"].sub(" ", text))
 
 
 def _one_spelling(number: str) -> str:

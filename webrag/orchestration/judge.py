@@ -93,14 +93,7 @@ _STATED: Final = (".", "!", ":", "\u3002", "\uff01")
 
 _SIGN: Final = re.compile(r"[^\w\s]|_")
 _WORD: Final = re.compile(r"\w+")
-_FILE: Final = PatternFile(__package__, "judge.ini")
-_ELSEWHERE: Final = _FILE.pattern("elsewhere")
-_DEFAULT: Final = _FILE.pattern("default")
-_NOT_GIVEN: Final = _FILE.pattern("not_given")
-_ASKS_YES: Final = _FILE.pattern("asks_yes")
-_ASKS_WHAT: Final = _FILE.pattern("asks_what")
-_OPENING: Final = _FILE.pattern("opening")
-_IS_A: Final = _FILE.pattern("is_a")
+_RE: Final = PatternFile(__package__, "judge.ini").patterns
 
 
 class Judgement(NamedTuple):
@@ -181,7 +174,7 @@ def judged(
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
     confidence = 1 / (1 + math.exp(-logit))
-    if _ELSEWHERE.search(_said(found, matched, _best_piece(found, scores, chosen[0]))):
+    if _RE["elsewhere"].search(_said(found, matched, _best_piece(found, scores, chosen[0]))):
         confidence = below_high(confidence)  # it names the place of the answer
     # A guessed answer finds what a question in other words, or another language, does not.
     best = max(max(item.reranked_score, *item.wording_scores, 0.0) for item in matched)
@@ -191,7 +184,9 @@ def judged(
         confidence = min(confidence, below_high(1.0) if wordings else _OF_ANOTHER)
     is_named = found.column("named")[chosen[:_SHOWN]].any()
     told = (_told(found, matched, place) for place in chosen[:_SHOWN])
-    is_met = is_named and (not _DEFAULT.search(question) or any(map(_speaks_of_default, told)))
+    is_met = is_named and (
+        not _RE["default"].search(question) or any(map(_speaks_of_default, told))
+    )
     return Judgement(units, confidence if is_met else min(confidence, _OF_ANOTHER))
 
 
@@ -254,7 +249,7 @@ class Asked:
         # The bundled vectors know little of other scripts: all their texts look alike to them.
         self.foreign = sum(ord(char) > 0x24F for char in letters) / max(1, len(letters))
         self.quantity = quantity_asked(question)
-        name = _ASKS_WHAT.sub(" ", question)
+        name = _RE["asks_what"].sub(" ", question)
         subject = self.stems(name)
         words = _WORD.findall(name)
         self.subject_words = sum(bool(self.stems(word) & subject) for word in words)
@@ -538,7 +533,7 @@ def _tells_what(asked: Asked, read: _Read, item: RankedChunk) -> Floats:
             opening[number] = _opens(asked, [*dict.fromkeys([*path, *headings])])
     for place, unit in enumerate(read.cut.units):
         said = read.text[unit.start : min(unit.end, unit.start + _LEAD_CHARS)]
-        names = [said[: verb.start()] for verb in _IS_A.finditer(said)]
+        names = [said[: verb.start()] for verb in _RE["is_a"].finditer(said)]
         if unit.lead is not None:
             names.append(read.text[pieces[unit.lead].start : pieces[unit.lead].end])
         is_told = any(map(asked.is_subject, names))
@@ -554,7 +549,7 @@ def _opens(asked: Asked, headings: Sequence[str]) -> float:
     above = [asked.stems(each) for each in headings]
     if not asked.subject <= frozenset().union(*above):
         return 0.0
-    if len(headings) > 1 and _OPENING.match(headings[-1]):
+    if len(headings) > 1 and _RE["opening"].match(headings[-1]):
         return len(asked.subject & above[-2]) / len(asked.subject)
     words = [word for word in _WORD.findall(headings[-1]) if not word.isdigit()]
     return min(1.0, len(asked.subject & above[-1]) / max(1, len(words)))
@@ -693,11 +688,11 @@ def _only_repeats(asked: Asked, found: Found, ranked: Sequence[RankedChunk], pla
     rank, unit = found.units[place]
     text, said = ranked[rank].chunk.text, _said(found, ranked, place)
     is_stated = unit.kind in ("code", "row") or said.rstrip(_CLOSING).endswith(_STATED)
-    if is_stated or _ASKS_YES.search(asked.text):
+    if is_stated or _RE["asks_yes"].search(asked.text):
         return False
     pieces = _read(text).cut.pieces
     lead = None if unit.lead is None else pieces[unit.lead]
-    if lead is not None and not _ELSEWHERE.search(text[lead.start : lead.end]):
+    if lead is not None and not _RE["elsewhere"].search(text[lead.start : lead.end]):
         return False
     entries = [text[each.start : each.end] for each in pieces[unit.first : unit.last]]
     return any(map(asked.is_repeated_by, entries if unit.kind == "list" else [said]))
@@ -727,7 +722,7 @@ def _told(found: Found, ranked: Sequence[RankedChunk], place: int) -> str:
 
 
 def _speaks_of_default(text: str) -> bool:
-    return bool(_DEFAULT.search(text) or _NOT_GIVEN.search(text))
+    return bool(_RE["default"].search(text) or _RE["not_given"].search(text))
 
 
 def _shown(found: Found, ranked: Sequence[RankedChunk], place: int, score: float) -> AnswerUnit:

@@ -12,45 +12,8 @@ from webrag.pattern_file import PatternFile
 from webrag.question import QueryType
 
 _FILE: Final = PatternFile(__package__, "patterns.ini")
-_TO: Final = _FILE.pattern("to_first")
-_AUX: Final = _FILE.pattern("aux_first")
-_WH: Final = _FILE.pattern("asks_with")
-_ASKING_WORD: Final = _FILE.pattern("asking_word")
-_LEAD_IN: Final = _FILE.pattern("lead_in")
-_DENIED: Final = _FILE.pattern("denied")
-_ARTICLE: Final = _FILE.pattern("article")
-_TAIL: Final = _FILE.pattern("tail")
-_PROS_CONS: Final = _FILE.pattern("pros_cons")
-_WORK_AND_WHEN: Final = _FILE.pattern("work_and_when")
-_TOPICS_FOR: Final = _FILE.pattern("topics_for")
-_BOTH_DO: Final = _FILE.pattern("both_do")
-_COMPARED_HOW: Final = _FILE.pattern("compared_how")
-_JOINT: Final = _FILE.pattern("joint")
-_FURTHER: Final = _FILE.pattern("further")
-_INVERTED: Final = _FILE.pattern("inverted")
-_AFTER_COMMA: Final = _FILE.pattern("after_comma")
-_DIRECT: Final = _FILE.pattern("direct")
-_ELLIPTIC: Final = _FILE.pattern("elliptic")
-_WITHOUT_VERB: Final = _FILE.pattern("without_verb")
-_QUESTION_START: Final = _FILE.pattern("question_start")
-_PREFIX: Final = _FILE.pattern("prefix")
-_TOLD: Final = _FILE.pattern("told")
-_AND_AGAIN: Final = _FILE.pattern("and_again")
-_TOGETHER: Final = _FILE.pattern("together")
-_ANAPHORA: Final = _FILE.pattern("anaphora")
-_SENTENCE_END: Final = _FILE.pattern("sentence_end")
-_COMPARISON_WORDS: Final = _FILE.pattern("comparison_words")
-_HOW_TO: Final = _FILE.pattern("how_to")
-_EXPLORATORY: Final = _FILE.pattern("exploratory")
-_ALSO_VERSUS: Final = _FILE.pattern("also_versus")
-_FORMS: Final = {
-    form: (_FILE.pattern(f"asks_{form}"), _FILE.pattern(form))
-    for form in ("price", "version", "memory")
-}
-_ASKS_NUMBER: Final = _FILE.pattern("asks_number")
-_NUMBER: Final = _FILE.pattern("number")
-_ITEM_NUMBER: Final = _FILE.pattern("item_number")
-_COUNTED: Final = _FILE.pattern("counted")
+_RE: Final = _FILE.patterns
+_FORMS: Final = {form: (_RE[f"asks_{form}"], _RE[form]) for form in ("price", "version", "memory")}
 _BINOMIALS: Final = tuple(re.split(", ?", "".join(_FILE.texts("words"))))
 
 
@@ -98,11 +61,11 @@ def decompose(query: str) -> tuple[tuple[str, ...], QueryType | None]:
 def classify(query: str) -> QueryType:
     """The kind of a question, by the words it is put in; factual when nothing else shows."""
     text = " ".join(query.split())
-    if _COMPARISON_WORDS.search(text):
+    if _RE["comparison_words"].search(text):
         return "comparison"
-    if _HOW_TO.search(text):
+    if _RE["how_to"].search(text):
         return "how_to"
-    if _EXPLORATORY.search(text):
+    if _RE["exploratory"].search(text):
         return "exploratory"
     return "factual"
 
@@ -120,7 +83,7 @@ _Found = tuple[tuple[str, ...], QueryType | None] | None
 
 
 def _pros_and_cons(text: str) -> _Found:
-    match = _PROS_CONS.search(text)
+    match = _RE["pros_cons"].search(text)
     if match is None:
         return None
     topic = match["x"]
@@ -132,27 +95,27 @@ def _comparison(text: str) -> _Found:
         match = pattern.search(text)
         if match is None:
             continue
-        left, right = _strip_lead_in(match["x"]), _ARTICLE.sub("", match["y"].strip())
-        if f"{left} and {right}".casefold().startswith(_BINOMIALS) or _WH.match(left):
+        left, right = _strip_lead_in(match["x"]), _RE["article"].sub("", match["y"].strip())
+        if f"{left} and {right}".casefold().startswith(_BINOMIALS) or _RE["asks_with"].match(left):
             return None
         tail = (match.groupdict().get("t") or "").strip()
         right, tail = _split_tail(right) if not tail else (right, tail)
-        sides = [left, *_ALSO_VERSUS.split(right)]
+        sides = [left, *_RE["also_versus"].split(right)]
         if all(map(_is_side, sides)):
             return tuple(f"{side} {tail}".strip() for side in sides), "comparison"
     return None
 
 
 def _work_and_when(text: str) -> _Found:
-    match = _WORK_AND_WHEN.match(text)
+    match = _RE["work_and_when"].match(text)
     if match is None:
         return None
     return (f"how {match['x']} works", f"when to use {match['x']}"), "how_to"
 
 
 def _several_sentences(text: str) -> _Found:
-    sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
-    asked = [part for part in sentences if _QUESTION_START.match(part)]
+    sentences = [part.strip() for part in _RE["sentence_end"].split(text) if part.strip()]
+    asked = [part for part in sentences if _RE["question_start"].match(part)]
     if len(sentences) < 2 or len(asked) != len(sentences):
         return None
     if any(len(part.split()) < _MIN_CLAUSE_WORDS for part in asked):
@@ -162,12 +125,12 @@ def _several_sentences(text: str) -> _Found:
 
 
 def _joined_questions(text: str) -> _Found:
-    for match in _JOINT.finditer(text):
+    for match in _RE["joint"].finditer(text):
         first, second = text[: match.start()].rstrip(" ,?"), text[match.end() :]
         with_comma = bool(match["comma"] or match["stop"] or match["comma2"])
         if _are_two_questions(first, second, match["wh"] or match["wh2"], with_comma=with_comma):
             heads = [first, *_listed_before(first)]
-            prefix = _PREFIX.match(first)
+            prefix = _RE["prefix"].match(first)
             if prefix:
                 second = f"{prefix['prefix']} {second}"
             firsts = heads[1:] or heads
@@ -177,29 +140,29 @@ def _joined_questions(text: str) -> _Found:
 
 def _listed_before(first: str) -> list[str]:
     """The questions that a list begins with: "what is A, how long is B" before "and who is C"."""
-    parts = _FURTHER.split(first)
-    if len(parts) < 2 or _PREFIX.match(first) or any(len(part.split()) < 3 for part in parts):
+    parts = _RE["further"].split(first)
+    if len(parts) < 2 or _RE["prefix"].match(first) or any(len(part.split()) < 3 for part in parts):
         return []
     return [parts[0], *(_resolve(parts[0], part) for part in parts[1:])]
 
 
 def _about_each(text: str) -> _Found:
     """Take "what is said about A and about B" apart by the preposition that comes twice."""
-    match = _AND_AGAIN.search(text)
-    if match is None or _COMPARISON_WORDS.search(text):
+    match = _RE["and_again"].search(text)
+    if match is None or _RE["comparison_words"].search(text):
         return None
     to, second = match["to"], match["y"]
     head, _, first = text[: match.start()].rpartition(f" {to} ")
-    is_asked = _ASKING_WORD.match(_without_prefix(head))
-    is_one = _TOGETHER.search(f"{first} {second}") or _ANAPHORA.search(second)
-    if not is_asked or is_one or _ASKING_WORD.match(second):
+    is_asked = _RE["asking_word"].match(_without_prefix(head))
+    is_one = _RE["together"].search(f"{first} {second}") or _RE["anaphora"].search(second)
+    if not is_asked or is_one or _RE["asking_word"].match(second):
         return None
     return (f"{head} {to} {first}", f"{head} {to} {second}"), None
 
 
 def _topics_for(text: str) -> _Found:
-    match = _TOPICS_FOR.match(text)
-    if match is None or _QUESTION_START.match(text) or " for " in match["z"]:
+    match = _RE["topics_for"].match(text)
+    if match is None or _RE["question_start"].match(text) or " for " in match["z"]:
         return None
     pair = f"{match['x']} and {match['y']}".casefold()
     inner = {"and", "or", "to", "of", "in", "with"}
@@ -211,10 +174,10 @@ def _topics_for(text: str) -> _Found:
 
 def _both_do(text: str) -> _Found:
     """Take "how A and B handle C" apart into "how A handles C" and "how B handles C"."""
-    match = _BOTH_DO.search(text)
+    match = _RE["both_do"].search(text)
     if match is None:
         return None
-    sides = [_ARTICLE.sub("", match[name]) for name in ("x", "y")]
+    sides = [_RE["article"].sub("", match[name]) for name in ("x", "y")]
     if " and ".join(sides).casefold() in _BINOMIALS or not _VAGUE.isdisjoint(sides):
         return None
     verb, rest = match["verb"], match["rest"]
@@ -230,7 +193,7 @@ def _verb_of(side: str, verb: str) -> str:
 
 
 def _compared_how(text: str) -> _Found:
-    match = _COMPARED_HOW.search(text)
+    match = _RE["compared_how"].search(text)
     return None if match is None else ((match["x"], match["y"]), "comparison")
 
 
@@ -248,38 +211,42 @@ _PATTERNS: Final[tuple[Callable[[str], _Found], ...]] = (
 
 
 def _are_two_questions(first: str, second: str, wh: str, *, with_comma: bool) -> bool:
-    is_elliptic = _WITHOUT_VERB.match(second) is not None
+    is_elliptic = _RE["without_verb"].match(second) is not None
     clauses = (first,) if is_elliptic else (first, second)
     if any(len(clause.split()) < _MIN_CLAUSE_WORDS for clause in clauses):
         return False
     opening = _without_prefix(first)
-    if not _QUESTION_START.match(opening):
-        is_request = with_comma and wh.casefold() != "why" and not _TOLD.match(first)
-        return is_request and bool(_INVERTED.match(second)) and not _ANAPHORA.search(second)
+    if not _RE["question_start"].match(opening):
+        is_request = with_comma and wh.casefold() != "why" and not _RE["told"].match(first)
+        return (
+            is_request
+            and bool(_RE["inverted"].match(second))
+            and not _RE["anaphora"].search(second)
+        )
     # "... which files are tracked and which are ignored" is one question about two things.
-    asked = _TO.sub("", opening)
+    asked = _RE["to_first"].sub("", opening)
     if is_elliptic and re.match(rf"{wh}\b", asked, re.IGNORECASE):
         return True
-    if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _FURTHER.search(asked):
+    if re.search(rf"\s{wh}\b", asked, re.IGNORECASE) and not _RE["further"].search(asked):
         return False
     # "Which ports are open and which are closed" asks for one thing, "Which ... and how ..." not.
-    if _ELLIPTIC.match(second) and opening.casefold().startswith("which "):
+    if _RE["elliptic"].match(second) and opening.casefold().startswith("which "):
         return False
-    if _INVERTED.match(second) or _AUX.match(second):
+    if _RE["inverted"].match(second) or _RE["aux_first"].match(second):
         return True
     if with_comma and wh.casefold() in {"what", "which"}:
         return True
-    return with_comma and bool(_DIRECT.match(opening) and _AFTER_COMMA.match(second))
+    return with_comma and bool(_RE["direct"].match(opening) and _RE["after_comma"].match(second))
 
 
 def _without_prefix(question: str) -> str:
-    prefixed = _PREFIX.match(question)
+    prefixed = _RE["prefix"].match(question)
     return prefixed["rest"] if prefixed else question
 
 
 def _resolve(first: str, second: str) -> str:
     """Give the second question the topic of the first for its pronoun, or for its missing verb."""
-    match = _WITHOUT_VERB.match(_without_prefix(second)) or _ANAPHORA.search(second)
+    match = _RE["without_verb"].match(_without_prefix(second)) or _RE["anaphora"].search(second)
     if match is None:
         return second
     # In "how old must loose objects be for git gc to prune them" the clause names what it means.
@@ -291,12 +258,12 @@ def _resolve(first: str, second: str) -> str:
 
 
 def _strip_lead_in(side: str) -> str:
-    bare = _LEAD_IN.sub("", side.strip(), count=1).strip() or side.strip()
-    return _ARTICLE.sub("", bare)
+    bare = _RE["lead_in"].sub("", side.strip(), count=1).strip() or side.strip()
+    return _RE["article"].sub("", bare)
 
 
 def _split_tail(side: str) -> tuple[str, str]:
-    match = _TAIL.search(side)
+    match = _RE["tail"].search(side)
     return (side[: match.start()].strip(), match[1]) if match else (side, "")
 
 
@@ -308,7 +275,7 @@ def _is_side(side: str) -> bool:
 
 def is_denial(constraint: str) -> bool:
     """Tell whether a constraint says what is not wanted, such as "without JavaScript"."""
-    return bool(_DENIED.search(constraint))
+    return bool(_RE["denied"].search(constraint))
 
 
 # One to eight words measure alike; a number anywhere in the unit lets 14 and 22 of 105 questions
@@ -335,13 +302,15 @@ class Quantity(NamedTuple):
         """Tell whether a text has such a figure."""
         if self.form in _FORMS:
             return _FORMS[self.form][1].search(text) is not None
-        text = _ITEM_NUMBER.sub("\n", text)
-        found = [each for each in _NUMBER.finditer(text) if each[0].casefold() not in self.told]
+        text = _RE["item_number"].sub("\n", text)
+        found = [
+            each for each in _RE["number"].finditer(text) if each[0].casefold() not in self.told
+        ]
         if not found or not self.counted:
             return bool(found)
         if all(self.counted.isdisjoint(_terms_near(text, each)) for each in found):
             return False
-        return not self.counted.isdisjoint(analyze(_NUMBER.sub(" ", text)))
+        return not self.counted.isdisjoint(analyze(_RE["number"].sub(" ", text)))
 
 
 def _terms_near(text: str, number: re.Match[str]) -> list[str]:
@@ -353,11 +322,11 @@ def _terms_near(text: str, number: re.Match[str]) -> list[str]:
 def quantity_asked(question: str) -> Quantity | None:
     """The quantity that would answer a question; None where it asks for none."""
     form = next((form for form, (asks, _) in _FORMS.items() if asks.search(question)), "number")
-    if form == "number" and not _ASKS_NUMBER.search(question):
+    if form == "number" and not _RE["asks_number"].search(question):
         return None
-    counted = _COUNTED.search(question)
+    counted = _RE["counted"].search(question)
     return Quantity(
         form,
         frozenset(analyze(counted[1]) if counted else ()),
-        frozenset(number.casefold() for number in _NUMBER.findall(question)),
+        frozenset(number.casefold() for number in _RE["number"].findall(question)),
     )

@@ -33,14 +33,11 @@ _KINDS_OF_INTENT: Final[Mapping[QueryType, tuple[ContentKind, ...]]] = {
     "exploratory": (),
 }
 
-_FILE: Final = PatternFile(__package__, "patterns.ini")
+_RE: Final = PatternFile(__package__, "patterns.ini").patterns
 _KINDS: Final[tuple[ContentKind, ...]] = (
     *("code", "table", "steps", "math", "definition_list", "admonition"),
 )
-_WANTED_KINDS: Final = tuple((kind, _FILE.pattern(f"wants_{kind}")) for kind in _KINDS)
-_RECENT: Final = _FILE.pattern("wants_recent")
-_OFFICIAL: Final = _FILE.pattern("wants_official")
-_ONLY: Final = _FILE.pattern("wants_only")
+_WANTED_KINDS: Final = tuple((kind, _RE[f"wants_{kind}"]) for kind in _KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ def _wish(constraint: str, official: tuple[str, ...]) -> Wish:
     text = " ".join(constraint.split())
     bare = text.rstrip(" .!")
     searched = content_named(text) is not None
-    only = _ONLY.fullmatch(bare)
+    only = _RE["wants_only"].fullmatch(bare)
     if only:
         return Wish(text, sites=_host(only["host"] or only["first"]), is_searched=searched)
     if is_denial(bare):
@@ -87,8 +84,8 @@ def _wish(constraint: str, official: tuple[str, ...]) -> Wish:
     return Wish(
         text,
         kinds=tuple(kind for kind, pattern in _WANTED_KINDS if pattern.search(bare)),
-        recent=bool(_RECENT.search(bare)),
-        sites=official if _OFFICIAL.search(bare) else (),
+        recent=bool(_RE["wants_recent"].search(bare)),
+        sites=official if _RE["wants_official"].search(bare) else (),
         is_searched=searched,
     )
 
