@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from itertools import chain, groupby
 from typing import Literal, TypeVar
@@ -119,33 +119,26 @@ class RetrievalRequest:
     absent_words: tuple[str, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class Searcher:
     """Finds the parents that hold the best evidence, by meaning and by words together.
 
     Safe to share between tasks and threads. The search sees one state of the corpus; its versions
-    and spellings are read before. Within a filter, words that all pages share count little.
+    and spellings are read before. Within a filter, words that all pages share count little. Common
+    words of the language are told, and words that may name a subject.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        embedder: Embedder,
-        config: RetrievalConfig,
-        *,
-        is_common: TellsWord = lambda _: False,
-        may_name: TellsWord = lambda _: True,
-    ) -> None:
-        """Take what tells common words of the language, and words that may name a subject."""
-        self._database = database
-        self._embedder = embedder
-        self._config = config
-        self._is_common = is_common
-        self._may_name = may_name
+    database: Database
+    embedder: Embedder
+    config: RetrievalConfig
+    _: KW_ONLY
+    is_common: TellsWord = lambda _: False
+    may_name: TellsWord = lambda _: True
 
     @property
     def best_score(self) -> float:
         """Score of a chunk that nothing can beat, in the modes that rank."""
-        return 1.0 + self._config.page_weight if self._config.fusion_method == "score" else 1.0
+        return 1.0 + self.config.page_weight if self.config.fusion_method == "score" else 1.0
 
     @span
     async def retrieve(
@@ -197,7 +190,7 @@ class Searcher:
     ) -> RetrievalResult:
         started = time.perf_counter()
         texts = [request.question, *request.wordings]
-        vectors = await all_of(self._embedder.embed_query(each.text) for each in texts)
+        vectors = await all_of(self.embedder.embed_query(each.text) for each in texts)
         embed_ms = (time.perf_counter() - started) * 1000
         variants = [
             replace(each, vector=vector.tolist())
@@ -228,7 +221,7 @@ class Searcher:
         self, places: Sequence[tuple[UUID, int]], *, as_of: datetime | None = None
     ) -> list[RetrievedChunk]:
         """Give parents by the id of their page and their index on it, in order, if they exist."""
-        queries = Queries(self._database.config.collection, Scope(as_of=as_of))
+        queries = Queries(self.database.config.collection, Scope(as_of=as_of))
         rows = await self._read(queries.parents_at(places).fetch)
         return [RetrievedChunk(**row, score=0.0, as_of=as_of) for row in parents_of(rows)]
 
@@ -238,7 +231,7 @@ class Searcher:
         for name in ("context_budget", "children_limit"):
             if name in given:
                 checked_count(name, given[name], minimum=1)
-        return self._config.model_copy(update=given)
+        return self.config.model_copy(update=given)
 
     def _checked(
         self,
@@ -264,7 +257,7 @@ class Searcher:
         return RetrievalRequest(
             question=question,
             wordings=tuple({each.text: each for each in texts if each.text}.values()),
-            queries=Queries(self._database.config.collection),
+            queries=Queries(self.database.config.collection),
             mode=mode,
             warnings=tuple(warnings),
             started=started,
@@ -273,14 +266,14 @@ class Searcher:
     async def _respelled(self, request: RetrievalRequest, doubts: Doubts) -> RetrievalRequest:
         """Replace words that the searched pages lack and have otherwise."""
         if doubts.absent:
-            absent = await in_background(lambda: tuple(filter(self._may_name, doubts.absent)))
+            absent = await in_background(lambda: tuple(filter(self.may_name, doubts.absent)))
             request = replace(request, absent_words=absent)
         if not doubts.words:
             return request
         queries = request.queries
         # Spelling each word in other ways takes milliseconds.
         words = await in_background(
-            lambda: [Respelling(*each, self._is_common) for each in doubts.words.items()]
+            lambda: [Respelling(*each, self.is_common) for each in doubts.words.items()]
         )
         terms = sorted(set(chain.from_iterable(each.terms for each in words)))
         rows = await self._read(queries.bounded_counts(terms).fetch) if terms else []
@@ -297,7 +290,7 @@ class Searcher:
         return replace(request, question=question, also_searched=found, absent_words=absent)
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._database.run(work, snapshot=True)
+        return await self.database.run(work, snapshot=True)
 
 
 async def read_choice(connection: Connection, filters: SearchFilters) -> VersionChoice:

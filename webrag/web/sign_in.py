@@ -3,6 +3,7 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -23,6 +24,7 @@ _LONGEST_FORM: Final = 16_384
 _WRONG: Final = "This token is not accepted. Check it, and try again."
 
 
+@dataclass(eq=False, repr=False)
 class SignIn:
     """An application around the one that checks tokens; it knows none that is right.
 
@@ -31,35 +33,28 @@ class SignIn:
     own.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        templates: Templates,
-        *,
-        accepts: Callable[[str], Awaitable[bool]],
-        api_path: str,
-    ) -> None:
-        self._app = app
-        self._templates = templates
-        self._accepts = accepts
-        self._api_path = api_path
-        self._tokens: OrderedDict[str, str] = OrderedDict()
+    app: ASGIApp
+    templates: Templates
+    _: KW_ONLY
+    accepts: Callable[[str], Awaitable[bool]]
+    api_path: str
+    tokens: OrderedDict[str, str] = field(default_factory=OrderedDict, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand it on."""
-        if scope["type"] != "http" or scope["path"] == self._api_path:
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] == self.api_path:
+            await self.app(scope, receive, send)
             return
         if scope["path"] == SIGN_IN_PATH:
             response = await self._form(Request(scope, receive))
             await response(scope, receive, send)
             return
-        await self._app(self._with_token(scope), receive, _redirecting(scope, send))
+        await self.app(self._with_token(scope), receive, _redirecting(scope, send))
 
     def _with_token(self, scope: Scope) -> Scope:
         if "authorization" in Headers(scope=scope):
             return scope
-        token = self._tokens.get(Request(scope).cookies.get(_COOKIE, ""))
+        token = self.tokens.get(Request(scope).cookies.get(_COOKIE, ""))
         if token is None:
             return scope
         value = f"Bearer {token}".encode("latin-1", "replace")
@@ -75,16 +70,16 @@ class SignIn:
                 return Response("The token is too long.", status_code=413)
         token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
         try:
-            is_accepted = await self._accepts(token)
+            is_accepted = await self.accepts(token)
         except WebRAGError as error:
             status_code = 403 if isinstance(error, AccessDeniedError) else 503
             return self._asking(request, str(error), status_code)
         if not is_accepted:
             return RedirectResponse(f"{SIGN_IN_PATH}?wrong", status_code=303)
         session = secrets.token_urlsafe(32)
-        self._tokens[session] = token
-        while len(self._tokens) > _MOST_SESSIONS:
-            self._tokens.popitem(last=False)
+        self.tokens[session] = token
+        while len(self.tokens) > _MOST_SESSIONS:
+            self.tokens.popitem(last=False)
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(
             _COOKIE,
@@ -96,7 +91,7 @@ class SignIn:
         return response
 
     def _asking(self, request: Request, problem: str, status_code: int = 200) -> Response:
-        return self._templates.page(
+        return self.templates.page(
             request, "sign_in.html", owner="", status_code=status_code, problem=problem
         )
 

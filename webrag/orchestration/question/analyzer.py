@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from llama_index.postprocessor.webrag.wordings import fitted_wordings, folded
@@ -147,6 +148,7 @@ _CONTENT_CONSTRAINT: Final = re.compile(
 )
 
 
+@dataclass(eq=False, repr=False)
 class QueryAnalyzer:
     """Analyses questions; safe to use from several runs at once.
 
@@ -155,16 +157,10 @@ class QueryAnalyzer:
     place.
     """
 
-    def __init__(
-        self,
-        *,
-        mode: Literal["llm", "rule_based", "none"] = "llm",
-        llm: "LLM | None" = None,
-        timeout_s: float = 15.0,
-    ) -> None:
-        self._mode = mode
-        self._llm = llm if mode == "llm" else None
-        self._timeout_s = timeout_s
+    _: KW_ONLY
+    mode: Literal["llm", "rule_based", "none"] = "llm"
+    llm: "LLM | None" = None
+    timeout_s: float = 15.0
 
     async def analyze(
         self,
@@ -183,7 +179,7 @@ class QueryAnalyzer:
         query, answer, degraded = question.text, None, None
         if use_model:
             answer, degraded = await self._asked(question, timeout_s, kind=question.intent)
-        analysis = answer or _by_rules(query, self._mode)
+        analysis = answer or _by_rules(query, self.mode)
         parts = with_constraints(question.parts or analysis.sub_queries, question.constraints)
         if analysis.method != "llm":
             offered = known_wordings(question.known_context)
@@ -214,7 +210,7 @@ class QueryAnalyzer:
         A model is told why others are wanted. The question's own wordings are searched with it in
         every round, held to what it finds; patterns have nothing to add to them.
         """
-        is_silent = self._mode == "none" or question.wordings
+        is_silent = self.mode == "none" or question.wordings
         offered = () if is_silent else _without_scene(question.text)
         answer, degraded = await self._asked(
             question,
@@ -231,11 +227,11 @@ class QueryAnalyzer:
         self, question: Question, timeout_s: float, **more: Any
     ) -> tuple[QueryAnalysis | None, str | None]:
         """Ask the model; None where there is none or it fails, then with a sentence."""
-        if self._llm is None:
+        if self.llm is None or self.mode != "llm":
             return None, None
         try:
-            left_s = min(self._timeout_s, timeout_s)
-            return await ask_model(self._llm, question, timeout_s=left_s, **more), None
+            left_s = min(self.timeout_s, timeout_s)
+            return await ask_model(self.llm, question, timeout_s=left_s, **more), None
         except ProviderError as error:
             note = f"The language model for query analysis failed ({error});"
             note += " patterns were used instead."

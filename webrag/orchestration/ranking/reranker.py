@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from llama_index.postprocessor.webrag.local_scoring import PassageScorer
@@ -46,47 +46,39 @@ _LEAST_ODDS: Final = 1e-6
 _PASSAGE_WEIGHT: Final = 5.0
 
 
+@dataclass(eq=False, repr=False)
 class ChunkReranker:
     """Ranks chunks by the best of their matched children, as a scorer or postprocessor sees them.
 
     Safe to use from several runs at once. When the postprocessor fails and when it gives a score
     outside 0 and 1, which no threshold could judge, another scorer takes its place. Without either,
     chunks are ranked by raw similarity, never by the fused score, whose top is always near 1.
+
+    Attributes:
+        postprocessor: Any, or what scores passages without one; None to keep the order of the
+            search, with raw similarities as scores.
+        profile: Thresholds for its scores, or for raw similarity when there is none.
+        fallback: Scores what the postprocessor cannot; None keeps the order of the search.
+        fallback_profile: Thresholds for the scores of the fallback, or for raw similarity.
+        top_n: Chunks kept.
+        missing: Why there is no postprocessor although one is wanted, a sentence for users.
     """
 
-    def __init__(
-        self,
-        postprocessor: "BaseNodePostprocessor | PassageScorer | None",
-        profile: ScoreProfile,
-        *,
-        fallback: PassageScorer | None = None,
-        fallback_profile: ScoreProfile = SIMILARITY,
-        top_n: int = 20,
-        missing: str | None = None,
-    ) -> None:
-        """Wrap a postprocessor.
+    postprocessor: "BaseNodePostprocessor | PassageScorer | None"
+    profile: ScoreProfile
+    _: KW_ONLY
+    fallback: PassageScorer | None = None
+    fallback_profile: ScoreProfile = SIMILARITY
+    top_n: int = 20
+    missing: str | None = None
 
-        Args:
-            postprocessor: Any, or what scores passages without one; None to keep the order of
-                the search, with raw similarities as scores.
-            profile: Thresholds for its scores, or for raw similarity when there is none.
-            fallback: Scores what the postprocessor cannot; None keeps the order of the search.
-            fallback_profile: Thresholds for the scores of the fallback, or for raw similarity.
-            top_n: Chunks kept.
-            missing: Why there is no postprocessor although one is wanted, a sentence for users.
-        """
-        self._postprocessor = postprocessor
-        self._fallback = fallback
-        remember_key(postprocessor)
-        self._top_n = top_n
-        self._missing = missing
-        self.profile = profile
-        self.fallback_profile = fallback_profile
+    def __post_init__(self) -> None:
+        remember_key(self.postprocessor)
 
     @property
     def takes_instruction(self) -> bool:
         """True where the postprocessor is told what the caller wants."""
-        return "instruction" in getattr(type(self._postprocessor), "model_fields", ())
+        return "instruction" in getattr(type(self.postprocessor), "model_fields", ())
 
     async def rerank(
         self,
@@ -103,8 +95,8 @@ class ChunkReranker:
         and a chunk counts as `wordings_score` says. The instruction is for postprocessors with a
         field of that name; `top_n` takes the place of the number given at construction.
         """
-        if self._postprocessor is None:
-            return await self.rank_by_fallback(query, result, top_n=top_n), self._missing
+        if self.postprocessor is None:
+            return await self.rank_by_fallback(query, result, top_n=top_n), self.missing
         if result.is_empty:
             return (), None
         query = respelled(query, result.also_searched)
@@ -120,14 +112,14 @@ class ChunkReranker:
             outside = [s for each in tables for s in each.values() if not least <= s <= most]
             if not outside:
                 ranked = _ranked(result, tables, confidences)
-                return ranked[: top_n or self._top_n], None
+                return ranked[: top_n or self.top_n], None
             cause = (
                 f"gave a score of {outside[0]:g}, which is not between 0 and 1 (see ScaledScores)"
             )
         instead = "keep the order of the search"
-        if self._fallback is not None:
+        if self.fallback is not None:
             instead = "are ranked by the local reranker instead"
-        note = f"The reranker {type(self._postprocessor).__name__} {cause}; passages {instead}."
+        note = f"The reranker {type(self.postprocessor).__name__} {cause}; passages {instead}."
         _log.warning("%s", note)
         return await self.rank_by_fallback(query, result, top_n=top_n), note
 
@@ -135,7 +127,7 @@ class ChunkReranker:
         self, query: str, result: RetrievalResult, instruction: str | None
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
         """For each wording node id to score, and node id to the scorer's own confidence."""
-        scorer = self._postprocessor
+        scorer = self.postprocessor
         if isinstance(scorer, PassageScorer):
             return await in_background(_scored_passages, scorer, query, result), {}
         from llama_index.core.schema import QueryBundle
@@ -169,12 +161,12 @@ class ChunkReranker:
         if result.is_empty:
             return ()
         query = respelled(query, result.also_searched)
-        if self._fallback is None:
+        if self.fallback is None:
             ranked = self.passthrough(result)
         else:
-            tables = await in_background(_scored_passages, self._fallback, query, result)
+            tables = await in_background(_scored_passages, self.fallback, query, result)
             ranked = _ranked(result, tables, {})
-        return ranked[: top_n or self._top_n]
+        return ranked[: top_n or self.top_n]
 
     def passthrough(self, result: RetrievalResult) -> tuple[RankedChunk, ...]:
         """The chunks in the order in which words and meaning together put them.

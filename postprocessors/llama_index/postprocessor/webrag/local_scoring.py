@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Protocol, runtime_checkable
@@ -89,6 +90,7 @@ def seconds_per_pair(model: PairScorer, *, clock: Callable[[], float] = time.mon
     return (clock() - started) / _BATCH
 
 
+@dataclass(eq=False, repr=False)
 class CrossEncoderScorer:
     """Scores passages with a cross-encoder, those first that another scorer likes best.
 
@@ -97,27 +99,18 @@ class CrossEncoderScorer:
     worst that was read, in the order of `first`. Thread-safe where the model is.
     """
 
-    def __init__(
-        self,
-        model: PairScorer,
-        first: PassageScorer,
-        *,
-        pair_s: float,
-        timeout_s: float = 5.0,
-        name: str = "cross-encoder",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.name = name
-        self._model = model
-        self._first = first
-        self._pair_s = pair_s
-        self.timeout_s = timeout_s
-        self._clock = clock
+    model: PairScorer
+    first: PassageScorer
+    _: KW_ONLY
+    pair_s: float
+    timeout_s: float = 5.0
+    name: str = "cross-encoder"
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def pairs(self) -> int:
         """Pairs of question and passage that fit into the time."""
-        return int(self.timeout_s / max(self._pair_s, 1e-6))
+        return int(self.timeout_s / max(self.pair_s, 1e-6))
 
     def score_passages(
         self, passages: Sequence[Passage], wordings: Sequence[AskedWording]
@@ -126,8 +119,8 @@ class CrossEncoderScorer:
 
         Where there is no time for five passages under all wordings, RerankTimeoutError.
         """
-        ends = self._clock() + self.timeout_s
-        cheap = self._first.score_passages(passages, wordings)
+        ends = self.clock() + self.timeout_s
+        cheap = self.first.score_passages(passages, wordings)
         order = sorted(
             range(len(passages)),
             key=lambda place: -wordings_score([scores[place] for scores in cheap]),
@@ -158,9 +151,9 @@ class CrossEncoderScorer:
             texts = [passages[place].context for place in batch]
             columns = []
             for each in wordings:
-                if self._clock() >= ends:
+                if self.clock() >= ends:
                     return read
-                columns.append([_logistic(value) for value in self._model(each.text, texts)])
+                columns.append([_logistic(value) for value in self.model(each.text, texts)])
             read.update(zip(batch, map(list, zip(*columns, strict=True)), strict=True))
         return read
 

@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -105,6 +105,7 @@ class Call:
     send: Send | None = field(default=None, repr=False)
 
 
+@dataclass(eq=False, repr=False)
 class RerankService:
     """Asks one service for rankings, always under the same policy.
 
@@ -114,22 +115,18 @@ class RerankService:
     Thread-safe, and usable from any number of event loops.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        breaker: CircuitBreaker[None] | None = None,
-        *,
-        proxy: str | None = None,
-    ) -> None:
-        self.provider = provider
-        self._breaker = breaker or CircuitBreaker()
-        self._proxy = proxy
-        self._kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+    provider: str
+    breaker: CircuitBreaker[None] = field(default_factory=CircuitBreaker)
+    _: KW_ONLY
+    proxy: str | None = None
+    _kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = field(
+        default=None, init=False
+    )
 
     async def keep_connection(self) -> None:
         """Keep connections open between calls of the running event loop, until `aclose`."""
         if self._kept is None:
-            self._kept = (asyncio.get_running_loop(), _answer_client(self._proxy))
+            self._kept = (asyncio.get_running_loop(), _answer_client(self.proxy))
 
     async def aclose(self) -> None:
         """Close what `keep_connection` opened."""
@@ -142,7 +139,7 @@ class RerankService:
 
         What `read` raises as ValueError follows "the service answered with".
         """
-        left = self._breaker.seconds_left()
+        left = self.breaker.seconds_left()
         if left > 0:
             raise RerankCircuitOpenError(
                 f"{self.provider} failed several times in a row and is not asked again for "
@@ -154,11 +151,11 @@ class RerankService:
         except RerankError as error:
             # A service that finds fault with one request is well, and the next may be better.
             if error.status in (400, 413, 422):
-                self._breaker.succeeded()
+                self.breaker.succeeded()
             else:
-                self._breaker.failed()
+                self.breaker.failed()
             raise
-        self._breaker.succeeded()
+        self.breaker.succeeded()
         return answer
 
     async def _within_deadline(self, call: Call) -> bytes:
@@ -239,7 +236,7 @@ class RerankService:
         if kept is not None and kept[0] is asyncio.get_running_loop():
             yield kept[1]
             return
-        async with _answer_client(self._proxy) as client:
+        async with _answer_client(self.proxy) as client:
             yield client
 
 
