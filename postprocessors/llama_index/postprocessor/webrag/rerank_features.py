@@ -5,7 +5,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -80,6 +80,7 @@ class _Profile(NamedTuple):
     tokens: NDArray[np.int64]
 
 
+@dataclass(eq=False, repr=False)
 class FeatureExtractor:
     """Computes features, remembering what does not depend on the question; thread-safe.
 
@@ -87,21 +88,14 @@ class FeatureExtractor:
     passage takes about 10 KB. Without an encoder the features of meaning are unknown.
     """
 
-    def __init__(
-        self,
-        encoder: TokenEncoder | None,
-        analyze: Analyze,
-        analyze_question: Analyze,
-        *,
-        cache_size: int = 4096,
-    ) -> None:
-        self.encoder = encoder
-        self.analyze = analyze
-        self.analyze_question = analyze_question
-        self._cache_size = cache_size
-        self._cache: OrderedDict[tuple[str, str], _Profile] = OrderedDict()
-        self._lock = threading.Lock()
-        self._building = threading.Lock()
+    encoder: TokenEncoder | None
+    analyze: Analyze
+    analyze_question: Analyze
+    _: KW_ONLY
+    cache_size: int = 4096
+    _cache: OrderedDict[tuple[str, str], _Profile] = field(default_factory=OrderedDict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _building: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def features(
         self, questions: Sequence[AskedWording], passages: Sequence[Passage]
@@ -200,7 +194,7 @@ class FeatureExtractor:
             for key, profile in profiles.items():
                 self._cache[key] = profile
                 self._cache.move_to_end(key)
-            while len(self._cache) > self._cache_size:
+            while len(self._cache) > self.cache_size:
                 self._cache.popitem(last=False)
 
     def _build(
