@@ -184,21 +184,14 @@ def extract(page: FetchedPage) -> NormalizedDocument:
     meta = content.meta
     return NormalizedDocument(
         **shared_fields(NormalizedDocument, page, "url", "language", "markdown_url"),
-        url=meta.url,
+        **shared_fields(NormalizedDocument, meta, "title", "description", "markdown_url"),
+        **shared_fields(NormalizedDocument, content, "links"),
         # Every chunk carries the title, wherever it was written.
         title=meta.title and meta.title[:MAX_TITLE_CHARS].rstrip(),
         description=meta.description and meta.description[:MAX_DESCRIPTION_CHARS].rstrip(),
-        author=meta.author,
-        site_name=meta.site_name,
         language=page_language((*meta.languages, page.language), content.markdown),
-        published_at=meta.published_at,
-        modified_at=meta.modified_at,
-        markdown=content.markdown,
-        html=content.html,
         links=_with_nofollow(content.links, of_page=page.is_nofollow or meta.is_nofollow),
         markdown_url=markdown_url,
-        anchors=content.anchors,
-        map_marks=content.map_marks,
         content_hash=content_hash(content.markdown),
         edition=edition_of(meta.url, marked=meta.version, manifest=page.manifest),
     )
