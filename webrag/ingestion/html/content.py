@@ -357,6 +357,7 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     _decide_together(blocks, doomed)
     _keep_alike(plain, doomed)
     doomed -= {id(block.box) for block in _said_between(plain, doomed)}
+    doomed -= {id(block.box) for block in plain if _is_within_text(block.box, doomed)}
     titles = (block.box for block in blocks if block.box.tag in _HEADINGS)
     staying = {_kinds(box) for box in titles if id(box) not in low}
     # A heading goes with what it is a heading of; one that only links, above no text, is a teaser.
@@ -485,6 +486,13 @@ def _keep_alike(blocks: Sequence[Block], doomed: set[int]) -> None:
         stay = len(members) >= _LEAST_COUNTED and count >= _STAYING_COUNT * len(members)
         if stay or (is_prose and staying >= _STAYING_SHARE * whole):
             doomed.difference_update(id(each.box) for each in members)
+
+
+def _is_within_text(item: _Box, doomed: Set[int]) -> bool:
+    """Tell the item of a list that stands between the sentences of an element which stays."""
+    holder = item.outer if item.tag == "li" else None
+    around = holder.outer if holder is not None and holder.tag in _LISTS else None
+    return around is not None and around.chars >= _LEAST_BESIDE and id(around) not in doomed
 
 
 def _kinds(box: _Box) -> tuple[str, ...]:

@@ -174,6 +174,14 @@ def test_markdown_is_stored_whole(convert: Convert) -> None:
     assert all(f"Town number {n}\n" in f"{text}\n" for n in range(40))
 
 
+def test_list_between_the_sentences_of_an_element_stays(convert: Convert) -> None:
+    tests = "<ul><li><a href='http://test.example'>test.example</a>, hosted in Germany</li></ul>"
+    text = " ".join(SENTENCES)
+    page = f"<h1>Bridge</h1>{ARTICLE}<div class=page>{text} It is on one server: {tests} {text}</div>"
+
+    assert "hosted in Germany" in convert(page).markdown
+
+
 def test_headings_that_only_link_are_teasers(convert: Convert) -> None:
     cards = "".join(
         f"<div class=teaser><h3><a href='/{n}'>Ten things to know about town {n}</a></h3></div>"
