@@ -17,7 +17,7 @@ from webrag.orchestration.models import (
     ProgressCallback,
 )
 from webrag.orchestration.state import RunState
-from webrag.orchestration.steps.judgement import is_contents_page, judge
+from webrag.orchestration.steps.judgement import decided, is_contents_page, judge
 from webrag.orchestration.steps.research import Report, ResearchRun, RunComponents
 from webrag.orchestration.steps.result import build_result
 from webrag.question import Question, check_question
@@ -48,7 +48,7 @@ async def research(
         from webrag.orchestration.steps.actions import act
 
         is_more = await act(run, decision)
-        decision = await (_searched(run) if is_more else judge(run))
+        decision = await (_searched(run) if is_more else decided(run, state.signals))
         on_decision(decision)
     return await build_result(run)
 

@@ -10,6 +10,7 @@ from webrag.errors import FetchError, InputError, PageGoneError
 from webrag.orchestration.confidence import LOCAL
 from webrag.orchestration.models import OrchestrationConfig
 from webrag.orchestration.ranking.reranker import ChunkReranker
+from webrag.orchestration.steps import judgement
 from webrag.question import Question
 
 from .conftest import (
@@ -302,3 +303,24 @@ async def test_wordings_count_beside_a_wish_that_adds_words(lab: Lab, manual: An
     )
 
     assert list(result.wordings) == ["port option"]
+
+
+async def test_ranking_that_nothing_has_changed_is_judged_once(
+    lab: Lab, static_site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+    judge = judgement.judged
+
+    def counted(question: str, *rest: Any, **more: Any) -> Any:
+        judged.append(question)
+        return judge(question, *rest, **more)
+
+    monkeypatch.setattr(judgement, "judged", counted)
+    site = static_site({"/": html("Turnip manual", "The mascot of the broker is purple.")})
+
+    result = await lab.engine().run(
+        Question.of("How many megabytes may a queue hold?", urls=site + "/", research_mode="deep")
+    )
+
+    assert result.final_decision.rule != "answered"
+    assert len(judged) == 1

@@ -52,10 +52,10 @@ _LINKING_PAGES: Final = 5
 
 
 async def judge(run: ResearchRun) -> ExpansionDecision:
-    """Compute the signals of the ranking, settle the last action, decide on the next."""
+    """Compute the signals and the confidence of the ranking, then decide as `decided` does."""
     state = run.state
     before = state.signals
-    signals = state.signals = compute_signals(
+    state.signals = compute_signals(
         state.merged.chunks,
         redundant=state.merged.redundant,
         profile=run.profile,
@@ -78,6 +78,16 @@ async def judge(run: ResearchRun) -> ExpansionDecision:
         state.part_confidence = dict(sorted(by_part.items(), key=lambda pair: pair[1]))
     state.units = _in_turn([each.units for each in judgements.values()])
     state.weigh(chance, state.pending.outcome.ingested if state.pending else ())
+    return await decided(run, before)
+
+
+async def decided(run: ResearchRun, before: EvaluationSignals | None) -> ExpansionDecision:
+    """Settle the last action and decide on the next, by a ranking that has been judged.
+
+    Before the last action it had the signals `before`, None where another scorer ranked it.
+    """
+    state, signals = run.state, run.state.signals
+    assert signals is not None, "nothing is decided before it is judged"
     if state.pending is not None:
         state.previous = before
         _settle(run, state.pending, signals)
