@@ -78,7 +78,7 @@ async def walk(rag: WebRAG, question: Question, base: str, wordings: Sequence[st
     for _ in range(ROUNDS):
         links, mapped, _ = await run.expander.followable(
             pages, queries, seeds=[seed], scope=LinkScope.of("same_site", [seed]), known=known,
-            timeout_s=10.0,
+            timeout_s=10.0, read={},
         )  # fmt: skip
         wanted = {
             urljoin(base, passage.page)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from webrag.corpus.models import LinkCandidate
 from webrag.ingestion.addresses import is_file, site_of
 from webrag.orchestration.confidence import HIGH
 from webrag.orchestration.links.rules import (
@@ -182,6 +183,7 @@ class RunState:
         part_confidence: In each part of a question of several parts, [0, 1], the worst first.
         failure_kinds: Why links brought no page; those cut off once may be followed again.
         frontier: Links to follow next; None when they must be looked for again.
+        links: Those of the pages that were looked at for links, as they are stored.
         closed: Actions that came back empty.
         iteration: Rounds that brought something.
         blocked: Sentence that says why nothing more can be searched; None while it can.
@@ -213,6 +215,7 @@ class RunState:
     part_confidence: dict[str, float] = field(default_factory=dict)
     units: tuple[AnswerUnit, ...] = ()
     frontier: Frontier | None = None
+    links: dict[str, list[LinkCandidate]] = field(default_factory=dict)
     decision: ExpansionDecision | None = None
     pending: PendingStep | None = None
     steps: list[ExpansionStep] = field(default_factory=list)

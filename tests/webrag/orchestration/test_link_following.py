@@ -1,8 +1,10 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from webrag.corpus.models import LinkCandidate
+from webrag.corpus.pages import Corpus
 from webrag.orchestration.links.scoring import score_links
 from webrag.orchestration.models import NextLink
 from webrag.orchestration.question.analyzer import QueryAnalyzer
@@ -385,3 +387,23 @@ async def test_links_that_promise_less_are_left_alone_once_the_answer_seems_near
     )
 
     assert len(site.paths) == fetched
+
+
+async def test_links_of_a_page_are_read_once_in_a_run(
+    lab: Lab, manual: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    links = Corpus.links
+
+    async def counted(corpus: Corpus, urls: Sequence[str]) -> list[LinkCandidate]:
+        asked.extend(urls)
+        return await links(corpus, urls)
+
+    monkeypatch.setattr(Corpus, "links", counted)
+
+    result = await lab.engine().run(
+        Question.of(TWO_LINKS_AWAY, urls=manual + "/", research_mode="deep")
+    )
+
+    assert set(asked) >= {step.source_url for step in result.expansion_steps}
+    assert len(asked) == len(set(asked))

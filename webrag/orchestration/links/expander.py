@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 from llama_index.postprocessor.webrag.local_scoring import PassageScorer
@@ -313,13 +314,15 @@ class LinkExpander:
         in_turn: bool = False,
         discovery_s: float = 0.0,
         asks_service: bool = True,
+        read: dict[str, list[LinkCandidate]] | None = None,
     ) -> Frontier:
         """Find the best links of some pages, the most relevant first, and the folders above seeds.
 
         Links are for the queries, with `in_turn` as in `score_links`, within the scope and to pages
         that are not known. A mapping service, if it may be asked, and the site's own maps together
         may take `discovery_s` seconds to name more links of pages they were not asked about before;
-        0 to use what is stored.
+        0 to use what is stored. Links `read` before are not read again, unless a service may have
+        added some; those read now are put in.
         """
         pages = list(dict.fromkeys(sources))[:MAX_LINK_SOURCES]
         degraded = None
@@ -327,8 +330,10 @@ class LinkExpander:
         if self.discovery is not None and asks_service and discovery_s > 0:
             degraded = await self.discovery.discover_links(pages, timeout_s=discovery_s)
         left_s = max(until - time.monotonic(), 0.0)
+        if read is None or self.discovery is not None:
+            read = {}
         links, mapped, refused = await self.followable(
-            pages, queries, seeds=seeds, scope=scope, known=known, timeout_s=left_s
+            pages, queries, seeds=seeds, scope=scope, known=known, timeout_s=left_s, read=read
         )
         dead = await self.corpus.known_dead({link.url for link in links}, datetime.now(UTC))
         links = [link for link in links if link.url not in dead]
@@ -361,6 +366,7 @@ class LinkExpander:
         scope: LinkScope,
         known: Collection[str],
         timeout_s: float,
+        read: dict[str, list[LinkCandidate]],
     ) -> tuple[list[LinkCandidate], MapPages, Sequence[str]]:
         """Links of stored pages and of the maps these name to pages that are not known.
 
@@ -372,7 +378,12 @@ class LinkExpander:
             mapped = await in_background(rank_maps, maps, queries, self.scorer)
         folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
         above = (LinkCandidate(source_url="", url=folder) for folder in folders)
-        links = [*await self.corpus.links(pages), *above, *mapped.links]
+        unread = [page for page in pages if page not in read]
+        read |= {page: [] for page in unread}
+        for link in await self.corpus.links(unread):
+            read.setdefault(link.source_url, []).append(link)
+        own = chain.from_iterable(read[page] for page in pages)
+        links = [*own, *above, *mapped.links]
         return await in_background(_followable, links, frozenset(known), scope), mapped, refused
 
     async def _unstored(self, scored: Sequence[NextLink]) -> tuple[NextLink, ...]:

@@ -387,6 +387,7 @@ async def links_ahead(run: ResearchRun, *, discovery_s: float = 0.0) -> Frontier
             in_turn=len(state.parts) > 1,
             discovery_s=discovery_s,
             asks_service=not state.discovery_failed,
+            read=state.links,
         )
     state.note_degraded(found.degraded)
     state.warn(*found.refused)
