@@ -63,9 +63,7 @@ _OWN_SHARE: Final = 0.8
 _FEW_OWN: Final = 10
 _REMEMBERED: Final = 20_000  # addresses; each round scores those of the last one again
 
-
 STANDS_OUT: Final = 0.15
-
 """Probability of a link that is followed before all others.
 
 Where none is as likely, waiting for better ones lost evidence.
