@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, Literal
 
@@ -28,6 +28,8 @@ _MEANT = re.compile(
 _LINE_BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 _SPACES = re.compile(r"[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PRIVATE_USE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010ffff]")
+# Bytes that these begin with in UTF-8, and those that are not storable.
+_PRIVATE_LEADS, _UNSTORABLE_LEADS = (b"\xee", b"\xef", b"\xf3", b"\xf4"), (b"\0", b"\xed")
 # Parsers read any number of zeros before the digits.
 _NUMERIC_REFERENCE = re.compile(
     r"&#(?:x0*+([0-9a-f]{1,8})(?![0-9a-f])|0*+([0-9]{1,8})(?![0-9]));?", re.IGNORECASE
@@ -52,7 +54,14 @@ def normalize_characters(text: str) -> str:
 
 def storable(text: str) -> str:
     """Replace NUL and half surrogate pairs by U+FFFD: JSON may carry them, no table takes them."""
+    if not _may_hold(text, _UNSTORABLE_LEADS):
+        return text
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _may_hold(text: str, leads: Iterable[bytes]) -> bool:
+    encoded = text.encode("utf-8", "surrogatepass")  # a tenth of the time
+    return any(map(encoded.__contains__, leads))
 
 
 def storable_values(value: Any) -> Any:
@@ -71,7 +80,8 @@ def strip_private_use(html: str) -> str:
 
     Pages use them for icon fonts; the conversion needs them free for its own marks.
     """
-    html = html if html.isascii() else _PRIVATE_USE.sub("", html)
+    if not html.isascii() and _may_hold(html, _PRIVATE_LEADS):
+        html = _PRIVATE_USE.sub("", html)
     if "&#" in html and any(map(_names_private, _NUMERIC_REFERENCE.finditer(html))):
         html = _NUMERIC_REFERENCE.sub(lambda each: "" if _names_private(each) else each[0], html)
         # What stood around a removed one may make another; that is text and no reference.

@@ -185,12 +185,12 @@ def judge(signs: PageSigns, markdown: str) -> Wall | None:
 
 
 def _robot_check(signs: PageSigns, text: str) -> Wall | None:
-    vendor = _challenge_vendor(signs.markup) if len(text) <= _CHALLENGE_CHARS else None
+    if len(text) > _CHALLENGE_CHARS:
+        return None
     is_short = len(text) <= _SHELL_CHARS
     # A page of little text is the challenge; a longer one must say so, too.
-    if vendor and (
-        is_short or has_sign("robot order", text) or has_sign("robot title", signs.title)
-    ):
+    may_be = is_short or has_sign("robot order", text) or has_sign("robot title", signs.title)
+    if may_be and (vendor := _challenge_vendor(signs.markup)):
         return _bot_wall(vendor)
     if len(text) > _WALL_CHARS:
         return None

@@ -115,13 +115,18 @@ class _Box:
     """An element that begins a block, with the text right in it and that of all it holds."""
 
     __slots__ = (
-        "all_chars", "all_links", "all_signs", "chars", "inner", "kind", "level", "links", "names",
-        "node", "outer", "parts", "prose", "signs", "tag", "tags",
+        "all_chars", "all_links", "all_signs", "around", "chars", "inner", "kind", "level", "links",
+        "names", "node", "outer", "parts", "prose", "signs", "tag", "tags",
     )  # fmt: skip
 
     def __init__(self, node: LexborNode, outer: "_Box | None") -> None:
         self.node = node
         self.outer = outer
+        # Itself and the nearest elements around it, as far as they tell of it.
+        self.around: tuple[_Box, ...] = (
+            self,
+            *(outer.around[: _NAMED_LEVELS - 1] if outer else ()),
+        )
         self.parts: list[str] = []
         self.chars = self.links = self.all_chars = self.all_links = self.prose = self.level = 0
         self.signs = self.all_signs = 0  # such as the number beside an entry of a menu
@@ -130,7 +135,10 @@ class _Box:
         self.tags: frozenset[str] = above | {tag} if tag in _AROUND else above
         attributes = node.attributes
         self.kind = f"{tag} {attributes.get('class') or ''}"
-        self.names = _words_of(" ".join([attributes.get(name) or "" for name in _NAMING])[:400])
+        named = (
+            " ".join([attributes.get(name) or "" for name in _NAMING])[:400] if attributes else ""
+        )
+        self.names = _words_of(named)
         self.inner: dict[str, int] = {}  # how many boxes of a kind stand right in it
         if outer is not None:
             outer.inner[self.kind] = outer.inner.get(self.kind, 0) + 1
@@ -138,7 +146,7 @@ class _Box:
 
 @lru_cache(maxsize=10_000)
 def _words_of(names: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _NAME.findall(names))
+    return frozenset(f"name {word.lower()}" for word in _NAME.findall(names))
 
 
 class Block(NamedTuple):
@@ -273,6 +281,9 @@ def _is_inline(node: LexborNode) -> bool:
 
 
 def _is_direction(link: LexborNode) -> bool:
+    first = _WORDS.search(link.text())
+    if first is not None and first[0].casefold() not in _PAGER_WORDS:
+        return False
     words = _words(link).keys()
     is_named = words <= _PAGER_WORDS and not words.isdisjoint(_DIRECTIONS)
     return is_named and not attribute(link, "href").startswith("#")
@@ -496,7 +507,7 @@ def _is_within_text(item: _Box, doomed: Set[int]) -> bool:
 
 
 def _kinds(box: _Box) -> tuple[str, ...]:
-    return tuple(outer.kind for outer in itertools.islice(_outward(box), 4))
+    return tuple([outer.kind for outer in box.around[:4]])
 
 
 def _said_between(blocks: Sequence[Block], doomed: Set[int]) -> list[Block]:
@@ -516,8 +527,7 @@ def _alike(blocks: Sequence[Block]) -> Iterable[list[int]]:
     """Blocks of the same place in elements of the same kind that stand beside each other."""
     groups: defaultdict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
     for block in blocks:
-        around = list(itertools.islice(_outward(block.box), 4))
-        kinds = tuple(box.kind for box in around)
+        around, kinds = block.box.around[:4], _kinds(block.box)
         for level in range(2, len(around)):
             groups[id(around[level]), kinds[:level]].append(id(block.box))
     return groups.values()
@@ -534,7 +544,7 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
     """The boxes with text of their own, in the page's order, with their features."""
     own = [box for box in boxes if box.chars]
     texts = [" ".join("".join(box.parts).split()) for box in own]
-    shapes = [["none"], *map(_shape, own, texts), ["none"]]
+    shapes = [("none",), *map(_shape, own, texts), ("none",)]
     features = [["bias", *_about(box, text)] for box, text in zip(own, texts, strict=True)]
     under: list[str] = []
     for at, (box, text, each) in enumerate(zip(own, texts, features, strict=True)):
@@ -546,8 +556,8 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
         each += {f"under {word}" for word in under}
         if box.tag in _HEADINGS:
             under = words if is_short else []
-        each += [f"before {name}" for name in shapes[at]]
-        each += [f"after {name}" for name in shapes[at + 2]]
+        each += _beside("before", *shapes[at])
+        each += _beside("after", *shapes[at + 2])
     _add_places(boxes, own, features)
     return list(map(Block, own, texts, features))
 
@@ -565,10 +575,8 @@ def _add_places(boxes: Sequence[_Box], own: Sequence[_Box], features: Sequence[l
         side = "before" if at < within[0] else "after" if at > within[-1] else "in"
         beyond = within[0] - at if side == "before" else at - within[-1]
         far = "none" if title is None else _bin(at - title) if at >= title else "above"
+        each += _near(side, min(box.level, 6), _linked(box.links, box.chars), _bin(beyond))
         each += (
-            f"near {side} {min(box.level, 6)}",
-            f"near {side} {min(box.level, 3)} {_linked(box.links, box.chars)}",
-            f"far {side} {_bin(beyond)}",
             f"plain place {10 * plain // (whole - linked or 1)}",
             f"place {10 * seen // whole}",
             f"title {far}",
@@ -589,7 +597,7 @@ def _densest(boxes: Sequence[_Box]) -> _Box:
     for box in boxes:
         size = box.chars - box.links
         if size > _LEAST_PROSE and box.links < box.chars / 3:
-            for level, outer in enumerate(itertools.islice(_outward(box.outer), 2)):
+            for level, outer in enumerate(box.around[1:3]):
                 outer.prose += size >> level
     return max(boxes, key=lambda box: box.prose)
 
@@ -640,11 +648,25 @@ def _linked(links: int, chars: int) -> int:
     return 0 if not links else 1 if share < 0.2 else 2 if share < 0.5 else 3 if share < 0.9 else 4
 
 
-def _shape(box: _Box, text: str) -> list[str]:
+def _shape(box: _Box, text: str) -> tuple[str, ...]:
     tag = box.tag
     kind = tag if tag in ("p", "li", "pre", "td") else "h" if tag in _HEADINGS else "x"
     size, links = _bin(len(text) // 8), _linked(box.links, box.chars)
-    return [f"size {size}", f"links {links}", f"{kind} {links}{size // 3}"]
+    return f"size {size}", f"links {links}", f"{kind} {links}{size // 3}"
+
+
+# Blocks share most of what tells of them, and to put it in words takes the longest.
+_kept = lru_cache(maxsize=10_000)
+
+
+@_kept
+def _beside(side: str, *names: str) -> list[str]:
+    return [f"{side} {name}" for name in names]
+
+
+@_kept
+def _near(side: str, level: int, links: int, beyond: int) -> list[str]:
+    return [f"near {side} {level}", f"near {side} {min(level, 3)} {links}", f"far {side} {beyond}"]
 
 
 def _count(text: str, kind: Callable[[str], bool]) -> int:
@@ -659,34 +681,49 @@ def _others(kind: Callable[[str], bool]) -> bytes:
 
 
 def _about(box: _Box, text: str) -> Iterator[str]:
-    tag = box.tag
+    start = text[:200]
     size, links = _bin(len(text) // 8), _linked(box.links, box.chars)
-    ends = bool(_SENTENCE.search(text))
-    yield f"tag {tag}"
-    yield f"size {size}"
-    yield f"links {links}"
-    yield f"tag {tag} links {links}"
-    yield f"size {size} links {links}"
-    yield f"size {size} ends {ends}"
+    letters, digits = (_count(start, kind) for kind in (str.isalpha, str.isdigit))
+    letters, digits = 5 * letters // max(1, len(start)), min(2, digits // 3)
+    yield from _alone(box.tag, size, links, bool(_SENTENCE.search(text)), letters, digits)
     yield f"commas {_bin(text.count(','))}"
-    letters, digits = (_count(text[:200], kind) for kind in (str.isalpha, str.isdigit))
-    yield f"letters {5 * letters // max(1, len(text[:200]))}"
-    yield f"digits {min(2, digits // 3)} size {size // 3}"
-    for name in box.tags:
-        yield f"in {name}"
-        yield f"in {name} links {links}"
-    for level, outer in enumerate(itertools.islice(_outward(box.outer), 3), start=1):
-        shared = _linked(outer.all_links, outer.all_chars)
-        yield f"outer {level} size {_bin(outer.all_chars // 16)}"
-        yield f"outer {level} links {shared}"
-        yield f"outer {level} plain {_bin((outer.all_chars - outer.all_links) // 16)} {links}"
-    for level, inner in enumerate(itertools.islice(_outward(box), 4)):
+    yield from _within(box.tags, links)
+    for level, outer in enumerate(box.around[1:4], start=1):
+        whole, shared = _bin(outer.all_chars // 16), _linked(outer.all_links, outer.all_chars)
+        plain = _bin((outer.all_chars - outer.all_links) // 16)
+        yield from _outer(level, whole, shared, plain, links)
+    for level, inner in enumerate(box.around[:4]):
         if inner.outer is not None:
-            alike = inner.outer.inner[inner.kind]
-            yield f"alike {level} {min(alike, 8)}"
-            if inner.tag not in ("p", "li"):
-                yield f"alike {level} {min(alike, 4)} {_bin(inner.all_chars // 16)} {links}"
-    around = itertools.islice(_outward(box), _NAMED_LEVELS)
-    named = itertools.takewhile(lambda each: each.tag not in ("body", "html"), around)
-    for name in {name for each in named for name in each.names}:
-        yield f"name {name}"
+            alike = min(8, inner.outer.inner[inner.kind])
+            of_size = "" if inner.tag in ("p", "li") else f" {_bin(inner.all_chars // 16)} {links}"
+            yield from _alikes(level, alike, of_size)
+    yield from _called(*[each.names for each in box.around if each.tag not in ("body", "html")])
+
+
+@_kept
+def _alone(tag: str, size: int, links: int, ends: bool, letters: int, digits: int) -> list[str]:
+    told = [f"tag {tag}", f"size {size}", f"links {links}", f"tag {tag} links {links}"]
+    told += [f"size {size} links {links}", f"size {size} ends {ends}", f"letters {letters}"]
+    return [*told, f"digits {digits} size {size // 3}"]
+
+
+@_kept
+def _within(tags: frozenset[str], links: int) -> list[str]:
+    return [told for name in tags for told in (f"in {name}", f"in {name} links {links}")]
+
+
+@_kept
+def _outer(level: int, size: int, shared: int, plain: int, links: int) -> list[str]:
+    told = (f"size {size}", f"links {shared}", f"plain {plain} {links}")
+    return [f"outer {level} {each}" for each in told]
+
+
+@_kept
+def _alikes(level: int, alike: int, of_size: str) -> list[str]:
+    told = [f"alike {level} {alike}"]
+    return told + [f"alike {level} {min(alike, 4)}{of_size}"] * bool(of_size)
+
+
+@_kept
+def _called(*names: frozenset[str]) -> frozenset[str]:
+    return frozenset().union(*names)

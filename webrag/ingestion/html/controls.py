@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.html.tree import (
     BLOCK_TAGS,
+    SILENT,
     ancestors,
     attribute,
     drop,
@@ -26,6 +27,7 @@ from webrag.ingestion.html.tree import (
     rename,
     select,
     text_length,
+    texts_of,
 )
 from webrag.ingestion.quality import has_sign
 
@@ -115,7 +117,7 @@ def unveil(tree: LexborHTMLParser) -> None:
 def _unveil_map(body: LexborNode) -> None:
     """Of a page without words, the words of pictures that lead on, or of their parts, are said."""
     pictures, areas = select(body, "a[href] img[alt]"), select(body, "area[href]")
-    if len(pictures) + len(areas) < _LEAST_PICTURES or text_length(body):
+    if len(pictures) + len(areas) < _LEAST_PICTURES or any(map(_is_said, texts_of(body))):
         return
     for picture in pictures:
         picture.replace_with(attribute(picture, "alt"))
@@ -123,6 +125,10 @@ def _unveil_map(body: LexborNode) -> None:
         link = element("a", attribute(area, "alt") or attribute(area, "title"))
         link.attrs["href"] = attribute(area, "href")
         area.replace_with(element("p", link))
+
+
+def _is_said(text: LexborNode) -> bool:
+    return not is_blank(text) and all(up.tag not in SILENT for up in ancestors(text))
 
 
 def spell_out(body: LexborNode) -> None:
@@ -164,17 +170,17 @@ def _open_shadow(template: LexborNode) -> None:
 
 def _unveil_page(body: LexborNode) -> None:
     """A page that says nothing by itself may say it without scripts, or in a template."""
-    hidden = [*select(body, "noscript"), *select(body, _TEMPLATE_SCRIPTS)]
-    if not hidden:
-        return
-    spoken = text_length(body)
-    for node in hidden:
+    said: list[tuple[LexborNode, LexborNode, str]] = []
+    for node in (*select(body, "noscript"), *select(body, _TEMPLATE_SCRIPTS)):
         markup = node.text() if node.tag == "script" else node.inner_html or ""
-        held = LexborHTMLParser(f"<body>{markup}").body
-        text = inline_text(held) if held is not None else ""
-        if held is None or len(text) < max(_LEAST_PAGE_CHARS, spoken):
-            continue
-        if not has_sign("script order", text) and not _PLACEHOLDER.search(text):
+        is_long = len(markup) >= _LEAST_PAGE_CHARS
+        held = LexborHTMLParser(f"<body>{markup}").body if is_long else None
+        if held is not None and len(text := inline_text(held)) >= _LEAST_PAGE_CHARS:
+            said.append((node, held, text))
+    spoken = text_length(body) if said else 0
+    for node, held, text in said:
+        is_order = has_sign("script order", text) or _PLACEHOLDER.search(text)
+        if len(text) >= spoken and not is_order:
             for child in list(held.iter(include_text=True)):
                 node.insert_before(child)
             node.decompose()

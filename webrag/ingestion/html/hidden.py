@@ -24,8 +24,9 @@ _MOST_SELECTOR_CHARS: Final = 200
 # Elements looked at for all rules of a page together: about a third of a second.
 _MOST_STEPS: Final = 5_000_000
 _ASIDE: Final = re.compile(
+    # Without a group at the start of any branch, where one can begin is found far faster.
     r"(?s)/\*.*?(?:\*/|\Z)|<!--|-->"
-    r"|(\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)|(url\()[^)\"']*+"
+    r"|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|url\([^)\"']*+"
 )
 # A block without others inside it; else the beginning or end of a block, or a statement.
 _PIECE: Final = re.compile(r"([^{};]*+)(?:\{([^{}]*+)(?:\}|\Z)|([{};]|\Z))")
@@ -89,6 +90,7 @@ _LEAST: Final[Mapping[str, tuple[float, float]]] = {
     "font-size": (2.01, 0.16),
     "text-indent": (-99.0, 1.0),
 }
+_HIDING: Final = frozenset({"display", "content-visibility", "visibility", "clip", *_LEAST})
 _LEAST_CONTRAST: Final = 0.06  # of one channel: white on almost white
 # These hide the element's own text; an element inside may be seen.
 _INHERITED: Final = frozenset({"visibility", "font-size", "text-indent", "color"})
@@ -112,12 +114,17 @@ _Hidden = list[tuple["_Rule | int", list[LexborNode]]]
 
 
 class _Rule(NamedTuple):
-    """A selector with its block of declarations, and whether nothing else decides what it means."""
+    """A selector with its block of declarations, and whether it stands where all blocks count."""
 
     selector: str
     block: str
-    is_read: bool
+    is_plain: bool
     order: int
+
+    @property
+    def is_read(self) -> bool:
+        """Nothing else decides what it means."""
+        return self.is_plain and not _LONG.search(self.selector)
 
 
 class _Style(NamedTuple):
@@ -142,15 +149,17 @@ class _Sheets:
         self._steps = 0
         self._meant: dict[int, dict[int, LexborNode]] = {}
         self._applied: dict[str, list[tuple[_Rule, dict[int, LexborNode]]]] = {}
+        self._lifted: dict[str, set[str]] = {}
         sheets = (node for node in tree.css(_SHEETS) if _is_for_screen(attribute(node, "media")))
         texts = sorted((_without_strings(node.text()) for node in sheets), key=len)
         sizes = accumulate(map(len, texts))
         read = (_read(text) for text, size in zip(texts, sizes, strict=True) if size <= _MOST_CHARS)
         rules = [_Rule(*each, order) for order, each in enumerate(chain.from_iterable(read))]
         self.have_scripts = tree.css_first(_SCRIPTS) is not None
-        passing = [_FLEETING, _LOADING] if self.have_scripts else [_FLEETING]
-        self._rules = [each for each in rules if not any(p.search(each.selector) for p in passing)]
-        self.standing = [rule for rule in self._rules if rule.is_read and self._is_worn(rule)]
+        self._rules = [rule for rule in rules if not _FLEETING.search(rule.selector)]
+        if self.have_scripts:
+            self._rules = [rule for rule in self._rules if not _LOADING.search(rule.selector)]
+        self.standing = [rule for rule in self._rules if self._is_worn(rule) and rule.is_read]
         self._by_last_name: defaultdict[str, list[_Rule]] = defaultdict(list)
         for rule in self.standing:
             self._by_last_name[_last_names(rule.selector)[0]].append(rule)
@@ -177,7 +186,9 @@ class _Sheets:
     @cached_property
     def _worn(self) -> set[str]:
         """The names of all elements that have a class (".name") or an identifier ("#name")."""
-        return {name for node in self._tree.css("[class], [id]") for name in _names_of(node)}
+        said = [node.attributes for node in self._tree.css("[class], [id]")]
+        classes = " ".join([each.get("class") or "" for each in said])
+        return {*(f".{name}" for name in set(classes.split())), *(f"#{e.get('id')}" for e in said)}
 
     def style(self, node: LexborNode) -> _Style:
         """The values that count for an element, of those that it declares or rules give it."""
@@ -198,16 +209,25 @@ class _Sheets:
 
     def lifted(self, node: LexborNode) -> set[str]:
         """The properties that a state, a script or a rule not read may give other values."""
-        return set().union(*(self._lifted[name] for name in _names_of(node)))
+        return set().union(*map(self._lifted_by, _names_of(node)))
+
+    def _lifted_by(self, name: str) -> set[str]:
+        if name not in self._lifted:
+            rules = filter(self._may_come, self._ending[name])
+            self._lifted[name] = set().union(*(_effects(rule.block)[1] for rule in rules))
+        return self._lifted[name]
+
+    def _may_come(self, rule: _Rule) -> bool:
+        is_to_come = self.have_scripts and not self._is_worn(rule)
+        return is_to_come or not rule.is_read or _STATE.search(rule.selector) is not None
 
     @cached_property
-    def _lifted(self) -> Mapping[str, set[str]]:
-        found: defaultdict[str, set[str]] = defaultdict(set)
+    def _ending(self) -> Mapping[str, list[_Rule]]:
+        """All rules by each of the names at the end of their selectors."""
+        found: defaultdict[str, list[_Rule]] = defaultdict(list)
         for rule in self._rules:
-            is_to_come = self.have_scripts and not self._is_worn(rule)
-            if is_to_come or not rule.is_read or _STATE.search(rule.selector):
-                for name in _last_names(rule.selector):
-                    found[name] |= _effects(rule.block)[1] & {*_COLLAPSED, *_LEAST}
+            for name in _last_names(rule.selector):
+                found[name].append(rule)
         return found
 
 
@@ -216,7 +236,7 @@ def _effects(block: str) -> tuple[set[str], set[str]]:
     """The properties that a block gives values that may hide an element, and that show it."""
     said = {name: value for name, value, _ in _declarations(block)}
     others = {"overflow": "hidden", "position": "absolute"}
-    hiding = {name for name in said if _hiding({**others, name: said[name]})}
+    hiding = {name for name in _HIDING.intersection(said) if _hiding({**others, name: said[name]})}
     ink = _color_of(said.get("color", "")) or _WHITE
     hiding.update(["color"] * (ink[3] < _LEAST["opacity"][0]))
     return hiding, {*said, *(_BOX if said.get("overflow") == "visible" else ())} - hiding
@@ -229,10 +249,9 @@ def _last_names(selector: str) -> list[str]:
     return _NAME.findall(last) or _TYPE.findall(last.partition(":")[0].lower()) or ["*"]
 
 
-@lru_cache(maxsize=10_000)
 def _plain(selector: str) -> str:
     """A selector without attributes and functions."""
-    return _FUNCTION.sub("", selector).strip()
+    return _FUNCTION.sub("", selector).strip() if "[" in selector or "(" in selector else selector
 
 
 def _names_of(node: LexborNode) -> list[str]:
@@ -244,7 +263,12 @@ def _names_of(node: LexborNode) -> list[str]:
 
 def _without_strings(styles: str) -> str:
     """Styles without comments and addresses, and without braces and semicolons in strings."""
-    return _ASIDE.sub(lambda found: found[2] or re.sub(r"[{};]", " ", found[1] or ""), styles)
+    return _ASIDE.sub(_without_string, styles)
+
+
+def _without_string(found: re.Match[str]) -> str:
+    text = found[0]
+    return "url(" if text[0] == "u" else re.sub(r"[{};]", " ", text) if text[0] in "\"'" else ""
 
 
 def _is_for_screen(queries: str) -> bool:
@@ -257,7 +281,7 @@ def _is_for_screen(queries: str) -> bool:
 
 @lru_cache(maxsize=8)  # a site's pages share their sheets
 def _read(sheet: str) -> list[tuple[str, str, bool]]:
-    """Each selector of a sheet with its block, and whether nothing else decides what it means."""
+    """Each selector of a sheet with its block, and whether it stands where all blocks count."""
     found: list[tuple[str, str, bool]] = []
     around: list[bool | None] = [True]  # None for rules that are not read, False for those left out
     for piece in _PIECE.finditer(sheet):
@@ -268,10 +292,12 @@ def _read(sheet: str) -> list[tuple[str, str, bool]]:
         elif sign == "}" and len(around) > 1:
             around.pop()
         elif block and ":" in block and "@" not in prelude and around[-1] is not False:
-            parts = [each.strip() for each in _COMMA.split(prelude)]
-            whole = [each for each in parts if each.count("(") == each.count(")")]
-            short = [each for each in whole if len(each) <= _MOST_SELECTOR_CHARS]
-            found += [(each, block, bool(around[-1]) and not _LONG.search(each)) for each in short]
+            found += [
+                (each, block, bool(around[-1]))
+                for part in _COMMA.split(prelude)
+                if len(each := part.strip()) <= _MOST_SELECTOR_CHARS
+                and each.count("(") == each.count(")")
+            ]
     return found
 
 

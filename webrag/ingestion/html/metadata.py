@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webrag.ingestion.addresses import link_target, page_address, site_of
 from webrag.ingestion.characters import folded, one_line
-from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text
+from webrag.ingestion.html.tree import BLOCK_TAGS, ancestors, attribute, inline_text, without
 from webrag.ingestion.models import PageMetadata, markdown_version
 from webrag.ingestion.versions import MAX_NAME_CHARS, parse_date, plain_version
 
@@ -209,6 +209,12 @@ def _parted(node: LexborNode) -> str:
     return f"\0{node.text(separator=chr(0))}\0"
 
 
+def _prose(body: LexborNode) -> str:
+    """A page's text in parts, without the first samples of code, scripts and styles."""
+    samples = body.css("pre, script, style, template")[:_MOST_SAMPLES]
+    return without(_parted(body), map(_parted, samples), "\0")
+
+
 def _lines(text: str) -> str:
     return "\n".join(filter(None, (" ".join(part.split()) for part in text.split("\0"))))
 
@@ -297,9 +303,7 @@ def read_metadata(tree: LexborHTMLParser, page_url: str) -> PageMetadata:
     linked = list(_linked_data(tree))
     names = _names(tree, metas, linked, page_url)
     title = _title(tree, metas, names)
-    text = _parted(tree.body) if tree.body is not None else ""
-    for sample in tree.css("pre, script, style, template")[:_MOST_SAMPLES]:
-        text = text.replace(_parted(sample), "\0", 1)
+    text = _prose(tree.body) if tree.body is not None else ""
     head = _head(tree, title or "")
     heads = [*tree.css("h1")[:_MOST_HEADINGS], *([head] if head is not None else ())]
     outer = {above.mem_id for each in heads for above in ancestors(each)}

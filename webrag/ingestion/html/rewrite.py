@@ -36,6 +36,7 @@ from webrag.ingestion.html.tree import (
     rename,
     replace_with_contents,
     select,
+    texts_of,
 )
 
 _KINDS = ("note", "tip", "warning", "caution", "important", "danger")
@@ -214,7 +215,7 @@ def _trim_code(root: LexborNode) -> None:
             (1, str.lstrip, node.insert_before),
             (-1, str.rstrip, node.insert_after),
         ):
-            texts = [each for each in node.traverse(include_text=True) if each.is_text_node][::step]
+            texts = [*texts_of(node)][::step]
             blank = list(itertools.takewhile(is_blank, texts))
             outer = texts[len(blank)]
             text = outer.text_content or ""
@@ -454,7 +455,7 @@ def _make_pres(root: LexborNode) -> None:
 
 
 def _break_as_written(node: LexborNode) -> None:
-    for text in [each for each in node.traverse(include_text=True) if each.is_text_node]:
+    for text in [*texts_of(node)]:
         lines = (text.text_content or "").split("\n")
         for line in lines[:-1]:
             text.insert_before(line)
