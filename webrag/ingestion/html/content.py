@@ -548,7 +548,7 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
     features = [["bias", *_about(box, text)] for box, text in zip(own, texts, strict=True)]
     under: list[str] = []
     for at, (box, text, each) in enumerate(zip(own, texts, features, strict=True)):
-        words = _WORDS.findall(text.lower()[:100])
+        words = _WORDS.findall(text[:100].lower())
         is_short = len(words) <= _MOST_WORDS
         if is_short:
             each += {f"word {word}" for word in words}

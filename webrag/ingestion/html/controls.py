@@ -289,15 +289,16 @@ def _spell_out_pictures(body: LexborNode) -> None:
         label = _label_of(picture)
         if label and len(label) <= _MOST_LABEL_CHARS and _is_in_sentence(picture):
             picture.replace_with(label)
+    around = {up.mem_id for each in select(body, _PICTURE) for up in ancestors(each)}
     for cell in select(body, "td, th"):
-        if cell.css_first("*") is not None and not _shows_text(cell):
+        if cell.mem_id in around and not _shows_text(cell):
             named = (_label_of(each) for each in select(cell, _PICTURE))
             # DocBook draws the title of a note beside it, and calls the picture `[Note]`.
             beside = f"[{inline_text(cell.parent or cell)}]"
             labels = [label for label in named if label and label != beside]
             if labels and sum(map(len, labels)) <= 2 * _MOST_LABEL_CHARS:
                 cell.insert_child(element("span", " ".join(labels)))
-        elif not inline_text(cell) and attribute(cell, "aria-label"):
+        elif attribute(cell, "aria-label") and not inline_text(cell):
             cell.insert_child(attribute(cell, "aria-label")[:_MOST_LABEL_CHARS])
 
 

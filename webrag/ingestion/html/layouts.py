@@ -493,7 +493,8 @@ def _join_headers(rows: Sequence[LexborNode]) -> None:
 
 def _part_lines(cell: LexborNode) -> None:
     """Mark where a line of a cell ends; a row of the stored text is one line."""
-    if not cell.css_first("br, hr, p, div, li, pre, dd, blockquote"):
+    inner = next(cell.iter(), None)
+    if inner is None or not cell.css_first("br, hr, p, div, li, pre, dd, blockquote"):
         return
     for pre in select(cell, "pre"):
         _part_code(pre)

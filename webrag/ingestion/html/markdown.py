@@ -71,7 +71,7 @@ _CELL_LINES = re.compile(f"(?<![ \t])[ \t]*+(?:{CELL_LINE}[ \t]*+)++")
 # A cell begins and ends with its first and last line.
 _OUTER_CELL_LINES = re.compile(rf"(?<=[^\\]\|){CELL_LINE}|{CELL_LINE}(?=\|)")
 _ITEM_NUMBER = re.compile(rf"(?<!\d)\d++([.)]) {ITEM_NUMBER}(-?\d++){ITEM_NUMBER}")
-_ENDING_BREAK = re.compile(r"(?<![ \t])[ \t]++(?:\n(?=[ \t>]*\n)|\Z)")
+_ENDING_BREAK = re.compile(r"[ \t](?<![ \t]{2})[ \t]*+(?:\n(?=[ \t>]*\n)|\Z)")
 
 
 def marked_markdown(html: str) -> str:

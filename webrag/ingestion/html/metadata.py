@@ -93,7 +93,7 @@ _DAY = re.compile(
 )
 # What parts the day at the beginning of a paragraph from its text.
 _DATELINE_END = re.compile(r"[).:|]|,? [-–—|]")  # noqa: RUF001
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_YEAR = re.compile(r"(?:19|20)(?<!\d\d\d)\d\d(?!\d)")
 _MOST_YEARS = 500
 _MOST_MARKS, _MOST_SAMPLES = 10, 20
 _LABEL_CHARS, _LINE_CHARS = 40, 100

@@ -437,7 +437,7 @@ def rewrite_code(root: LexborNode) -> None:
 
 def _make_pres(root: LexborNode) -> None:
     """Code of several lines stands in a `<pre>`, however the page keeps its lines apart."""
-    for node in select(root, "code, samp, [style*=white-space]"):
+    for node in select(root, "code:has(br), samp:has(br), [style*=white-space]"):
         if any(above.tag == "pre" for above in (node, *ancestors(node))):
             continue
         is_as_written = bool(_AS_WRITTEN.search(attribute(node, "style")))
