@@ -54,9 +54,8 @@ def normalize_characters(text: str) -> str:
 
 def storable(text: str) -> str:
     """Replace NUL and half surrogate pairs by U+FFFD: JSON may carry them, no table takes them."""
-    if not _may_hold(text, _UNSTORABLE_LEADS):
-        return text
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    is_storable = not _may_hold(text, _UNSTORABLE_LEADS)
+    return text if is_storable else _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _may_hold(text: str, leads: Iterable[bytes]) -> bool:

@@ -108,6 +108,8 @@ _MARKED: Final = frozenset({"div", "p", "li", "section"})
 # What a menu's entries, and headings above teasers, are not longer than.
 _MOST_WORDS: Final = 9
 _MOST_PHRASE: Final = 3
+_OUTER: Final = "outer {0} size {1}|outer {0} links {2}|outer {0} plain {3} {4}"
+_NEAR: Final = "near {0} {1}|near {0} {2} {3}|far {0} {4}"
 _SENTENCE: Final = re.compile(r"[.!?:;\u3002\uff01\uff1f\u2026][\"'\u201d\u2019\xbb)\]]*\s*\Z")
 
 
@@ -556,8 +558,8 @@ def read_blocks(boxes: Sequence[_Box]) -> list[Block]:
         each += {f"under {word}" for word in under}
         if box.tag in _HEADINGS:
             under = words if is_short else []
-        each += _beside("before", *shapes[at])
-        each += _beside("after", *shapes[at + 2])
+        each += [f"before {name}" for name in shapes[at]]
+        each += [f"after {name}" for name in shapes[at + 2]]
     _add_places(boxes, own, features)
     return list(map(Block, own, texts, features))
 
@@ -575,7 +577,8 @@ def _add_places(boxes: Sequence[_Box], own: Sequence[_Box], features: Sequence[l
         side = "before" if at < within[0] else "after" if at > within[-1] else "in"
         beyond = within[0] - at if side == "before" else at - within[-1]
         far = "none" if title is None else _bin(at - title) if at >= title else "above"
-        each += _near(side, min(box.level, 6), _linked(box.links, box.chars), _bin(beyond))
+        near, links = min(box.level, 6), _linked(box.links, box.chars)
+        each += _told(_NEAR, side, near, min(near, 3), links, _bin(beyond))
         each += (
             f"plain place {10 * plain // (whole - linked or 1)}",
             f"place {10 * seen // whole}",
@@ -655,18 +658,9 @@ def _shape(box: _Box, text: str) -> tuple[str, ...]:
     return f"size {size}", f"links {links}", f"{kind} {links}{size // 3}"
 
 
-# Blocks share most of what tells of them, and to put it in words takes the longest.
-_kept = lru_cache(maxsize=10_000)
-
-
-@_kept
-def _beside(side: str, *names: str) -> list[str]:
-    return [f"{side} {name}" for name in names]
-
-
-@_kept
-def _near(side: str, level: int, links: int, beyond: int) -> list[str]:
-    return [f"near {side} {level}", f"near {side} {min(level, 3)} {links}", f"far {side} {beyond}"]
+@lru_cache(maxsize=30_000)  # blocks share most of what tells of them
+def _told(forms: str, *values: object) -> list[str]:
+    return forms.format(*values).split("|")
 
 
 def _count(text: str, kind: Callable[[str], bool]) -> int:
@@ -685,45 +679,22 @@ def _about(box: _Box, text: str) -> Iterator[str]:
     size, links = _bin(len(text) // 8), _linked(box.links, box.chars)
     letters, digits = (_count(start, kind) for kind in (str.isalpha, str.isdigit))
     letters, digits = 5 * letters // max(1, len(start)), min(2, digits // 3)
-    yield from _alone(box.tag, size, links, bool(_SENTENCE.search(text)), letters, digits)
+    ends = bool(_SENTENCE.search(text))
+    yield from _told("tag {0}|links {1}|tag {0} links {1}|size {2}", box.tag, links, size)
+    yield from _told("size {0} links {1}|size {0} ends {2}", size, links, ends)
+    yield from _told("letters {0}|digits {1} size {2}", letters, digits, size // 3)
     yield f"commas {_bin(text.count(','))}"
-    yield from _within(box.tags, links)
+    for name in box.tags:
+        yield from _told("in {0}|in {0} links {1}", name, links)
     for level, outer in enumerate(box.around[1:4], start=1):
-        whole, shared = _bin(outer.all_chars // 16), _linked(outer.all_links, outer.all_chars)
+        told = _bin(outer.all_chars // 16), _linked(outer.all_links, outer.all_chars)
         plain = _bin((outer.all_chars - outer.all_links) // 16)
-        yield from _outer(level, whole, shared, plain, links)
+        yield from _told(_OUTER, level, *told, plain, links)
     for level, inner in enumerate(box.around[:4]):
         if inner.outer is not None:
             alike = min(8, inner.outer.inner[inner.kind])
-            of_size = "" if inner.tag in ("p", "li") else f" {_bin(inner.all_chars // 16)} {links}"
-            yield from _alikes(level, alike, of_size)
-    yield from _called(*[each.names for each in box.around if each.tag not in ("body", "html")])
-
-
-@_kept
-def _alone(tag: str, size: int, links: int, ends: bool, letters: int, digits: int) -> list[str]:
-    told = [f"tag {tag}", f"size {size}", f"links {links}", f"tag {tag} links {links}"]
-    told += [f"size {size} links {links}", f"size {size} ends {ends}", f"letters {letters}"]
-    return [*told, f"digits {digits} size {size // 3}"]
-
-
-@_kept
-def _within(tags: frozenset[str], links: int) -> list[str]:
-    return [told for name in tags for told in (f"in {name}", f"in {name} links {links}")]
-
-
-@_kept
-def _outer(level: int, size: int, shared: int, plain: int, links: int) -> list[str]:
-    told = (f"size {size}", f"links {shared}", f"plain {plain} {links}")
-    return [f"outer {level} {each}" for each in told]
-
-
-@_kept
-def _alikes(level: int, alike: int, of_size: str) -> list[str]:
-    told = [f"alike {level} {alike}"]
-    return told + [f"alike {level} {min(alike, 4)}{of_size}"] * bool(of_size)
-
-
-@_kept
-def _called(*names: frozenset[str]) -> frozenset[str]:
-    return frozenset().union(*names)
+            yield from _told("alike {0} {1}", level, alike)
+            if inner.tag not in ("p", "li"):
+                whole = _bin(inner.all_chars // 16)
+                yield from _told("alike {0} {1} {2} {3}", level, min(alike, 4), whole, links)
+    yield from set().union(*(e.names for e in box.around if e.tag not in ("body", "html")))

@@ -143,12 +143,13 @@ def text_length(node: LexborNode) -> int:
 
 
 def without(text: str, parts: Iterable[str], left: str = "") -> str:
-    """Return a text without some of its parts, in their order; of each stays what it ends in."""
-    kept, at = "", 0
+    """Return a text without some of its parts, given in order; `left` of each stays."""
+    kept, at = [], 0
     for part in parts:
         if (found := text.find(part, at)) >= 0:
-            kept, at = kept + text[at:found], found + len(part) - len(left)
-    return kept + text[at:]
+            kept.append(text[at:found])
+            at = found + len(part) - len(left)
+    return "".join((*kept, text[at:]))
 
 
 def replace_with_contents(node: LexborNode, holders: Iterable[LexborNode]) -> None:
@@ -208,13 +209,9 @@ def _depth(markup: bytes) -> int:
     """The levels of elements in each other at most, of those whose end tags are not left out."""
     depth = most = 0
     for closing in _NESTING_TAG.findall(markup):
-        if not closing:
-            depth += 1
-        elif depth > most:
-            most, depth = depth, depth - 1
-        elif depth:
-            depth -= 1
-    return max(most, depth)
+        depth = max(0, depth - 1) if closing else depth + 1
+        most = max(most, depth)
+    return most
 
 
 # Stands for a backslash of the page while the converter's own escapes are told from it.

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from webrag.ingestion.html.tree import MarkupBomb, check_markup
+from webrag.ingestion.html.tree import MarkupBomb, check_markup, without
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,15 @@ def test_what_looks_like_a_tag_in_an_attribute_nests_nothing() -> None:
 def test_attributes_hide_no_depth(tag: str) -> None:
     with pytest.raises(MarkupBomb, match="512 levels"):
         check_markup(tag * 600)
+
+
+def test_parts_are_taken_out_of_a_text_where_they_follow_each_other() -> None:
+    assert without("a b a c a", ["a", "a"]) == " b  c a"
+
+
+def test_a_part_that_a_text_lacks_takes_nothing_out() -> None:
+    assert without("a b", ["c", "b"]) == "a "
+
+
+def test_parts_that_share_what_parts_them_are_all_taken_out() -> None:
+    assert without("|a|x|y|b|", ["|x|", "|y|"], "|") == "|a|b|"
