@@ -371,6 +371,7 @@ def _unwanted(blocks: Sequence[Block]) -> set[int]:
     _keep_alike(plain, doomed)
     doomed -= {id(block.box) for block in _said_between(plain, doomed)}
     doomed -= {id(block.box) for block in plain if _is_within_text(block.box, doomed)}
+    doomed -= _alone_below(blocks, low)
     titles = (block.box for block in blocks if block.box.tag in _HEADINGS)
     staying = {_kinds(box) for box in titles if id(box) not in low}
     # A heading goes with what it is a heading of; one that only links, above no text, is a teaser.
@@ -499,6 +500,18 @@ def _keep_alike(blocks: Sequence[Block], doomed: set[int]) -> None:
         stay = len(members) >= _LEAST_COUNTED and count >= _STAYING_COUNT * len(members)
         if stay or (is_prose and staying >= _STAYING_SHARE * whole):
             doomed.difference_update(id(each.box) for each in members)
+
+
+def _alone_below(blocks: Sequence[Block], low: Mapping[int, float]) -> set[int]:
+    """The only blocks below headings that stay, which these are headings of."""
+    is_heading = [block.box.tag in _HEADINGS for block in blocks]
+    return {
+        id(block.box)
+        for at, block in enumerate(blocks[1:], 1)
+        if is_heading[at - 1 : at + 2] in ([True, False], [True, False, True])
+        and id(blocks[at - 1].box) not in low
+        and _linked(block.box.links, block.box.chars) < _ALL_LINKED
+    }
 
 
 def _is_within_text(item: _Box, doomed: Set[int]) -> bool:

@@ -127,9 +127,9 @@ def _is_chrome(node: LexborNode) -> bool:
         return False
     if node.tag == "aside":
         return not _CONTENT_ASIDE.search(attribute(node, "class"))
-    is_inside_article = any(above.tag in ("article", "main") for above in ancestors(node))
+    is_of_part = any(above.tag in ("article", "main", "section") for above in ancestors(node))
     # A section's own header carries its heading; a page's header carries the menu.
-    return not (node.tag == "header" and is_inside_article and node.css_first("h2, h3, p"))
+    return not (node.tag == "header" and is_of_part and node.css_first("h2, h3, h4, p"))
 
 
 def main_content(body: LexborNode) -> LexborNode:

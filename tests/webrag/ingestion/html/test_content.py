@@ -177,9 +177,31 @@ def test_markdown_is_stored_whole(convert: Convert) -> None:
 def test_list_between_the_sentences_of_an_element_stays(convert: Convert) -> None:
     tests = "<ul><li><a href='http://test.example'>test.example</a>, hosted in Germany</li></ul>"
     text = " ".join(SENTENCES)
-    page = f"<h1>Bridge</h1>{ARTICLE}<div class=page>{text} It is on one server: {tests} {text}</div>"
+    page = (
+        f"<h1>Bridge</h1>{ARTICLE}<div class=page>{text} It is on one server: {tests} {text}</div>"
+    )
 
     assert "hosted in Germany" in convert(page).markdown
+
+
+def test_header_of_a_section_carries_its_heading(convert: Convert) -> None:
+    page = "".join(
+        f"<section><header><h2>Bridge {n}</h2></header><p>{sentence}</p></section>"
+        for n, sentence in enumerate(SENTENCES)
+    )
+
+    assert all(f"## Bridge {n}\n" in convert(page).markdown for n in range(4))
+
+
+def test_only_paragraph_below_a_heading_that_stays_stays_too(
+    convert: Convert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = {"bias": 1.0, "word pending": -3.0}
+    monkeypatch.setattr(content, "_weights", lambda: weights)
+    tolls = "<h2>Tolls</h2><div class=note>Pending.</div>"
+    page = f"<h1>Bridge</h1>{ARTICLE}{tolls}<h2>Cracks</h2>{ARTICLE}"
+
+    assert "## Tolls\n\nPending." in convert(page).markdown
 
 
 def test_headings_that_only_link_are_teasers(convert: Convert) -> None:
