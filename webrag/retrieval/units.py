@@ -139,6 +139,7 @@ class _Cutter:
         self._items: list[tuple[int, int]] = []  # pieces of the items of the list so far
         self._list_lead: int | None = None
         self._last_sentence: int | None = None  # of the paragraph right above
+        self._last_lead: int | None = None  # what leads to that
         self._named_item: int | None = None  # indentation of the item whose name leads to its parts
 
     def cut(self) -> Cut:
@@ -297,11 +298,14 @@ class _Cutter:
                 self._pieces[term] = replace(self._pieces[term], end=group[0][1])
                 continue
             numbers = [self._add_piece(span, kind) for span in group]
+            is_code = not is_item and _CODE_NAME.fullmatch(self._text, *group[0])
             if place in terms:
                 term = numbers[0]
                 self._terms.add(term)
             else:
-                self._add_runs(numbers, kind, above if term is None else term)
+                self._add_runs(
+                    numbers, "code" if is_code else kind, above if term is None else term
+                )
         last = len(self._pieces) - 1
         if last < first_of_block:
             return
@@ -311,6 +315,7 @@ class _Cutter:
         is_name = is_alone and (is_title or self._is_name(last, before, following))
         self._join_paragraphs(first_of_block, is_item=is_item, is_name=is_name, is_title=is_title)
         self._last_sentence = None if is_item and not self._announces(last) else last
+        self._last_lead = above if term is None else term
         if is_item and last == first_of_block and self._names_its_parts(last, block, following):
             self._end_list()
             self._named_item, self._lead = _indentation(self._text, block), last
@@ -364,7 +369,9 @@ class _Cutter:
             return False
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
         if _NAME.fullmatch(told):
-            return not any(map(_NAME.fullmatch, others))
+            others = list(filter(_NAME.fullmatch, others))
+            if told[0] != "`":
+                return not others
         return not (others or (self._lead == number - 1 and self._announces(number - 1)))
 
     def _is_caption(self, number: int, following: Block | None) -> bool:
@@ -418,7 +425,7 @@ class _Cutter:
             if self._announces(above):
                 # Alone it would end where what it announces begins.
                 self._units = [each for each in self._units if each.last != above + 1]
-            self._add_unit("prose", above, first + 1)
+            self._add_unit("prose", above, first + 1, self._last_lead)
 
     def _begin_list(self, block: Block) -> None:
         """Let a sentence that the items go on with lead to them; alone it says nothing."""

@@ -108,6 +108,20 @@ def test_code_alone_above_its_definition_names_it(term: str) -> None:
     assert units(f"{term}  \nFires what is named.") == [("Fires what is named.", term)]
 
 
+def test_paragraphs_of_a_definition_stand_below_its_term_together() -> None:
+    text = "`--all`  \nFires all kilns.\n\nNone is left out then."
+
+    assert ("Fires all kilns.\n\nNone is left out then.", "`--all`") in units(text)
+
+
+def test_code_that_a_sentence_announces_names_nothing_below_it() -> None:
+    told = "You can leave the file out by this option:"
+    found = units(f"{told}\n\n> `--nofile`\n\nThe file is called kiln.cfg. It is small.")
+
+    assert ("`--nofile`", told) in found
+    assert ("The file is called kiln.cfg. It is small.", None) in found
+
+
 def test_name_with_a_colon_leads_to_the_lines_below_it() -> None:
     assert units("**Returns:**  \nthe loaf") == [("the loaf", "**Returns:**")]
 
