@@ -347,9 +347,9 @@ def follows_control(node: LexborNode) -> bool:
 _TEX = ("application/x-tex", "tex", "latex", "application/x-latex")
 # After a backslash the last sign is a character.
 _WRAPPED = (
-    re.compile(r"(?P<sign>\$\$|\$)(?P<held>.+)(?<!\\)(?P=sign)", re.DOTALL),
-    re.compile(r"\{\\displaystyle(?P<held>.*)\}", re.DOTALL),
-    re.compile(r"\{\\textstyle(?P<held>.*)\}", re.DOTALL),
+    re.compile(r"\A(?P<sign>\$\$|\$)(?P<held>.+)(?<!\\)(?P=sign)", re.DOTALL),
+    re.compile(r"\A\{\\displaystyle(?P<held>.*)\}", re.DOTALL),
+    re.compile(r"\A\{\\textstyle(?P<held>.*)\}", re.DOTALL),
 )
 _MAX_NESTING = 60
 # By element and number of its parts; the parts come plain first, then grouped.
