@@ -20,8 +20,8 @@ source as `webrag eval` writes them; a source that has one is not asked again. P
 A quotation holds the answer when the gold or an alternative is in it, or when it is part of one and
 at least half as long; letters and digits are compared. A question of two parts needs one of them
 where one place counts, and both where several do. The parts `fit` and `choose` are for work on the
-product, `end` for one measurement after it; the first figures of `later` were blind. --deal gives
-new sources a part.
+product, `end` for one measurement after it; the first figures of `later` and `latest` were blind.
+--deal gives new sources a part.
 """
 
 import argparse
@@ -218,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sites", type=Path, nargs="?")
     parser.add_argument("--questions", type=Path, default=UNITS)
-    parser.add_argument("--part", action="append", choices=sorted({*DEALT, "later"}))
+    parser.add_argument("--part", action="append", choices=sorted({*DEALT, "later", "latest"}))
     parser.add_argument("--source", action="append")
     parser.add_argument("--runs", type=Path, default=Path("quotations"))
     parser.add_argument("--deal", action="store_true")
