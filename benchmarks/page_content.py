@@ -12,7 +12,6 @@ table.
 """
 
 import argparse
-import gc
 import gzip
 import json
 import re
@@ -236,7 +235,6 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Print the table."""
     asked = arguments()
-    gc.set_threshold(20_000)  # as the processes do that convert pages
     print(REFERENCE)
     if asked.aeb:
         measure_articles(asked.aeb, asked.every)

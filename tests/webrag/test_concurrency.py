@@ -33,7 +33,6 @@ OWNERS = {
     "webrag/orchestration/workflow.py": "the workflow, which the close of the engine waits for",
     "webrag/corpus/batches.py": "a batch, ended by the last caller who leaves",
     "webrag/orchestration/links/expander.py": "the table of running fetches, ended with the round",
-    "webrag/orchestration/steps/research.py": "the run, which ends its reading of maps",
     "webrag/ingestion/browser.py": "the drawing, which ends what is under way",
     "webrag/ingestion/logins/window.py": "the sign-in, which ends the opening of its page",
     "webrag/ingestion/git.py": "the clone, which waits for the program",

@@ -40,17 +40,16 @@ async def research(
     """Search and judge, and follow links or ask in other words, until the rules say stop."""
     run = ResearchRun(components, state, report)
     await run.prepare()
-    async with run.reading_maps():
-        await run.analyse()
-        decision = await _searched(run)
-        on_decision(decision)
-        while decision.action != "stop":
-            # Whoever follows no link does not wait for what that takes to import.
-            from webrag.orchestration.steps.actions import act
+    await run.analyse()
+    decision = await _searched(run)
+    on_decision(decision)
+    while decision.action != "stop":
+        # Whoever follows no link does not wait for what that takes to import.
+        from webrag.orchestration.steps.actions import act
 
-            is_more = await act(run, decision)
-            decision = await (_searched(run) if is_more else decided(run, state.signals))
-            on_decision(decision)
+        is_more = await act(run, decision)
+        decision = await (_searched(run) if is_more else decided(run, state.signals))
+        on_decision(decision)
     return await build_result(run)
 
 

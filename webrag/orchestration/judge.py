@@ -53,7 +53,6 @@ _MOST_COMPARED: Final = 150
 _LIKENESS_COST: Final = 0.6  # of the score, for what means the same as a better unit
 _LEAST_WEIGHT: Final = 0.05
 _OF_ANOTHER: Final = 0.6  # what never names what was asked for by its name speaks of another
-_THE_SAME: Final = 0.9999  # cosine
 _SAYS_NOTHING: Final = 10.0  # of the score, for what only has the words of the question
 _MOST_READ: Final = 40  # units, best first, that are compared with the question word by word
 _SUBJECT_WORDS: Final = 4  # of a name that is asked about, at most
@@ -170,6 +169,9 @@ def judged(
     others = _best_of_others(found, scores, chosen)
     placed = with_announced(found, scores, joined_neighbours(found, scores, chosen))
     placed += zip(others, others, strict=True)
+    # What another place says word for word, of the same things, is not shown again.
+    first = {_told(found, matched, place): (place, scored) for place, scored in reversed(placed)}
+    placed = [each for each in placed if each in first.values()]
     units = tuple(_shown(found, matched, place, scores[scored]) for place, scored in placed)
     if not any(item.reranked_score > 0 for item in matched):
         return Judgement(units)
@@ -574,10 +576,8 @@ def best_apart(found: Found, scores: Floats, *, most: int = _SHOWN) -> list[int]
         chosen.append(best)
         left = [e for e in left if e != best and not _overlap(found.units[e], found.units[best])]
         if found.vectors is not None and left:
-            near = dict(zip(left, found.vectors[left] @ found.vectors[best], strict=True))
-            # What another section says word for word takes no second place.
-            left = [place for place in left if near[place] < _THE_SAME]
-            alike = {place: max(alike[place], float(near[place])) for place in left}
+            for place, near in zip(left, found.vectors[left] @ found.vectors[best], strict=True):
+                alike[place] = max(alike[place], float(near))
     return chosen
 
 

@@ -131,6 +131,8 @@ class _Cutter:
         self._units: list[Unit] = []
         self._headings: list[tuple[int, int]] = []  # level and number of the piece
         self._blocks = [block for block in read_blocks(text) if block.kind != "html"]
+        in_code = (_CODE_NAME.fullmatch(text, block.start, block.end) for block in self._blocks)
+        self._names_in_code = sum(map(bool, in_code))  # of several none is what is announced
         self._terms: set[int] = set()  # pieces that only name a subject, or ask
         self._leading: set[int] = set()  # pieces that introduce something
         self._lead: int | None = None  # what the last block ended with, where it introduces
@@ -370,7 +372,7 @@ class _Cutter:
         others = [self._text[e.start : e.end] for e in beside if e and self._is_label_alone(e)]
         if _NAME.fullmatch(told):
             others = list(filter(_NAME.fullmatch, others))
-            if told[0] != "`":
+            if told[0] != "`" or self._names_in_code > 1:
                 return not others
         return not (others or (self._lead == number - 1 and self._announces(number - 1)))
 

@@ -1,6 +1,5 @@
 """Runs over sites that keep a map of themselves, with the real fetcher, workers and Postgres."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -222,52 +221,6 @@ async def test_map_that_a_run_had_no_time_for_is_read_by_the_next_run(
     found, _ = await maps.known([page], timeout_s=30)
 
     assert (nothing, len(found)) == ([], 1)
-
-
-async def test_link_that_stands_out_waits_for_no_map(
-    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
-) -> None:
-    is_followed = Event()
-    waited: list[bool] = []
-
-    def slow(_: Any) -> Any:
-        waited.append(is_followed.wait(10))
-        return 200, {"Content-Type": "text/javascript"}, INDEX.encode()
-
-    def followed(_: Any) -> Any:
-        is_followed.set()
-        return 200, {"Content-Type": "text/html"}, SITE["/limits.html"].encode()
-
-    link = "<a href='limits.html'>Seconds after which the broker closes an idle connection</a>"
-    index = SITE["/index.html"].replace("</body>", f"{link}</body>")
-    site = static_site(
-        {**SITE, "/index.html": index, "/limits.html": followed, "/searchindex.js": slow}
-    )
-
-    await make_engine().run(Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep"))
-
-    assert waited == [True]
-
-
-async def test_named_page_that_answers_waits_for_no_map(
-    make_engine: Callable[..., OrchestratorEngine], static_site: Callable[..., Any]
-) -> None:
-    is_over = Event()
-
-    def slow(_: Any) -> Any:
-        is_over.wait(10)
-        return 404, {}, b""
-
-    page = SITE["/limits.html"].replace("</head>", MARK)
-    site = static_site({**SITE, "/index.html": page, "/searchindex.js": slow})
-
-    async with asyncio.timeout(8):
-        result = await make_engine().run(
-            Question.of(QUESTION, urls=f"{site}/index.html", research_mode="deep")
-        )
-    is_over.set()
-
-    assert result.final_decision.rule == "answered"
 
 
 def known_map(*pages: ListedPage, content: MapContent = "texts") -> KnownMap:

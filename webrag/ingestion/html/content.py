@@ -283,7 +283,7 @@ def _is_inline(node: LexborNode) -> bool:
 
 
 def _is_direction(link: LexborNode) -> bool:
-    first = _WORDS.search(link.text())
+    first = _WORDS.search(link.text(separator=" "))
     if first is not None and first[0].casefold() not in _PAGER_WORDS:
         return False
     words = _words(link).keys()
@@ -510,6 +510,7 @@ def _alone_below(blocks: Sequence[Block], low: Mapping[int, float]) -> set[int]:
         for at, block in enumerate(blocks[1:], 1)
         if is_heading[at - 1 : at + 2] in ([True, False], [True, False, True])
         and id(blocks[at - 1].box) not in low
+        and block.box.outer is blocks[at - 1].box.outer
         and _linked(block.box.links, block.box.chars) < _ALL_LINKED
     }
 
@@ -518,7 +519,9 @@ def _is_within_text(item: _Box, doomed: Set[int]) -> bool:
     """Tell the item of a list that stands between the sentences of an element which stays."""
     holder = item.outer if item.tag == "li" else None
     around = holder.outer if holder is not None and holder.tag in _LISTS else None
-    return around is not None and around.chars >= _LEAST_BESIDE and id(around) not in doomed
+    is_said = _linked(item.links, item.chars) < _ALL_LINKED
+    is_text = around is not None and around.chars >= _LEAST_BESIDE
+    return is_said and is_text and id(around) not in doomed
 
 
 def _kinds(box: _Box) -> tuple[str, ...]:
@@ -672,8 +675,8 @@ def _shape(box: _Box, text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=30_000)  # blocks share most of what tells of them
-def _told(forms: str, *values: object) -> list[str]:
-    return forms.format(*values).split("|")
+def _told(forms: str, *values: object) -> tuple[str, ...]:
+    return tuple(forms.format(*values).split("|"))
 
 
 def _count(text: str, kind: Callable[[str], bool]) -> int:

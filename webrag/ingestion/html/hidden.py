@@ -214,7 +214,8 @@ class _Sheets:
     def _lifted_by(self, name: str) -> set[str]:
         if name not in self._lifted:
             rules = filter(self._may_come, self._ending[name])
-            self._lifted[name] = set().union(*(_effects(rule.block)[1] for rule in rules))
+            effects = set().union(*(_effects(rule.block)[1] for rule in rules))
+            self._lifted[name] = effects & {*_COLLAPSED, *_LEAST}
         return self._lifted[name]
 
     def _may_come(self, rule: _Rule) -> bool:

@@ -127,9 +127,11 @@ def _is_chrome(node: LexborNode) -> bool:
         return False
     if node.tag == "aside":
         return not _CONTENT_ASIDE.search(attribute(node, "class"))
-    is_of_part = any(above.tag in ("article", "main", "section") for above in ancestors(node))
+    around = {above.tag for above in ancestors(node)}
+    said = "h2, h3, p" if around & {"article", "main"} else "h2, h3, h4"
     # A section's own header carries its heading; a page's header carries the menu.
-    return not (node.tag == "header" and is_of_part and node.css_first("h2, h3, h4, p"))
+    is_of_part = not around.isdisjoint(("article", "main", "section"))
+    return not (node.tag == "header" and is_of_part and node.css_first(said))
 
 
 def main_content(body: LexborNode) -> LexborNode:

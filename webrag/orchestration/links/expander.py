@@ -379,8 +379,9 @@ class LinkExpander:
         folders = dict.fromkeys(folder for seed in seeds for folder in parent_urls(seed))
         above = (LinkCandidate(source_url="", url=folder) for folder in folders)
         unread = [page for page in pages if page not in read]
+        found = await self.corpus.links(unread)
         read |= {page: [] for page in unread}
-        for link in await self.corpus.links(unread):
+        for link in found:
             read.setdefault(link.source_url, []).append(link)
         own = chain.from_iterable(read[page] for page in pages)
         links = [*own, *above, *mapped.links]

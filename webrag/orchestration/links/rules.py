@@ -46,6 +46,9 @@ _LISTING_PENALTY: Final = 0.5
 _CODE_PENALTY: Final = 0.25
 # A site that let so many requests run into nothing is left: each costs a round's whole time.
 _SILENT_SITE_FAILURES: Final = 3
+# Probability of a link that is followed before all others. Where none is as likely, waiting for
+# better ones lost evidence.
+_STANDS_OUT: Final = 0.15
 # Of the best link's; what is far below it waits for a round that knows more links.
 _FAR_BELOW: Final = 0.25
 # Seconds that a reader would wait for an answer that is certain to come.
@@ -62,12 +65,6 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _OWN_SHARE: Final = 0.8
 _FEW_OWN: Final = 10
 _REMEMBERED: Final = 20_000  # addresses; each round scores those of the last one again
-
-STANDS_OUT: Final = 0.15
-"""Probability of a link that is followed before all others.
-
-Where none is as likely, waiting for better ones lost evidence.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +187,7 @@ def worth_now(scores: Sequence[float], size: int, *, rounds_left: int) -> int:
     if rounds_left <= 1:
         return max(len(scores), 1)
     best = max(scores, default=0.0)
-    bar = best * _FAR_BELOW if best >= STANDS_OUT else 0.0
+    bar = best * _FAR_BELOW if best >= _STANDS_OUT else 0.0
     worth = sum(score >= bar for score in scores)
     return max(min(worth, _TRIES_PER_PAGE * size), 1)
 

@@ -162,8 +162,6 @@ class SiteMaps:
         self, page: MarkedPage, mark: MapMark, until: float, sentences: list[str]
     ) -> StoredMap | None:
         url = mark.urls[0]
-        if time.monotonic() >= until:
-            return await self.store.read(url)
         lock = self._locks.setdefault(url, asyncio.Lock())
         async with lock:
             stored = await self.store.read(url)

@@ -21,7 +21,6 @@ from webrag.orchestration.confidence import (
 from webrag.orchestration.decision import LoopState, compute_signals, decide
 from webrag.orchestration.judge import Judgement, judged
 from webrag.orchestration.links.rules import (
-    STANDS_OUT,
     FailureKind,
     Frontier,
     LinkScope,
@@ -93,7 +92,7 @@ async def decided(run: ResearchRun, before: EvaluationSignals | None) -> Expansi
         state.previous = before
         _settle(run, state.pending, signals)
     may_go_on = not (state.clock.is_over or state.blocked)
-    if state.iteration < state.rounds and may_go_on and state.chance < HIGH:
+    if state.iteration < state.rounds and may_go_on:
         state.frontier = state.frontier or await _frontier(run)
     decision = decide(signals, _loop_state(run))
     if decision.action != "stop" and not may_go_on:
@@ -340,17 +339,8 @@ async def _frontier(run: ResearchRun) -> Frontier:
     state = run.state
     if state.budget.is_spent or "expand_breadth" in state.closed:
         return Frontier()
-    if not state.steps:
-        # A link that stands out waits for no map of the site, nor for a service.
-        near = _promising(run, await links_ahead(run))
-        if near.candidates and near.candidates[0].score >= STANDS_OUT:
-            return near
-    return _promising(run, await links_ahead(run, discovery_s=run.discovery_s))
-
-
-def _promising(run: ResearchRun, frontier: Frontier) -> Frontier:
-    """The links of a frontier that promise more than a page costs, in the order to follow them."""
-    state = run.state
+    limit_s = min(state.clock.left_s, run.components.config.expansion.iteration_timeout_s)
+    frontier = await links_ahead(run, discovery_s=limit_s)
     if state.confidence < MEDIUM:
         frontier = frontier.own_first(run.components.config.expansion.max_candidates_per_iteration)
     return frontier.reaching(

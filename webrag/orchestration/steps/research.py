@@ -1,15 +1,13 @@
 """Gets pages, candidates and a ranking for one run; others judge it and decide what to do."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webrag.concurrency import all_of, ended, in_background, within
+from webrag.concurrency import all_of, in_background, within
 from webrag.corpus.acquirer import PageAcquirer
 from webrag.corpus.models import AcquiredPage
 from webrag.corpus.pages import Corpus
@@ -215,27 +213,6 @@ class ResearchRun:
     def scale(self) -> int:
         """Factor on the configured candidates and tokens of a retrieval."""
         return _RECALL_FACTOR if self.state.wants_recall else 1
-
-    @property
-    def discovery_s(self) -> float:
-        """Seconds that a mapping service and the maps of sites may take."""
-        config = self.components.config.expansion
-        return min(self.state.clock.left_s, config.iteration_timeout_s)
-
-    @asynccontextmanager
-    async def reading_maps(self) -> AsyncIterator[None]:
-        """Get the maps that the named pages' sites keep meanwhile, where links may be followed."""
-        reading = [asyncio.create_task(self._read_maps())] if self.state.rounds else []
-        try:
-            yield
-        finally:
-            await ended(reading)
-
-    async def _read_maps(self) -> None:
-        maps = self.components.expander.site_maps
-        if maps is not None and not self.state.clock.is_over:
-            _, refused = await maps.known([*self.state.pages], timeout_s=self.discovery_s)
-            self.state.warn(*refused)
 
     async def prepare(self) -> None:
         """Get the named pages; nothing to do for a search."""
