@@ -516,7 +516,7 @@ def _alone_below(blocks: Sequence[Block], low: Mapping[int, float]) -> set[int]:
 
 
 def _is_within_text(item: _Box, doomed: Set[int]) -> bool:
-    """Tell the item of a list that stands between the sentences of an element which stays."""
+    """Tell an item, no link alone, of a list right in an element with much text which stays."""
     holder = item.outer if item.tag == "li" else None
     around = holder.outer if holder is not None and holder.tag in _LISTS else None
     is_said = _linked(item.links, item.chars) < _ALL_LINKED
